@@ -81,8 +81,8 @@ def failed_runs_sensor(name: str, command: Sequence[str], watched: Watched) -> d
 
     @dg.run_failure_sensor(
         name=name,
-        description="Runs the command of the setting alerts.command for each run over topics that fails, unless the same "
-        "topics failed in the same way before.",
+        description="Runs the command of the setting alerts.command for each run over topics that fails, unless the "
+        "same topics failed in the same way before.",
         default_status=dg.DefaultSensorStatus.RUNNING,
     )
     def failed_runs(context: dg.RunFailureSensorContext) -> None:

@@ -31,8 +31,8 @@ def _assets_of(group: TopicGroup, op_name: str, topics: Sequence[str]) -> dg.Ass
         can_subset=True,
         pool=pool_of(group.cluster),
         resource_defs=catalog.resources,
-        description=f"Loads topics of the Kafka cluster {group.cluster}: each continues at the cursors of its table and "
-        "is committed separately. A topic that fails does not affect the others, but the run ends as failed.",
+        description=f"Loads topics of the Kafka cluster {group.cluster}: each continues at the cursors of its table "
+        "and is committed separately. A topic that fails does not affect the others, but the run ends as failed.",
     )
     def load(context: dg.AssetExecutionContext, config: LoadConfig) -> Iterator[_Result | dg.AssetObservation]:
         by_key = group.topics

@@ -1,4 +1,4 @@
-"""Evaluates checks of topics: for the checks that a user executes, for loads, and for the schedules that watch topics."""
+"""Evaluates checks of topics: for checks that a user executes, for loads, and for the schedules that watch topics."""
 
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence

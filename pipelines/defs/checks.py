@@ -1,4 +1,4 @@
-"""What the checks of a topic judge: its table, how far it is behind its topic, and what changed. Each knows one table."""
+"""What the checks of a topic judge: its table, how far it is behind its topic, and what changed."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""The IO manager of the tables: an asset that takes a table as an input gets it from the lake, whatever the project has.
+"""The IO manager of the tables: an asset that takes a table as an input gets it from the lake.
 
 Loads write the tables themselves, so Dagster never asks this IO manager to store something.
 """

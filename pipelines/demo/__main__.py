@@ -16,7 +16,11 @@ from pipelines.demo.story import run_story
 from resources.settings import PATH_VARIABLE
 from resources.spark import close_session
 
-_WORKSPACE = Path(__file__).parent.parent.parent / "workspace.yaml"
+_WORKSPACE = """\
+# The sensor reloads this code server itself, so a new topic becomes an asset within one tick.
+load_from:
+  - grpc_server: {{host: 127.0.0.1, port: {port}, location_name: penstock}}
+"""
 _DEFAULT_UI_PORT = 3000
 
 
@@ -68,22 +72,28 @@ def _end_on_signals() -> None:
 
 
 def _serve(state: DemoState, ui_port: int | None) -> None:
-    port = ui_port or free_port(preferred=_DEFAULT_UI_PORT)
+    port, code_port = ui_port or free_port(preferred=_DEFAULT_UI_PORT), free_port()
+    workspace = state.home / "workspace.yaml"
+    workspace.write_text(_WORKSPACE.format(port=code_port))
+    code = ["-m", "pipelines.definitions", "--host", "127.0.0.1", "--port", str(code_port)]
     commands = (
-        ["dagster._daemon", "run", "-w", str(_WORKSPACE)],
-        ["dagster_webserver", "-h", "127.0.0.1", "-p", str(port), "-w", str(_WORKSPACE)],
+        ["dagster", "code-server", "start", *code, "--location-name", "penstock"],
+        ["dagster._daemon", "run", "-w", str(workspace)],
+        ["dagster_webserver", "-h", "127.0.0.1", "-p", str(port), "-w", str(workspace)],
     )
+    # Two processes that create the storage at the same time would disturb each other.
+    dg.DagsterInstance.get().dispose()
     with ExitStack() as stack:
         processes = [stack.enter_context(running(command, state.logs / f"{command[0]}.log")) for command in commands]
         publish = f".venv/bin/penstock --settings {state.settings} publish"
         click.echo(f"\nThe Dagster UI: http://127.0.0.1:{port} (loopback only; it has no login)")
-        click.echo("The sensor for new topics runs. Publish to a new topic; its table appears within half a minute:")
+        click.echo("The sensor for new topics runs. Publish to a new topic; its asset appears within half a minute:")
         click.echo(f"  seq 1000 | {publish} numbers -")
         click.echo("Ctrl-C ends everything. The tables and the state of Dagster stay.")
         try:
             while all(process.poll() is None for process in processes):
                 time.sleep(0.5)
-            raise click.ClickException(f"the Dagster daemon or webserver ended; see {state.logs}")
+            raise click.ClickException(f"Dagster's code server, daemon or webserver ended; see {state.logs}")
         except KeyboardInterrupt:
             click.echo("\nEnding ...")
 

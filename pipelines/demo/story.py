@@ -14,9 +14,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from kafka_io.producer.publishing import publish_values
 from pipelines.cli import console
-from pipelines.defs.build import build_definitions
-from pipelines.defs.partitions import known_keys, run_tags
-from pipelines.defs.topic_group import TopicGroup, cluster_named, groups
+from pipelines.defs.build import build_defs
 from pipelines.demo.data import (
     BROKEN,
     FLIGHTS,
@@ -35,7 +33,6 @@ from pipelines.loading.verify import verify
 from pipelines.maintenance.topic_schema import ShownColumn, topic_schema
 from resources.kafka import open_producer
 from resources.lake import Lake
-from resources.penstock import PenstockResource
 from resources.settings import Settings
 
 TOPICS = ("flights", "weather")
@@ -60,6 +57,7 @@ SELECT _kafka_broker AS broker, _kafka_partition AS partition, _kafka_offset AS 
 FROM flights WHERE _error IS NOT NULL ORDER BY ALL""",
 }
 """The queries at the end of the demo, each with the question that it answers."""
+_MAX_TICKS = 5
 _out = Console(highlight=False)
 
 
@@ -75,8 +73,6 @@ def run_story(state: DemoState, instance: dg.DagsterInstance) -> bool:
     """Run all acts on running servers, and return whether every table was proven and is complete."""
     settings = Settings.load(state.settings)
     lake = Lake.of(settings)
-    defs = build_definitions(settings)
-    (group,) = groups(settings)
     rows = {topic: rows_of(topic) for topic in TOPICS}
     with _chapter(
         "Publishing flights as Avro and weather as JSON, alternately with gzip, with snappy and uncompressed"
@@ -87,9 +83,9 @@ def run_story(state: DemoState, instance: dg.DagsterInstance) -> bool:
         }
         _publish(settings, values)
     with _chapter("Dagster's sensor finds the topics"):
-        tags = _discover(instance, defs)
+        keys = _discover(state, instance)
     with _chapter("The requested run loads both topics with Spark (the JVM starts first)"):
-        _run(instance, defs, group, tags)
+        _run(state, instance, keys)
         columns = _columns(settings, lake)
     with _chapter("Two days of 2014 arrive: flights have a new field, airline, and ten records are broken"):
         later = {topic: a_year_later(rows[topic]) for topic in TOPICS}
@@ -97,7 +93,7 @@ def run_story(state: DemoState, instance: dg.DagsterInstance) -> bool:
         more = {"flights": with_broken_records(flights), "weather": json_values(later["weather"])}
         _publish(settings, more)
     with _chapter("A second run loads only the new messages"):
-        _run(instance, defs, group, run_tags(known_keys(instance, group)))
+        _run(state, instance, keys)
         _print_new_columns(columns, _columns(settings, lake))
     with _chapter("penstock verify: is every committed offset in the table exactly once?"):
         proofs = [verify(LakeTable.of(lake, CLUSTER, topic)) for topic in TOPICS]
@@ -128,43 +124,41 @@ def _publish(settings: Settings, data: Mapping[str, Sequence[bytes]]) -> None:
             publish_values(producers, topic, bars.track(rows, description=topic), batch_size=_BATCH)
 
 
-def _discover(instance: dg.DagsterInstance, defs: dg.Definitions) -> Mapping[str, Any]:
-    """Evaluate two ticks of the sensor, add the requested partitions as the daemon would, and return the run's tags."""
-    sensor = defs.resolve_sensor_def(cluster_named("new_topics", CLUSTER))
+def _discover(state: DemoState, instance: dg.DagsterInstance) -> list[dg.AssetKey]:
+    """Evaluate ticks of the sensor until it requests a run, as the daemon does, and return the assets of the run.
+
+    The definitions are built again for each tick, because the first one adds topics.
+    """
     cursor = None
-    resources = {"penstock": PenstockResource()}
-    for _ in range(2):
-        with dg.build_sensor_context(
-            instance=instance, definitions=defs, cursor=cursor, resources=resources
-        ) as context:
+    for _ in range(_MAX_TICKS):
+        defs = build_defs(state.settings)
+        sensor = defs.resolve_sensor_def(f"new_topics__{CLUSTER}")
+        with dg.build_sensor_context(instance=instance, definitions=defs, cursor=cursor) as context:
             tick = sensor.evaluate_tick(context)
         cursor = tick.cursor
-        if tick.skip_message:
-            _out.print(f"  {tick.skip_message}")
-    for request in tick.dynamic_partitions_requests or []:
-        instance.add_dynamic_partitions(request.partitions_def_name, list(request.partition_keys))
-        _out.print(
-            f"  new partitions of the asset lake/{request.partitions_def_name}: {', '.join(request.partition_keys)}"
-        )
-    (run,) = tick.run_requests or []
-    return run.tags
+        for request in tick.run_requests or []:
+            keys = list(request.asset_selection or [])
+            _out.print(f"  new assets: {', '.join(key.to_user_string() for key in keys)}")
+            return keys
+        _out.print(f"  {tick.skip_message}")
+    raise RuntimeError("the sensor found no topic")
 
 
-def _run(instance: dg.DagsterInstance, defs: dg.Definitions, group: TopicGroup, tags: Mapping[str, Any]) -> None:
-    job = defs.resolve_job_def(group.named("load"))
+def _run(state: DemoState, instance: dg.DagsterInstance, keys: Sequence[dg.AssetKey]) -> None:
+    job = build_defs(state.settings).resolve_job_def(f"load__{CLUSTER}__topics")
     quiet = {"loggers": {"console": {"config": {"log_level": "ERROR"}}}}
     with _out.status("  loading ..."):
-        result = job.execute_in_process(instance=instance, tags=dict(tags), run_config=quiet)
+        result = job.execute_in_process(instance=instance, asset_selection=keys, run_config=quiet)
     materializations = [event.materialization for event in result.get_asset_materialization_events()]
     names = ("rows", "bytes", "files", "bad_records", "rows_per_second")
     records = [
-        {"partition": load.partition, **{name: round(load.metadata[name].value) for name in names}}  # type: ignore[arg-type] # they are numbers
+        {"topic": load.asset_key.path[-1], **{name: round(load.metadata[name].value) for name in names}}  # type: ignore[arg-type] # they are numbers
         for load in materializations
     ]
-    console.print_table("partition >rows >bytes >files >bad_records >rows_per_second:ROWS/S", records)
+    console.print_table("topic >rows >bytes >files >bad_records >rows_per_second:ROWS/S", records)
     for load in materializations:
         if "warnings" in load.metadata:
-            _out.print(f"  {load.partition}: {load.metadata['warnings'].value}", soft_wrap=True)
+            _out.print(f"  {load.asset_key.path[-1]}: {load.metadata['warnings'].value}", soft_wrap=True)
 
 
 def _columns(settings: Settings, lake: Lake) -> dict[str, tuple[ShownColumn, ...]]:

@@ -11,14 +11,15 @@ from urllib.request import urlopen
 
 import click
 import dagster as dg
-from pipelines.defs.partitions import key_of, run_tags
-from pipelines.defs.topic_group import groups
 from pyspark.sql import SparkSession
 
 from pipelines.cli.main import main as penstock
-from pipelines.defs.build import build_definitions
+from pipelines.defs.build import definitions_of
+from pipelines.defs.catalog import Catalog, groups
+from pipelines.defs.known_topics import KnownTopics
 from pipelines.loading.load import Loader
 from resources.kafka import open_cluster
+from resources.penstock import PenstockResource
 from resources.settings import Settings
 from resources.spark import open_session
 
@@ -52,14 +53,15 @@ def _fail_in_the_workers(settings: Settings, folder: Path, topic: str) -> None:
 
 def _run_in_dagster(settings: Settings, topic: str) -> None:
     """Load the topic in two Dagster runs: with the right password, and with a wrong one."""
-    defs = build_definitions(settings)
+    known = dict.fromkeys(settings.clusters, KnownTopics(names=(topic,)))
+    catalog = Catalog(source=PenstockResource(), settings=settings, known=known)
+    defs = definitions_of(catalog)
     with dg.DagsterInstance.get() as instance:
-        for group in groups(settings):
+        for group in groups(catalog):
             if group.cluster in ("again", "wrong"):
-                instance.add_dynamic_partitions(group.partitions_name, [key_of(topic)])
                 job = defs.resolve_job_def(group.named("load"))
-                tags = run_tags([key_of(topic)])
-                result = job.execute_in_process(instance=instance, tags=tags, raise_on_error=False)
+                keys = [group.key(topic)]
+                result = job.execute_in_process(instance=instance, asset_selection=keys, raise_on_error=False)
                 for event in result.all_events:
                     click.echo(event)
 

@@ -4,16 +4,16 @@ import json
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import dagster as dg
 import pyarrow.compute as pc
 import pytest
-from pipelines.defs.partitions import key_of, known_keys, run_tags, topic_of
-from pipelines.defs.topic_group import TopicGroup, groups
 
-from pipelines.defs.build import build_definitions
-from resources.penstock import PenstockResource
-from resources.settings import PATH_VARIABLE, Settings
+from pipelines.defs.build import build_defs
+from pipelines.defs.topic_keys import key_name
+from resources import topic_names
+from resources.settings import PATH_VARIABLE
 from tests.golden.write_lake import SHOWN, TABLES, digest, gaps_of
 from tests.stored_lake import StoredLake, expected, servers, unpacked
 
@@ -141,18 +141,27 @@ def instance(
 
 
 @pytest.fixture
-def definitions(dagster_lake: StoredLake, running: StoredLake) -> dg.Definitions:
-    assert running.settings.read_text() == dagster_lake.settings.read_text()
-    return build_definitions(Settings.load(dagster_lake.settings))
+def upgraded(instance: dg.DagsterInstance, dagster_lake: StoredLake, monkeypatch: pytest.MonkeyPatch) -> dg.Definitions:
+    """The definitions after the sensors have upgraded the stored home; nothing is left to do for later tests."""
+    monkeypatch.setenv("DAGSTER_HOME", str(dagster_lake.home / "dagster"))
+    for cluster in ("old", "new"):
+        evaluate(instance, build_defs(dagster_lake.settings), cluster)
+    return build_defs(dagster_lake.settings)
 
 
-def topic_groups(lake: StoredLake) -> list[TopicGroup]:
-    return list(groups(Settings.load(lake.settings)))
+def evaluate(instance: dg.DagsterInstance, definitions: dg.Definitions, cluster: str) -> Any:
+    """One tick of the sensor of new topics, with the stored cursor."""
+    sensor = definitions.resolve_sensor_def(f"new_topics__{cluster}")
+    (state,) = [state for state in instance.all_instigator_state() if state.instigator_name == sensor.name]
+    cursor = state.instigator_data.cursor  # type: ignore[union-attr]
+    with dg.build_sensor_context(instance=instance, definitions=definitions, cursor=cursor) as context:
+        return sensor.evaluate_tick(context)
 
 
-def group_of(lake: StoredLake, cluster: str) -> TopicGroup:
-    (group,) = (group for group in topic_groups(lake) if group.cluster == cluster)
-    return group
+def key_of(name: str) -> dg.AssetKey:
+    """The key of the table of `<cluster>/<topic>`."""
+    cluster, _, topic = name.partition("/")
+    return dg.AssetKey(["lake", cluster, key_name(topic)])
 
 
 def stored_topics(cluster: str) -> set[str]:
@@ -160,27 +169,35 @@ def stored_topics(cluster: str) -> set[str]:
 
 
 @pytest.mark.zookeeper
-def test_partitions_and_events_in_the_stored_home_belong_to_the_same_assets(
+def test_the_upgrade_gives_each_topic_an_asset_with_its_newest_load(
     instance: dg.DagsterInstance, dagster_lake: StoredLake
 ) -> None:
-    for group in topic_groups(dagster_lake):
-        keys = known_keys(instance, group)
-        assert {topic_of(key) for key in keys} >= stored_topics(group.cluster)
-        for topic in stored_topics(group.cluster):
-            of_topic = dg.AssetRecordsFilter(asset_key=group.tables, asset_partitions=[key_of(topic)])
-            *_, oldest = instance.fetch_materializations(of_topic, limit=100).records
-            assert oldest.asset_materialization is not None
-            metadata = oldest.asset_materialization.metadata
+    before = {cluster: set(instance.get_dynamic_partitions(f"{cluster}/topics")) for cluster in ("old", "new")}
+    assert all(before.values())
+    events = {key: len(instance.fetch_materializations(key, limit=100).records) for key in instance.all_asset_keys()}
+    defs = build_defs(dagster_lake.settings)
+    for cluster in ("old", "new"):
+        reason = evaluate(instance, defs, cluster).skip_message
+        assert f"upgraded {len(before[cluster])} topics of the asset lake/{cluster}/topics" in reason
+        assert instance.get_dynamic_partitions(f"{cluster}/topics") == []
+        known = instance.get_dynamic_partitions(f"penstock/{cluster}")
+        assert {topic_names.encode(topic) for topic in known} >= before[cluster]
+        for topic in stored_topics(cluster):
+            event = instance.get_latest_materialization_event(key_of(f"{cluster}/{topic}"))
+            assert event is not None
+            assert event.asset_materialization is not None
+            metadata = event.asset_materialization.metadata
             assert metadata["topic"].value == topic
-            assert metadata["rows"].value == (20 if group.cluster != "new" else 10)
+            assert metadata["table_version"].value
+            assert metadata["rows"].value is not None
+    for key, count in events.items():
+        assert len(instance.fetch_materializations(key, limit=100).records) == count
+    assert "upgraded" not in str(evaluate(instance, defs, "old").skip_message)
 
 
 @pytest.mark.zookeeper
-def test_names_in_the_stored_home_are_still_those_of_the_definitions(
-    instance: dg.DagsterInstance, definitions: dg.Definitions
-) -> None:
-    assert set(instance.all_asset_keys()) <= set(definitions.resolve_asset_graph().get_all_asset_keys())
-    repository = definitions.get_repository_def()
+def test_jobs_schedules_and_sensors_keep_their_names(instance: dg.DagsterInstance, upgraded: dg.Definitions) -> None:
+    repository = upgraded.get_repository_def()
     declared = {sensor.name for sensor in repository.sensor_defs} | {
         schedule.name for schedule in repository.schedule_defs
     }
@@ -206,44 +223,30 @@ def test_stored_runs_can_be_looked_at(instance: dg.DagsterInstance) -> None:
 @pytest.mark.zookeeper
 @pytest.mark.parametrize("cluster", ["old", "new"])
 def test_a_run_on_the_stored_home_continues_the_tables(
-    instance: dg.DagsterInstance, definitions: dg.Definitions, dagster_lake: StoredLake, cluster: str
+    instance: dg.DagsterInstance, upgraded: dg.Definitions, dagster_lake: StoredLake, cluster: str
 ) -> None:
-    group = group_of(dagster_lake, cluster)
-    keys = [key_of(topic) for topic in sorted(stored_topics(cluster))]
+    names = [f"{cluster}/{topic}" for topic in sorted(stored_topics(cluster))]
     for topic in stored_topics(cluster):
         dagster_lake.publish(cluster, topic, b"seen by Dagster\n")
-    job = definitions.resolve_job_def(group.named("load"))
-    run = job.execute_in_process(instance=instance, tags=run_tags(known_keys(instance, group)), raise_on_error=False)
+    job = upgraded.resolve_job_def(f"load__{cluster}__topics")
+    run = job.execute_in_process(instance=instance, asset_selection=list(map(key_of, names)), raise_on_error=False)
     assert run.success
-    loaded = {event.partition: event.materialization for event in run.get_asset_materialization_events()}
-    for key in keys:
-        name = f"{cluster}/{topic_of(key)}"
-        rows = loaded[key].metadata["rows"].value
+    loaded = {event.asset_key: event.materialization for event in run.get_asset_materialization_events()}
+    for name in names:
+        rows = loaded[key_of(name)].metadata["rows"].value
         assert dagster_lake.table(name).to_pyarrow_table().num_rows == EXPECTED[name]["rows"] + rows
-        of_topic = dg.AssetRecordsFilter(asset_key=group.tables, asset_partitions=[key])
-        newest, older, *_ = instance.fetch_materializations(of_topic, limit=2).records
+        newest, older, *_ = instance.fetch_materializations(key_of(name), limit=2).records
         assert (newest.run_id, older.run_id != run.run_id) == (run.run_id, True)
-        (proof,) = dagster_lake.penstock("verify", topic_of(key), "--cluster", cluster)
+        (proof,) = dagster_lake.penstock("verify", name.partition("/")[2], "--cluster", cluster)
         assert proof["proven"], proof["problems"]
 
 
 @pytest.mark.zookeeper
 @pytest.mark.parametrize("cluster", ["old", "new"])
-def test_the_stored_cursor_of_a_sensor_still_tells_which_topic_is_to_be_added(
-    instance: dg.DagsterInstance, definitions: dg.Definitions, dagster_lake: StoredLake, cluster: str
+def test_a_topic_that_was_to_be_added_before_the_upgrade_is_found_again(
+    instance: dg.DagsterInstance, upgraded: dg.Definitions, cluster: str
 ) -> None:
-    group = group_of(dagster_lake, cluster)
-    sensor = definitions.resolve_sensor_def(f"new_topics__{cluster}")
-    (state,) = [state for state in instance.all_instigator_state() if state.instigator_name == sensor.name]
-    with dg.build_sensor_context(
-        instance=instance,
-        definitions=definitions,
-        cursor=state.instigator_data.cursor,  # type: ignore[union-attr]
-        resources={"penstock": PenstockResource()},
-    ) as context:
-        tick = sensor.evaluate_tick(context)
-    (request,) = tick.dynamic_partitions_requests or ()
-    assert (request.partitions_def_name, list(request.partition_keys)) == (group.partitions_name, ["late"])
-    (run_request,) = tick.run_requests or ()
-    assert run_request.job_name == group.named("load")
-    assert run_request.tags.items() >= run_tags(["late"]).items()
+    tick = evaluate(instance, upgraded, cluster)
+    (request,) = tick.run_requests or ()
+    assert request.job_name == f"load__{cluster}__topics"
+    assert [key.path[-1] for key in request.asset_selection or ()] == ["late"]

@@ -1,11 +1,10 @@
-"""The Dagster resource reads the settings once per run, and opens clusters with long or short timeouts."""
+"""What runs and ticks work with reads the settings once per run, and opens clusters with long or short timeouts."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import dagster as dg
 import pytest
 
 from resources import penstock
@@ -50,24 +49,15 @@ def test_a_short_timeout_is_below_that_of_loads_and_never_above_the_settings(
 def test_a_run_reads_the_settings_once_and_the_next_run_reads_them_again(tmp_path: Path) -> None:
     file = tmp_path / "penstock.toml"
     file.write_text(SETTINGS)
-    lakes: list[str] = []
+    source = PenstockResource(settings_file=str(file))
+    run = source.fresh()
+    assert Path(run.settings().lake).name == "lake"
+    file.write_text(SETTINGS.replace('"lake"', '"other"'))  # somebody edits the file during the run
+    assert Path(run.settings().lake).name == "lake"
+    assert Path(source.fresh().settings().lake).name == "other"
 
-    @dg.op
-    def first(penstock: PenstockResource) -> int:
-        lakes.append(penstock.settings().lake)
-        file.write_text(SETTINGS.replace('"lake"', '"other"'))  # somebody edits the file during the run
-        return 1
 
-    @dg.op
-    def second(penstock: PenstockResource, before: int) -> None:
-        lakes.append(penstock.settings().lake)
-
-    @dg.job(resource_defs={"penstock": PenstockResource(settings_file=str(file))}, executor_def=dg.in_process_executor)
-    def two_steps() -> None:
-        second(first())
-
-    two_steps.execute_in_process()
-    assert [Path(lake).name for lake in lakes] == ["lake", "lake"]
-    lakes.clear()
-    two_steps.execute_in_process()
-    assert [Path(lake).name for lake in lakes] == ["other", "other"]
+def test_inline_settings_need_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    inline = Settings.of({"lake": "lake", "clusters": {"main": {"bootstrap": "b:9092"}}}, folder=tmp_path)
+    assert PenstockResource(inline=inline).fresh().settings().lake == str(tmp_path / "lake")

@@ -45,7 +45,7 @@ def stand(zookeeper_server: str, tmp_path_factory: pytest.TempPathFactory) -> It
         live.publish("Page.Views", numbered(500))
         settings.write_text(settings.read_text() + running.enter_context(many.many_topics(home, live.lake)))
         stand = running.enter_context(dagster_on(home, settings, runs_at_once=2, shared_code=True))
-        stand.wait_for("clicks", "~50age.~56iews")
+        stand.wait_for("clicks", "Page.Views")
         replace(stand, cluster=many.CLUSTER).wait_for(*many.LOADED_TOPICS)
         yield stand
 

@@ -77,7 +77,7 @@ class Servers:
         options = {
             DAEMON: ["run", "-w", str(self._workspace)],
             WEBSERVER: ["-h", _HOST, "-p", str(self.port), "-w", str(self._workspace)],
-            CODE_SERVER: ["api", "grpc", "--host", _HOST, "--port", str(self.code_port), *code],
+            CODE_SERVER: ["code-server", "start", "--host", _HOST, "--port", str(self.code_port), *code],
         }
         with (self.home / f"{name}.log").open("ab") as log:
             self.started[name] = subprocess.Popen(

@@ -4,7 +4,7 @@ import json
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +13,7 @@ from typing import Any
 import dagster as dg
 from deltalake import DeltaTable
 
+from pipelines.defs.topic_keys import key_name
 from pipelines.demo.state import DemoState, free_port
 from pipelines.loading.table import LakeTable
 from pipelines.loading.verify import Proof, verify
@@ -23,9 +24,6 @@ from tests.ui.servers import Servers
 from tests.ui.waiting import until
 
 MAIN = "main"
-ASSET = dg.AssetKey(["lake", MAIN, "topics"])
-SOURCE = dg.AssetKey(["kafka", "main", "topics"])
-PAGE, SOURCE_PAGE = "/assets/lake/main/topics", "/assets/kafka/main/topics"
 _LOCATION = {"repositoryLocationName": "penstock", "repositoryName": "__repository__"}
 
 
@@ -47,10 +45,29 @@ class Stand:
         """The current settings of the file."""
         return Settings.load(self.servers.settings)
 
-    @property
-    def asset(self) -> dg.AssetKey:
-        """The asset of the cluster's tables."""
-        return dg.AssetKey(["lake", self.cluster, "topics"])
+    def asset(self, topic: str) -> dg.AssetKey:
+        """The asset of the table of a topic."""
+        return dg.AssetKey(["lake", self.cluster, key_name(topic)])
+
+    def page(self, topic: str) -> str:
+        """The path of the page of the topic's asset."""
+        return f"/assets/{'/'.join(self.asset(topic).path)}"
+
+    def is_loaded(self, topic: str) -> bool:
+        """Whether Dagster has a materialization of the table of a topic."""
+        return self.instance.get_latest_materialization_event(self.asset(topic)) is not None
+
+    def defined(self) -> set[str]:
+        """The topics of the cluster whose assets the webserver has defined."""
+        nodes = self.ask(
+            "{ assetNodes { assetKey { path } metadataEntries { label ... on TextMetadataEntry { text } } } }"
+        )
+        entries = [
+            {entry["label"]: entry.get("text") for entry in node["metadataEntries"]}
+            for node in nodes["assetNodes"]
+            if node["assetKey"]["path"][:2] == ["lake", self.cluster]
+        ]
+        return {str(entry["penstock/topic"]) for entry in entries}
 
     def publish(self, topic: str, messages: Sequence[bytes]) -> None:
         """Publish messages. They can be read at once."""
@@ -94,38 +111,30 @@ class Stand:
         assert location is None or "message" not in location, location["message"]
         return location is not None
 
-    def wait_for(self, *keys: str) -> None:
-        """Wait until the sensor has requested runs for these partitions, and the runs have loaded and verified them."""
-        until(lambda: set(keys) <= self.instance.get_materialized_partitions(self.asset), f"tables of {keys}")
+    def wait_for(self, *topics: str) -> None:
+        """Wait until the sensor has requested runs for these topics, and the runs have loaded and verified them."""
+        until(lambda: all(map(self.is_loaded, topics)), f"tables of {topics}")
         self.wait_for_runs()
 
     def wait_for_runs(self) -> None:
         """Wait until no run is queued or unfinished."""
         until(lambda: all(run.is_finished for run in self.instance.get_runs()), "the end of the runs")
 
-    def launch(self, job: str, tags: Mapping[str, str], *, config: object = None) -> str:
-        """Launch a job as the button of the launchpad does. Returns the id of the queued run."""
+    def launch(self, job: str, topics: Sequence[str], *, config: object = None) -> str:
+        """Launch a job over topics as the button of the launchpad does. Returns the id of the queued run."""
         response = self.ask(
             _LAUNCH,
             params={
-                "selector": {**_LOCATION, "jobName": job},
+                "selector": {
+                    **_LOCATION,
+                    "jobName": job,
+                    "assetSelection": [{"path": self.asset(topic).path} for topic in topics],
+                    "assetCheckSelection": [],
+                },
                 "runConfigData": json.dumps(config or {}),
-                "executionMetadata": {"tags": [{"key": key, "value": value} for key, value in tags.items()]},
             },
         )["launchPipelineExecution"]
         return str(response["run"]["runId"])
-
-    def backfill(self, keys: Sequence[str], config: object) -> str:
-        """Launch a backfill of the asset over `keys`. Returns its id."""
-        response = self.ask(
-            _BACKFILL,
-            params={
-                "assetSelection": [{"path": self.asset.path}],
-                "partitionNames": list(keys),
-                "runConfigData": json.dumps(config),
-            },
-        )["launchPartitionBackfill"]
-        return str(response["backfillId"])
 
     def terminate(self, run_id: str) -> str:
         """Terminate a run as the button of its page does. Returns the type of the answer."""
@@ -135,6 +144,11 @@ class Stand:
         """The run requests of a schedule if it ticked now, as the button "Preview tick result" shows them."""
         selector = {**_LOCATION, "scheduleName": schedule}
         return self.ask(_PREVIEW, selector=selector, now=time.time())["scheduleDryRun"]["evaluationResult"]
+
+    def requested(self, schedule: str) -> list[set[str]]:
+        """The topics of each run that a schedule would request now."""
+        requests = self.preview(schedule)["runRequests"] or []
+        return [{key["path"][-1] for key in request["assetSelection"]} for request in requests]
 
     def ticks(self, sensor: str) -> list[Any]:
         """The ticks of a sensor, as its page lists them; the newest first."""
@@ -147,10 +161,9 @@ class Stand:
         assert run is not None
         return run
 
-    def rows(self, key: str) -> list[int]:
+    def rows(self, topic: str) -> list[int]:
         """The rows of each load of a topic, the newest first."""
-        records_filter = dg.AssetRecordsFilter(asset_key=self.asset, asset_partitions=[key])
-        records = self.instance.fetch_materializations(records_filter, limit=100).records
+        records = self.instance.fetch_materializations(self.asset(topic), limit=100).records
         row_counts = [
             record.asset_materialization.metadata["rows"].value for record in records if record.asset_materialization
         ]
@@ -194,19 +207,15 @@ mutation ($params: ExecutionParams!) { launchPipelineExecution(executionParams: 
   __typename ... on LaunchRunSuccess { run { runId } }
   ... on RunConfigValidationInvalid { errors { message } } ... on PythonError { message } } }
 """
-_BACKFILL = """
-mutation ($params: LaunchBackfillParams!) { launchPartitionBackfill(backfillParams: $params) {
-  __typename ... on LaunchBackfillSuccess { backfillId } ... on PythonError { message } } }
-"""
 _TERMINATE = "mutation ($run: String!) { terminateRun(runId: $run) { __typename } }"
 _PREVIEW = """
 mutation ($selector: ScheduleSelector!, $now: Float!) { scheduleDryRun(selectorData: $selector, timestamp: $now) {
   __typename ... on DryRunInstigationTick { evaluationResult {
-    skipReason runRequests { jobName tags { key value } } error { message } } } } }
+    skipReason runRequests { jobName assetSelection { path } tags { key value } } error { message } } } } }
 """
 _TICKS = """
 query ($selector: SensorSelector!) { sensorOrError(sensorSelector: $selector) {
   __typename ... on Sensor { sensorState { ticks(limit: 100) {
     status runIds skipReason cursor error { message }
-    dynamicPartitionsRequestResults { partitionKeys type skippedPartitionKeys } } } } } }
+    } } } } }
 """

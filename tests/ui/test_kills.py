@@ -9,7 +9,6 @@ from itertools import pairwise
 import dagster as dg
 import psutil
 import pytest
-from pipelines.defs.partitions import run_tags
 
 from pipelines.defs.run_liveness import WORKER_TAG, is_gone
 from tests.live import numbered
@@ -42,7 +41,7 @@ def killed(gated: Gate, tmp_path_factory: pytest.TempPathFactory) -> Iterator[St
         for topic in TOPICS:
             stand.publish(topic, numbered(100))
         until(
-            lambda: any("held" in (tick["cursor"] or "") for tick in stand.ticks("new_topics__main")),
+            lambda: any("new topics: " in (tick["skipReason"] or "") for tick in stand.ticks("new_topics__main")),
             "a tick that saw the topics",
         )
         stand.servers.kill(DAEMON)
@@ -61,7 +60,7 @@ def publish_to_all(stand: Stand) -> list[bytes]:
 
 def load_to_gate(stand: Stand, gated: Gate) -> str:
     """Launch a run over all topics and wait until it is at the gate. Returns its id."""
-    run_id = stand.launch(LOAD, run_tags(TOPICS))
+    run_id = stand.launch(LOAD, TOPICS)
     until(lambda: "held" in gated.waiting_topics, "a fetch at the gate")
     return run_id
 
@@ -83,10 +82,8 @@ def check_each_value_is_loaded_once(stand: Stand, expected: list[bytes]) -> None
 
 def load_requested(stand: Stand) -> None:
     """Load all topics that the schedule requests now in one run. The schedule must also request topics of dead runs."""
-    requests = [{tag["key"]: tag["value"] for tag in request["tags"]} for request in stand.preview(LOAD)["runRequests"]]
-    requested = [topic for topic in TOPICS if any(tags.items() >= run_tags([topic]).items() for tags in requests)]
-    assert len(requested) == len(requests)
-    run_id = stand.launch(LOAD, run_tags(requested))
+    requested = sorted(topic for topics in stand.requested(LOAD) for topic in topics)
+    run_id = stand.launch(LOAD, requested)
     stand.wait_for_runs()
     assert stand.run(run_id).is_success
 
@@ -148,7 +145,7 @@ def test_a_run_that_died_with_all_servers_is_marked_as_failed_and_frees_its_pool
     expected = publish_to_all(killed)
     with gated.holding("held"):
         run_id = load_to_gate(killed, gated)
-        waiting_run = killed.launch(LOAD, run_tags(["held"]))
+        waiting_run = killed.launch(LOAD, ["held"])
         worker = worker_of(killed, run_id)
         for server in killed.servers.code_servers():
             server.kill()
@@ -185,7 +182,7 @@ def test_a_pool_of_one_slot_never_runs_two_loads_at_once(killed: Stand, gated: G
     """This also holds for runs that the sensor requested in one tick, before the pool existed in Dagster."""
     expected = publish_to_all(killed)
     with gated.holding("held", "last"):
-        runs = [killed.launch(LOAD, run_tags([topic])) for topic in ("held", "last")]
+        runs = [killed.launch(LOAD, [topic]) for topic in ("held", "last")]
         until(lambda: gated.waiting_topics, "a fetch at the gate")
         (blocked,) = [run_id for run_id in runs if killed.run(run_id).status is dg.DagsterRunStatus.QUEUED]
         until(lambda: f"{blocked} is blocked by global concurrency limits" in killed.servers.log(DAEMON), "a full pool")

@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 from kafka_io.model import BrokerPartition
 from pipelines.cli.main import main
 from resources.settings import PATH_VARIABLE
-from tests.pipelines.defs.declared import DEFS, failure
+from tests.pipelines.defs.declared import defs_of, failure
 from tests.pipelines.maintenance.conftest import Modern
 from tests.pipelines.maintenance.loaded import Loaded
 
@@ -118,8 +118,10 @@ def test_a_deep_verify_of_an_unknown_topic_is_wrong_use(penstock: Penstock, topi
 
 def run(instance: dg.DagsterInstance, **config: Any) -> dg.ExecuteInProcessResult:
     run_config = {"ops": {"replay_interval__main": {"config": config}}}
-    return DEFS.resolve_job_def("replay__main").execute_in_process(
-        run_config=run_config, instance=instance, raise_on_error=False
+    return (
+        defs_of()
+        .resolve_job_def("replay__main")
+        .execute_in_process(run_config=run_config, instance=instance, raise_on_error=False)
     )
 
 
