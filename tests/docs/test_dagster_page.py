@@ -2,36 +2,48 @@
 
 import pytest
 
-from pipelines.defs.build import build_definitions
+from pipelines.defs.build import definitions_of
+from pipelines.defs.catalog import Catalog
+from pipelines.defs.known_topics import KnownTopics
 from pipelines.defs.replay_job import ReplayConfig
 from pipelines.defs.run import LoadConfig
+from resources.penstock import PenstockResource
 from resources.settings import Settings
 from tests.docs.pages import ROOT, code
 
 PAGE = ROOT / "docs" / "dagster.md"
-CLUSTER, GROUP = "old", "topics"
+CLUSTER, GROUP, TOPIC = "old", "topics", "clicks"
 
 
 @pytest.fixture(scope="module")
 def dagster_names() -> set[str]:
-    """The names of all jobs, sensors, schedules, checks, assets and pools in Dagster for one cluster and one group."""
+    """The names of all jobs, sensors, schedules, checks, assets and pools in Dagster for one cluster and one topic."""
     settings = {
         "lake": "lake",
         "clusters": {CLUSTER: {"bootstrap": "127.0.0.1:1"}},
         "alerts": {"command": ["true"]},
+        "limits": {"lag": 5},
+        "topics": {TOPIC: {"format": "json"}},
     }
-    repository = build_definitions(Settings.model_validate(settings)).get_repository_def()
+    bound = Settings.model_validate(settings)
+    known = {CLUSTER: KnownTopics(names=(TOPIC,))}
+    catalog = Catalog(source=PenstockResource(inline=bound), settings=bound, known=known)
+    repository = definitions_of(catalog).get_repository_def()
     jobs = {name for name in repository.job_names if not name.startswith("__")}
     sensors = {sensor.name for sensor in repository.sensor_defs}
     schedules = {schedule.name for schedule in repository.schedule_defs}
     checks = {key.name for key in repository.asset_graph.asset_check_keys}
     assets = {key.to_user_string() for key in repository.asset_graph.get_all_asset_keys()}
-    return {*jobs, *sensors, *schedules, *checks, *assets, f"kafka_{CLUSTER}"}
+    return {*jobs, *sensors, *schedules, *checks, *assets, f"kafka_{CLUSTER}", f"kafka_{CLUSTER}_watch"}
 
 
 def names_on_page() -> set[str]:
     """The code in backquotes of the page, with the placeholders replaced by names."""
-    return {name.replace("<cluster>", CLUSTER).replace("<group>", GROUP) for name in code(PAGE)}
+    return {_filled(name) for name in code(PAGE)}
+
+
+def _filled(name: str) -> str:
+    return name.replace("<cluster>", CLUSTER).replace("<group>", GROUP).replace("<topic>", TOPIC)
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
@@ -41,9 +53,7 @@ def test_everything_in_dagster_is_on_the_page(dagster_names: set[str]) -> None:
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_all_names_on_the_page_exist_in_dagster(dagster_names: set[str]) -> None:
-    patterns = {
-        name.replace("<cluster>", CLUSTER).replace("<group>", GROUP) for name in code(PAGE) if "<cluster>" in name
-    }
+    patterns = {_filled(name) for name in code(PAGE) if "<cluster>" in name}
     assert patterns - dagster_names == set()
 
 

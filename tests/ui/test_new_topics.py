@@ -1,4 +1,4 @@
-"""A new topic becomes an asset with its data without a person: within one tick with a code server, later without one."""
+"""A new topic becomes an asset without a person: in one tick with a code server, a little later without one."""
 
 from collections.abc import Iterator
 from pathlib import Path
