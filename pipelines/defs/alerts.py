@@ -17,7 +17,6 @@ _TIMEOUT_S = 60
 _MAX_EVENTS = 1000
 """How many evaluations one tick reads. The next tick reads those after them."""
 _EVALUATION = dg.DagsterEventType.ASSET_CHECK_EVALUATION
-_PLANNED = dg.DagsterEventType.ASSET_MATERIALIZATION_PLANNED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,21 +25,20 @@ class Watched:
 
     Args:
         keys: the assets of these definitions.
-        jobs: the names of their jobs.
+        ops: the names of their ops.
     """
 
     keys: Collection[dg.AssetKey]
-    jobs: Collection[str]
+    ops: Collection[str]
 
     def touches(self, instance: dg.DagsterInstance, run: dg.DagsterRun) -> bool:
         """Whether a run has to do with these assets, whoever launched it and whatever its job is."""
-        if run.job_name in self.jobs:
-            return True
-        if run.asset_selection is not None:
+        if run.asset_selection:
             return not run.asset_selection.isdisjoint(self.keys)
-        planned = instance.get_records_for_run(run.run_id, of_type=_PLANNED).records
-        events = [record.event_log_entry.dagster_event for record in planned]
-        return any(event is not None and event.asset_key in self.keys for event in events)
+        if run.execution_plan_snapshot_id is None:
+            return False
+        plan = instance.get_execution_plan_snapshot(run.execution_plan_snapshot_id)
+        return not set(plan.step_keys_to_execute).isdisjoint(self.ops)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,12 +62,12 @@ class CheckStates:
             return cls()
 
 
-def alert_sensors(catalog: Catalog, groups: Sequence[TopicGroup], jobs: Sequence[str]) -> list[dg.SensorDefinition]:
+def alert_sensors(catalog: Catalog, groups: Sequence[TopicGroup], ops: Sequence[str]) -> list[dg.SensorDefinition]:
     """The sensors that watch the assets of the groups. Without a command there are no sensors."""
     command = catalog.settings.alerts.command
     if not command:
         return []
-    watched = Watched(keys=frozenset(key for group in groups for key in group.topics), jobs=frozenset(jobs))
+    watched = Watched(keys=frozenset(key for group in groups for key in group.topics), ops=frozenset(ops))
     return [
         failed_runs_sensor(f"alert_failed_runs{catalog.suffix}", command, watched),
         failed_checks_sensor(f"alert_failed_checks{catalog.suffix}", command, watched),
@@ -148,9 +146,8 @@ def failed_checks_sensor(name: str, command: Sequence[str], watched: Watched) ->
 
 def _evaluations(instance: dg.DagsterInstance, after: int | None) -> Iterator[tuple[int, str, dg.AssetCheckEvaluation]]:
     """The evaluations after an event, each with its number and its run; the oldest first."""
-    records = instance.get_event_records(
-        dg.EventRecordsFilter(event_type=_EVALUATION, after_cursor=after), limit=_MAX_EVENTS, ascending=True
-    )
+    events_after = dg.EventRecordsFilter(event_type=_EVALUATION, after_cursor=after)
+    records = instance.event_log_storage.get_event_records(events_after, limit=_MAX_EVENTS, ascending=True)
     for record in records:
         event = record.event_log_entry.dagster_event
         if event is not None:

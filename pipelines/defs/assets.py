@@ -14,7 +14,7 @@ from pipelines.defs.run import GroupRun, LoadConfig
 from pipelines.defs.run_tags import tag_run
 
 _CHECKS_OF_LOADS = (COVERAGE, GAPS, SCHEMA_CHANGES)
-_Result = dg.MaterializeResult[None]
+_Event = dg.MaterializeResult[None] | dg.AssetMaterialization | dg.AssetObservation
 
 
 def load_assets(group: TopicGroup) -> list[dg.AssetsDefinition]:
@@ -34,7 +34,7 @@ def _assets_of(group: TopicGroup, op_name: str, topics: Sequence[str]) -> dg.Ass
         description=f"Loads topics of the Kafka cluster {group.cluster}: each continues at the cursors of its table "
         "and is committed separately. A topic that fails does not affect the others, but the run ends as failed.",
     )
-    def load(context: dg.AssetExecutionContext, config: LoadConfig) -> Iterator[_Result | dg.AssetObservation]:
+    def load(context: dg.AssetExecutionContext, config: LoadConfig) -> Iterator[_Event]:
         by_key = group.topics
         selected = [by_key[key] for key in sorted(context.selected_asset_keys)]
         yield from _load(context, config, group, _bounded(context, group, selected))
@@ -61,7 +61,7 @@ def _bounded(context: dg.AssetExecutionContext, group: TopicGroup, topics: Seque
 
 def _load(
     context: dg.AssetExecutionContext, config: LoadConfig, group: TopicGroup, topics: Sequence[str]
-) -> Iterator[_Result | dg.AssetObservation | dg.AssetMaterialization]:
+) -> Iterator[_Event]:
     """Load topics, and yield an event for each."""
     tag_run(context, group.cluster, topics)
     with ExitStack() as stack:

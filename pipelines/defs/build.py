@@ -12,7 +12,7 @@ from pipelines.defs.assets import load_assets
 from pipelines.defs.catalog import DEFAULT_NAME, Catalog, TopicGroup, groups, source_specs
 from pipelines.defs.check_definitions import topic_checks, verify_job, watch_job
 from pipelines.defs.known_topics import read_known
-from pipelines.defs.replay_job import replay_job
+from pipelines.defs.replay_job import replay_job, replay_op
 from pipelines.defs.run import SINCE_TAG
 from pipelines.defs.run_liveness import lost_runs_sensor
 from pipelines.defs.schedules import group_schedules
@@ -31,7 +31,7 @@ def build_defs(
     topics: str | Sequence[str] | None = None,
     key_prefix: str | Sequence[str] | None = None,
     translator: PenstockTranslator | None = None,
-    automation_condition: dg.AutomationCondition | None = None,
+    automation_condition: dg.AutomationCondition[dg.AssetKey] | None = None,
 ) -> dg.Definitions:
     """All definitions of Penstock: one asset per known topic, with checks, jobs, schedules and sensors.
 
@@ -91,14 +91,23 @@ def definitions_of(catalog: Catalog) -> dg.Definitions:
         ]
         jobs = [job for actions in jobs_of.values() for job in actions.values()]
         jobs += [replay_job(catalog, cluster) for cluster in by_cluster]
-        alerts = alert_sensors(catalog, members, [job.name for job in jobs])
+        tables = [asset for group in members for asset in load_assets(group)]
+        checks = [checks for group in members for checks in topic_checks(group)]
+        ops = [definition.op.name for definition in (*tables, *checks)]
+        alerts = alert_sensors(catalog, members, [*ops, *_own_ops(catalog, members)])
         return dg.Definitions(
-            assets=[asset for group in members for asset in (*load_assets(group), *source_specs(group))],
-            asset_checks=[checks for group in members for checks in topic_checks(group)],
+            assets=[*tables, *(spec for group in members for spec in source_specs(group))],
+            asset_checks=checks,
             jobs=jobs,
             sensors=[*sensors, lost_runs_sensor(f"lost_runs{catalog.suffix}"), *alerts],
             schedules=[schedule for group in members for schedule in group_schedules(group, catalog.settings)],
         )
+
+
+def _own_ops(catalog: Catalog, members: Sequence[TopicGroup]) -> list[str]:
+    """The names of the ops that are not behind an asset or a check."""
+    replays = [replay_op(catalog, cluster) for cluster in catalog.settings.clusters]
+    return [*replays, *(group.op(action) for group in members for action in ("watch", "verify"))]
 
 
 def _group_jobs(group: TopicGroup) -> dict[str, Any]:

@@ -45,7 +45,7 @@ class Catalog:
     patterns: tuple[str, ...] | None = None
     key_prefix: tuple[str, ...] = ("lake",)
     translator: PenstockTranslator = field(default_factory=PenstockTranslator)
-    automation_condition: dg.AutomationCondition | None = None
+    automation_condition: dg.AutomationCondition[dg.AssetKey] | None = None
 
     def takes(self, topic: str) -> bool:
         """Whether a topic with this name belongs to these definitions."""

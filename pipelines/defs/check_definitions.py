@@ -61,7 +61,7 @@ def watch_job(group: TopicGroup) -> dg.JobDefinition:
         changed = run.changed(verdicts)
         context.log.info("%d results of checks, of which %d are new or changed", len(verdicts), len(changed))
         for evaluation in run.evaluations(changed):
-            context.log_event(evaluation)
+            context.log_event(evaluation)  # type: ignore[arg-type] # Dagster takes it in ops, too
 
     @dg.job(
         name=group.named("watch"),
@@ -84,7 +84,7 @@ def verify_job(group: TopicGroup) -> dg.JobDefinition:
         run = _check_run(context, group)
         for topic in group.specs:
             for evaluation in run.evaluations(run.of_table(topic, PROOF_CHECKS)):
-                context.log_event(evaluation)
+                context.log_event(evaluation)  # type: ignore[arg-type] # Dagster takes it in ops, too
 
     @dg.job(
         name=group.named("verify"),

@@ -40,10 +40,15 @@ class ReplayConfig(dg.Config):
         return ReplayRequest.parse(**self.model_dump(), now=datetime.now(UTC))
 
 
+def replay_op(catalog: Catalog, cluster: str) -> str:
+    """The name of the op that replays."""
+    return f"{identifier(catalog.name)}_replay__{identifier(cluster)}"
+
+
 def replay_job(catalog: Catalog, cluster: str) -> dg.JobDefinition:
     """The replay job of a cluster."""
 
-    @dg.op(name=f"{identifier(catalog.name)}_replay__{identifier(cluster)}", pool=pool_of(cluster))
+    @dg.op(name=replay_op(catalog, cluster), pool=pool_of(cluster))
     def replay_interval(
         context: dg.OpExecutionContext, config: ReplayConfig
     ) -> Iterator[dg.AssetObservation | dg.Output[None]]:

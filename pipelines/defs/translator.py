@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
+from typing import Any
 
 import dagster as dg
 
@@ -85,7 +86,7 @@ def default_group(topic: TopicProps) -> str:
     return group.replace("-", "_")
 
 
-def condition_of(text: str | None) -> dg.AutomationCondition | None:
+def condition_of(text: str | None) -> Any:
     """The automation condition of a setting: `eager`, `on_cron: 0 * * * *`, or none.
 
     Raises:

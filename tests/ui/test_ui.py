@@ -6,18 +6,17 @@ from pathlib import Path
 
 import dagster as dg
 import pytest
-from pipelines.defs.partitions import RANGE_END, RANGE_START
 
 from pipelines.maintenance.history import HistoryEntry, history
-from resources.lake import Lake
 from tests.live import numbered
 from tests.ui.browser import Browser
-from tests.ui.stand import ASSET, PAGE, SOURCE, SOURCE_PAGE, Stand
+from tests.ui.stand import Stand
 from tests.ui.waiting import until
 
 pytestmark = [pytest.mark.ui, pytest.mark.spark, pytest.mark.zookeeper, pytest.mark.timeout(1800)]
 
 LOAD = "load__main__topics"
+PAGE = "/assets/lake/main/clicks"
 
 
 def loads_of(stand: Stand, topic: str) -> list[HistoryEntry]:
@@ -25,37 +24,39 @@ def loads_of(stand: Stand, topic: str) -> list[HistoryEntry]:
     return [entry for entry in history(stand.table(topic)) if entry.what == "load"]
 
 
-def materialize(browser: Browser) -> None:
-    """Open the dialog that materializes the asset, and choose all of its partitions."""
-    browser.open(PAGE, "Materialize…", "rows_per_second")
-    browser.click("Materialize…")
-    browser.shows("Launch backfill")
-    browser.click("All")
-
-
 def test_the_daemon_loads_the_topics_of_a_tick_in_one_run(stand: Stand) -> None:
     (run,) = stand.instance.get_runs(dg.RunsFilter(job_name=LOAD))[-1:]
     assert run.is_success
-    assert (run.tags[RANGE_START], run.tags[RANGE_END]) == ("~50age.~56iews", "clicks")
+    assert run.asset_selection == {stand.asset("clicks"), stand.asset("Page.Views")}
+    assert run.tags["penstock/topics"] == "Page.Views, clicks"
     assert run.tags["dagster/sensor_name"] == "new_topics__main"
     assert sum(stand.rows("clicks")) == stand.delta("clicks").to_pyarrow_table().num_rows
 
 
-def test_a_topic_published_later_becomes_a_partition_with_its_table(stand: Stand, browser: Browser) -> None:
-    stand.publish("later", numbered(100))
-    stand.wait_for("later")
-    assert stand.values("later") == sorted(numbered(100))
-    browser.open(f"{PAGE}?view=partitions", "later", "clicks", "~50age.~56iews")
+def test_a_topic_published_later_becomes_an_asset_with_its_table(stand: Stand, browser: Browser) -> None:
+    stand.publish("Later.Topic", numbered(100))
+    stand.wait_for("Later.Topic")
+    assert stand.values("Later.Topic") == sorted(numbered(100))
+    browser.open(stand.page("Later.Topic"), "rows_per_second", "The Delta table of the Kafka topic Later.Topic")
 
 
-def test_the_page_of_an_asset_shows_its_description_and_its_loads(browser: Browser) -> None:
-    text = browser.open(PAGE, "One Delta table per Kafka topic", "rows_per_second", "new_topics__main")
-    assert "kafka / main / topics" in text
+def test_the_page_of_an_asset_shows_its_description_and_its_group(browser: Browser) -> None:
+    text = browser.open(PAGE, "The Delta table of the Kafka topic clicks", "rows_per_second")
+    assert "main" in text
     assert "sign up" not in text.lower()
 
 
-def test_the_page_of_a_partition_shows_the_numbers_of_the_ledger(stand: Stand, browser: Browser) -> None:
-    text = browser.open(f"{PAGE}?view=partitions&partition=clicks", "table_version", "Materialized")
+def test_the_lineage_reads_topic_then_table(browser: Browser) -> None:
+    browser.open(f"{PAGE}?view=lineage", "clicks", "kafka")
+
+
+def test_the_search_finds_a_topic_by_its_name(stand: Stand) -> None:
+    nodes = stand.ask("{ assetNodes { assetKey { path } } }")["assetNodes"]
+    assert ["lake", "main", "Page.Views"] in [node["assetKey"]["path"] for node in nodes]
+
+
+def test_the_page_of_an_asset_shows_the_numbers_of_the_ledger(stand: Stand, browser: Browser) -> None:
+    text = browser.open(f"{PAGE}?view=events", "table_version", "materialized")
     assert "broker partition start end rows lag_before lag seconds source gaps " in text
     newest, *_ = loads_of(stand, "clicks")
     numbers = {"rows": newest.rows, "bytes": newest.bytes, "files": newest.files}
@@ -75,10 +76,6 @@ def save_picture(browser: Browser) -> None:
         shutil.copy(max(browser.pictures.iterdir()), Path(folder) / "ui.png")
 
 
-def test_the_events_of_the_asset_name_their_partitions(browser: Browser) -> None:
-    browser.open(f"{PAGE}?view=events", "clicks", "~50age.~56iews", "materialized in run")
-
-
 def test_the_page_of_a_run_shows_its_log(stand: Stand, browser: Browser) -> None:
     (run,) = stand.instance.get_runs(dg.RunsFilter(job_name=LOAD))[-1:]
     first = loads_of(stand, "clicks")[-1]
@@ -89,66 +86,54 @@ def test_the_page_of_a_run_shows_its_log(stand: Stand, browser: Browser) -> None
 def test_the_page_of_every_check_shows_its_result(stand: Stand, browser: Browser) -> None:
     browser.open(f"{PAGE}?view=checks", "Execute all")
     browser.click("Execute all")
-    name = dg.AssetCheckKey(ASSET, "lag")
+    name = dg.AssetCheckKey(stand.asset("clicks"), "freshness")
     storage = stand.instance.event_log_storage
     until(lambda: storage.get_asset_check_execution_history(name, limit=1), "the check")
     stand.wait_for_runs()
-    proofs = [stand.proof(topic) for topic in Lake.of(stand.settings).topics("main")]
-    rows = sum(partition.rows for proof in proofs for partition in proof.partitions)
-    text = browser.open(f"{PAGE}?view=checks&checkDetail=offsets_covered", "tables proven", f" rows {rows} ")
+    rows = sum(partition.rows for partition in stand.proof("clicks").partitions)
+    text = browser.open(f"{PAGE}?view=checks&checkDetail=coverage", "the table is proven", f" rows {rows} ")
     assert "missing 0" in text
     assert "duplicates 0" in text
-    assert "Every committed offset is in its table exactly once" in text
-    browser.open(f"{PAGE}?view=checks&checkDetail=lag", "No table is further behind", "problems 0")
-    browser.open(f"{PAGE}?view=checks&checkDetail=freshness", "No record waits longer", "most_late_seconds")
-    browser.open(f"{PAGE}?view=checks&checkDetail=retention_race", "limits.retention_left", "problems 0")
-
-
-def test_the_observation_of_the_source_asset_shows_the_status_of_topics(stand: Stand, browser: Browser) -> None:
-    browser.open(SOURCE_PAGE, "The topics of the group topics in the Kafka cluster main")
-    browser.click("Observe")
-    until(lambda: stand.instance.fetch_observations(SOURCE, limit=1).records, "an observation")
-    stand.wait_for_runs()
-    text = browser.open(SOURCE_PAGE, "most_late_seconds", "count", "clicks")
-    assert "topic state lag late_seconds hours_until_lost problem" in text
+    assert "Every committed offset is in the table exactly once" in text
+    browser.open(f"{PAGE}?view=checks&checkDetail=freshness", "No record waits longer", "lag_seconds")
+    browser.open(f"{PAGE}?view=checks&checkDetail=retention_race", "limits.retention_left")
 
 
 def test_the_launchpad_shows_the_config_with_its_defaults(browser: Browser) -> None:
     browser.open(PAGE, "Materialize…", "rows_per_second")
     browser.click_menu_of("Materialize…")
     browser.click("Open launchpad")
-    text = browser.shows("lake__main__topics:", "on_expired: settings", 'since: ""')
+    text = browser.shows("penstock_load__main__topics:", "on_expired: settings", 'since: ""')
     assert 'until: ""' in text
     browser.click("since")
     browser.shows("Also load older records that the brokers still hold", "Load nothing from this point on")
 
 
-def test_a_click_loads_all_topics_in_one_run(stand: Stand, browser: Browser) -> None:
+def test_a_click_loads_the_topic(stand: Stand, browser: Browser) -> None:
     before = {run.run_id for run in stand.instance.get_runs()}
     stand.publish("clicks", numbered(200, 3000))
-    materialize(browser)
-    browser.click("Launch backfill")
-    until(lambda: {run.run_id for run in stand.instance.get_runs()} - before, "the backfill's run")
+    browser.open(PAGE, "Materialize", "rows_per_second")
+    browser.click("Materialize")
+    until(lambda: {run.run_id for run in stand.instance.get_runs()} - before, "the run")
     stand.wait_for_runs()
-    (run,) = (run for run in stand.instance.get_runs() if run.run_id not in before and "dagster/backfill" in run.tags)
+    (run,) = (run for run in stand.instance.get_runs() if run.run_id not in before)
     assert run.is_success
+    assert run.tags["penstock/topics"] == "clicks"
     assert set(numbered(200, 3000)) <= set(stand.values("clicks"))
-    browser.open(f"/runs/{run.run_id}", "Success", "lake__main__topics")
+    text = browser.open(f"/runs/{run.run_id}", "Success", "penstock_load__main__topics", "penstock/topics: clicks")
+    assert "penstock_worker" not in text
 
 
-def test_a_backfill_with_config_loads_the_chosen_partitions(stand: Stand) -> None:
-    """Send the mutation that the button "Launch backfill" sends, with the content of its config editor."""
+def test_a_run_with_config_loads_the_chosen_topics(stand: Stand) -> None:
+    """Send the mutation that the launchpad sends, with the content of its config editor."""
     stand.publish("Page.Views", numbered(50, 500))
     stand.publish("clicks", numbered(50, 9000))
-    run_config = {"ops": {"lake__main__topics": {"config": {"since": "earliest", "on_expired": "skip"}}}}
-    backfill = stand.backfill(["clicks", "~50age.~56iews"], run_config)
-    until(
-        lambda: stand.instance.get_runs(dg.RunsFilter(tags={"dagster/backfill": backfill})), "the run of the backfill"
-    )
+    config = {"ops": {"penstock_load__main__topics": {"config": {"since": "earliest", "on_expired": "skip"}}}}
+    run_id = stand.launch(LOAD, ["clicks", "Page.Views"], config=config)
     stand.wait_for_runs()
-    (run,) = stand.instance.get_runs(dg.RunsFilter(tags={"dagster/backfill": backfill}))
+    run = stand.run(run_id)
     assert run.is_success
-    assert run.run_config["ops"] == run_config["ops"]
+    assert run.run_config["ops"] == config["ops"]
     assert set(numbered(50, 9000)) <= set(stand.values("clicks"))
     assert stand.values("Page.Views") == sorted(numbered(550))
 
@@ -156,7 +141,7 @@ def test_a_backfill_with_config_loads_the_chosen_partitions(stand: Stand) -> Non
 def test_the_page_of_the_sensor_shows_its_requests(browser: Browser) -> None:
     # The page lists only the newest ticks. Without the skipped ones, the tick that requested the run is among them.
     page = "/locations/penstock/sensors/new_topics__main?status=success"
-    text = browser.open(page, "1 run requested", "(2 partitions created)")
+    text = browser.open(page, "1 run requested")
     assert "Adds topics that are new in the cluster main, and loads them." in text
     assert "Running" in text
 

@@ -30,7 +30,7 @@ class World:
         self.fails: Exception | None = None
         self.cursor: str | None = None
         ours = [dg.AssetKey("clicks"), dg.AssetKey("views")]
-        watched = Watched(keys=frozenset(ours), jobs=frozenset({"replay"}))
+        watched = Watched(keys=frozenset(ours), ops=frozenset({"clicks", "views"}))
         self.failed_runs = failed_runs_sensor("failed_runs", command, watched)
         self.failed_checks = failed_checks_sensor("failed_checks", command, watched)
 

@@ -194,11 +194,11 @@ def test_settings_are_bound_when_definitions_are_built(
     assert build_defs(inline).resources in (None, {})
 
 
-def test_topics_that_the_instance_knows_are_assets(
-    instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("DAGSTER_HOME", instance.root_directory)
-    instance.add_dynamic_partitions("penstock/main", ["clicks"])
+def test_topics_that_the_instance_knows_are_assets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DAGSTER_HOME", str(tmp_path))
+    (tmp_path / "dagster.yaml").write_text("telemetry:\n  enabled: false\n")
+    with dg.DagsterInstance.get() as instance:
+        instance.add_dynamic_partitions("penstock/main", ["clicks"])
     defs = build_defs({"lake": "/lake", "clusters": {"main": {"zookeeper": "127.0.0.1:1"}}})
     assert key("clicks") in defs.resolve_asset_graph().get_all_asset_keys()
 

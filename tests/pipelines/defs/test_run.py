@@ -50,12 +50,14 @@ def test_a_load_fills_the_catalog(instance: dg.DagsterInstance, settings: Settin
     columns = {column.name: column.type for column in metadata["dagster/column_schema"].columns}
     assert columns.items() >= {"value": "binary", "offset": "long"}.items()
     versions = [
-        event.materialization.tags["dagster/data_version"]
+        (event.materialization.tags or {})["dagster/data_version"]
         for result in (first, second)
         for event in result.get_asset_materialization_events()
     ]
     assert [version.rpartition(" ")[0] for version in versions] == ["0:20", "0:25"]
-    tags = second.dagster_run.tags | (instance.get_run_by_id(second.run_id) or second.dagster_run).tags
+    stored_run = instance.get_run_by_id(second.run_id)
+    assert stored_run is not None
+    tags = stored_run.tags
     assert (tags["penstock/topics"], tags["penstock/cluster"]) == ("clicks", "main")
     assert not [name for name in tags if "worker" in name and not name.startswith(".dagster/")]
 
