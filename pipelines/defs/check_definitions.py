@@ -60,6 +60,8 @@ def watch_job(group: TopicGroup) -> dg.JobDefinition:
         verdicts = run.results(wanted)
         changed = run.changed(verdicts)
         context.log.info("%d results of checks, of which %d are new or changed", len(verdicts), len(changed))
+        for observation in run.observations():
+            context.log_event(observation)
         for evaluation in run.evaluations(changed):
             context.log_event(evaluation)  # type: ignore[arg-type] # Dagster takes it in ops, too
 

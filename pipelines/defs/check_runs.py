@@ -3,6 +3,7 @@
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import dagster as dg
 
@@ -17,6 +18,7 @@ from pipelines.defs.checks import (
     judge_status,
 )
 from pipelines.defs.group_status import ask_group_status
+from pipelines.defs.metadata import status_metadata
 from pipelines.loading.table import LakeTable
 from pipelines.loading.verify import proof_of, verify
 from pipelines.status.status import TopicStatus, now_ms
@@ -29,7 +31,7 @@ Results = Mapping[tuple[str, str], Verdict]
 """Verdicts by topic and name of the check."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class CheckRun:
     """Evaluates checks of the topics of one group.
 
@@ -43,11 +45,23 @@ class CheckRun:
     penstock: PenstockResource
     group: TopicGroup
 
+    @cached_property
+    def statuses(self) -> dict[str, TopicStatus]:
+        """The status of each topic of the group. The brokers are asked once."""
+        return {status.topic: status for status in ask_group_status(self.penstock, self.group)}
+
+    def observations(self) -> Iterator[dg.AssetObservation]:
+        """The status of each topic that has records without a row, as an event about the topic in Kafka."""
+        now = now_ms()
+        for topic, status in self.statuses.items():
+            if status.lag != 0:
+                key = self.group.catalog.props(self.group.cluster, topic).source_key
+                yield dg.AssetObservation(asset_key=key, metadata=status_metadata(status, now))
+
     def results(self, wanted: Mapping[str, Collection[str]]) -> dict[tuple[str, str], Verdict]:
         """The verdicts of the wanted checks, by topic. The brokers are asked only if a check needs them."""
-        statuses: dict[str, TopicStatus] = {}
-        if any(name in STATUS_CHECKS for names in wanted.values() for name in names):
-            statuses = {status.topic: status for status in ask_group_status(self.penstock, self.group)}
+        needs_brokers = any(name in STATUS_CHECKS for names in wanted.values() for name in names)
+        statuses = self.statuses if needs_brokers else {}
         now, limits = now_ms(), self.penstock.settings().timing_of(self.group.name).limits
         verdicts: dict[tuple[str, str], Verdict] = {}
         for topic, names in wanted.items():

@@ -97,6 +97,7 @@ class _Tick:
             reload = reload_definitions(self.context, self.penstock.settings().webserver)
             done = reload.done
             sentences = [*sentences, *_new_sentences(new, remaining), reload.sentence]
+        self.registry.forget_waiting([str(entry) for entry in waiting if entry.topic not in topics])
         ready = [entry for entry in (*waiting, *new) if self._is_ready(entry, topics, done=done)]
         runs = list(self._run_requests(ready, topics))
         if runs:

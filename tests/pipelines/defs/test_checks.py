@@ -10,7 +10,7 @@ from pipelines.loading.verify import PartitionProof, Proof
 from resources.groups import GroupLimits
 from resources.settings import Settings
 from tests.live import LiveCluster, numbered
-from tests.pipelines.defs.declared import CLUSTERS, defs_of, job, key, run, verdicts
+from tests.pipelines.defs.declared import CLUSTERS, defs_of, job, key, observed, run, verdicts
 
 
 def lose_a_file(live: LiveCluster, topic: str) -> None:
@@ -113,7 +113,10 @@ def test_a_topic_further_behind_than_the_limit_is_a_warning_of_its_own_check(
     limits = GroupLimits(lag=5)
     configured.configure("limits = { lag = 5 }")
     defs = defs_of("clicks", "views", settings=Settings(lake="/nowhere", clusters=CLUSTERS, limits=limits))
-    checks = verdicts(defs.resolve_job_def("watch__main__topics").execute_in_process(instance=instance))
+    result = defs.resolve_job_def("watch__main__topics").execute_in_process(instance=instance)
+    checks = verdicts(result)
+    assert observed(result).keys() == {"views"}  # only topics that are behind
+    assert observed(result)["views"]["lag"] == checks["views"]["lag"].metadata["lag"].value
     assert checks["clicks"]["lag"].passed
     lag = checks["views"]["lag"]
     assert (lag.passed, lag.severity) == (False, dg.AssetCheckSeverity.WARN)

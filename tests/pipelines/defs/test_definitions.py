@@ -11,9 +11,11 @@ import dagster as dg
 import pytest
 from click.testing import CliRunner, Result
 from dagster._cli import create_dagster_cli
+from dagster._serdes import serialize_value
 
 from pipelines.defs.build import build_defs
 from pipelines.defs.catalog import groups
+from pipelines.defs.known_topics import read_known
 from pipelines.defs.translator import PenstockTranslator, TopicProps
 from resources.groups import TopicGroupSettings
 from resources.penstock import PenstockResource
@@ -201,6 +203,19 @@ def test_topics_that_the_instance_knows_are_assets(tmp_path: Path, monkeypatch: 
         instance.add_dynamic_partitions("penstock/main", ["clicks"])
     defs = build_defs({"lake": "/lake", "clusters": {"main": {"zookeeper": "127.0.0.1:1"}}})
     assert key("clicks") in defs.resolve_asset_graph().get_all_asset_keys()
+
+
+def test_a_code_server_of_dagster_dev_gets_its_instance_as_an_option(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "dagster.yaml").write_text("telemetry:\n  enabled: false\n")
+    monkeypatch.delenv("DAGSTER_HOME", raising=False)
+    with dg.DagsterInstance.from_config(str(tmp_path)) as instance:
+        instance.add_dynamic_partitions("penstock/main", ["clicks"])
+        monkeypatch.setattr("sys.argv", ["dagster", "--instance-ref", serialize_value(instance.get_ref())])
+    assert read_known("penstock", ["main"])["main"].names == ("clicks",)
+    monkeypatch.setattr("sys.argv", ["dagster"])
+    assert read_known("penstock", ["main"])["main"].names == ()
 
 
 def test_more_topics_than_one_op_takes_are_cut_by_their_names(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -103,6 +103,7 @@ def test_a_topic_without_a_living_broker_is_added_later(instance: dg.DagsterInst
 def test_a_topic_that_is_deleted_before_its_run_is_not_requested(instance: dg.DagsterInstance) -> None:  # fault O07
     first = tick(instance, FixedTopics(clusters={"main": ["flapping"]}))
     assert not tick(instance, FixedTopics(clusters={"main": []}), first.cursor).run_requests
+    assert waiting(instance) == []
 
 
 def test_many_topics_are_added_over_several_ticks_and_none_twice(instance: dg.DagsterInstance) -> None:  # fault O07
