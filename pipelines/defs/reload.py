@@ -7,10 +7,13 @@ import json
 import urllib.error
 import urllib.request
 from dataclasses import dataclass
+from typing import Any
 
 import dagster as dg
+from dagster._core.errors import DagsterUserCodeUnreachableError
 
 _TIMEOUT_S = 10
+_RELOAD_S = 30  # Dagster stops a tick after 60 s
 _RELOAD = """
 mutation ($name: String!) { reloadRepositoryLocation(repositoryLocationName: $name) {
   __typename ... on PythonError { message } } }
@@ -41,19 +44,28 @@ def reload_definitions(context: dg.SensorEvaluationContext, webserver: str) -> R
     if origin is None:
         return Reload(done=False, sentence="reload the code location")
     if hasattr(origin, "create_client"):  # a code server of its own, which the daemon and the webserver watch
-        client = origin.create_client()
-        before = client.get_server_id()
-        client.reload_code(timeout=context.instance.code_server_reload_timeout)
-        if client.get_server_id() != before:
-            return Reload(done=True, sentence="the code server has loaded the new assets")
-        return Reload(
-            done=False,
-            sentence="restart the code server, or start it with `dagster code-server start`, which can reload itself",
-        )
+        return _reload_code_server(origin.create_client())
     later = "the daemon loads the new assets within 65 seconds"
     if not webserver:
         return Reload(done=False, sentence=f"{later}; reload the code location in the UI")
     return Reload(done=False, sentence=f"{later}; {_reload_webserver(webserver, origin.location_name)}")
+
+
+def _reload_code_server(client: Any) -> Reload:
+    try:
+        before = client.get_server_id()
+        client.reload_code(timeout=_RELOAD_S)
+        is_other = client.get_server_id() != before
+    except DagsterUserCodeUnreachableError:
+        # The server loads on, and the names wait in the instance.
+        sentence = f"the code server has not loaded the new assets within {_RELOAD_S} s; a later tick requests the runs"
+        return Reload(done=False, sentence=sentence)
+    if is_other:
+        return Reload(done=True, sentence="the code server has loaded the new assets")
+    return Reload(
+        done=False,
+        sentence="restart the code server, or start it with `dagster code-server start`, which can reload itself",
+    )
 
 
 def _reload_webserver(webserver: str, location: str) -> str:

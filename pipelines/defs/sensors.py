@@ -102,8 +102,9 @@ class _Tick:
         runs = list(self._run_requests(ready, topics))
         if runs:
             self._create_pools()
+            for sentence in sentences:
+                self.context.log.info(sentence)
         cursor = msgspec.json.encode(Requested(entries=tuple(map(str, ready)))).decode()
-        self.context.log.info("; ".join(sentences) or "no new topic")
         reason = None if runs else "; ".join(sentences) or f"no new topic; topics in the cluster: {len(topics)}"
         return dg.SensorResult(run_requests=runs, skip_reason=reason, cursor=cursor)
 
