@@ -35,7 +35,7 @@ from resources.groups import REST, GroupLimits, Patterns, Timing, TopicGroupSett
 from resources.section import FOLDER, NO_SECTION, UNKNOWN_KEY, Section, first_problem, folder_of
 from resources.suggestion import did_you_mean
 from resources.topic_formats import checked_name, names_topic
-from resources.topic_settings import DEFAULT_TOPIC, TopicSettings
+from resources.topic_options import DEFAULT_TOPIC, TopicOptions
 
 PATH_VARIABLE = "PENSTOCK_SETTINGS"
 DEFAULT_PATH = "penstock.toml"
@@ -151,7 +151,7 @@ class TopicSections(TopicRules):
     """
 
     model_config = ConfigDict(extra="allow")
-    __pydantic_extra__: dict[str, TopicSettings] = Field(init=False)
+    __pydantic_extra__: dict[str, TopicOptions] = Field(init=False)
 
     @model_validator(mode="after")
     def _has_topic_names(self) -> Self:
@@ -160,7 +160,7 @@ class TopicSections(TopicRules):
         return self
 
     @property
-    def formats(self) -> Mapping[str, TopicSettings]:
+    def formats(self) -> Mapping[str, TopicOptions]:
         """The settings of topics, by the names of their sections, in the order of the file."""
         return self.__pydantic_extra__
 
@@ -378,7 +378,7 @@ class Settings(Section):
         """The topic rules of a cluster: its own, otherwise those of the file."""
         return self.clusters[cluster].topics or self.topics
 
-    def format_of(self, topic: str) -> TopicSettings:
+    def format_of(self, topic: str) -> TopicOptions:
         """The settings of a topic: those of the first section that matches it, otherwise the defaults."""
         formats = self.topics.formats.items()
         format_ = next((format_ for name, format_ in formats if names_topic(name, topic)), DEFAULT_TOPIC)

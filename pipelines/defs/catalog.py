@@ -9,7 +9,7 @@ import dagster as dg
 
 from pipelines.defs.checks import checks_of
 from pipelines.defs.known_topics import KnownTopics
-from pipelines.defs.table_io import TableInputs
+from pipelines.defs.table_facts import TableInputs
 from pipelines.defs.topic_keys import identifier, key_name
 from pipelines.defs.translator import GONE, NOT_ALLOWED, STATE_TAG, PenstockTranslator, TopicProps
 from resources.groups import matches
@@ -70,7 +70,7 @@ class Catalog:
     def _state(self, cluster: str, topic: str) -> str:
         if not self.settings.rules(cluster).allows(topic):
             return NOT_ALLOWED
-        return GONE if topic in self.known.get(cluster, KnownTopics()).gone else ""
+        return GONE if topic in self.known.get(cluster, KnownTopics()).deleted else ""
 
     @cached_property
     def _lake(self) -> Lake:

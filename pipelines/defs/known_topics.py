@@ -22,11 +22,11 @@ class KnownTopics:
 
     Args:
         names: all of them, in the order of their addition.
-        gone: those that the cluster had no longer when the sensor looked last.
+        deleted: those that the cluster had no longer when the sensor looked last.
     """
 
     names: tuple[str, ...] = ()
-    gone: frozenset[str] = frozenset()
+    deleted: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,13 +51,13 @@ class TopicRegistry:
     def known(self) -> KnownTopics:
         """The names as they are now."""
         names = self.instance.get_dynamic_partitions(self.name)
-        return KnownTopics(names=tuple(names), gone=frozenset(self._stored("gone")))
+        return KnownTopics(names=tuple(names), deleted=frozenset(self._stored("gone")))
 
     def add(self, topics: Sequence[str]) -> None:
         """Add names. A name that is there already stays as it is."""
         self._add(self.name, topics)
 
-    def mark_gone(self, topics: Collection[str]) -> None:
+    def mark_deleted(self, topics: Collection[str]) -> None:
         """Store which topics the cluster no longer has; forget the others."""
         stored = self._stored("gone")
         self._add(f"{self.name}/gone", sorted(set(topics) - stored))

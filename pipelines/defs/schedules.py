@@ -43,8 +43,10 @@ def load_schedule(group: TopicGroup, cron: str) -> dg.ScheduleDefinition:
         due = [status for status in waiting if status.topic not in busy | resting]
         if not due:
             being_loaded = len(busy & {status.topic for status in waiting})
-            rest = f"; {len(resting)} failed and wait for their next attempt" if resting else ""
-            return dg.SkipReason(f"nothing new in {len(group.specs)} topics; {being_loaded} are being loaded{rest}")
+            waiting_text = f"; {len(resting)} failed and wait for their next attempt" if resting else ""
+            return dg.SkipReason(
+                f"nothing new in {len(group.specs)} topics; {being_loaded} are being loaded{waiting_text}"
+            )
         most, tick_time = penstock.settings().topics_per_run, context.scheduled_execution_time.isoformat()
         return [_request(group, due[start : start + most], tick_time) for start in range(0, len(due), most)]
 

@@ -91,7 +91,7 @@ class _Tick:
         sentences = upgrade(self.context.instance, self.registry, self.catalog)
         topics = self._topics(wait=not waiting and not sentences)
         new, remaining = self._add_new(topics)
-        is_marked = self._mark_gone(topics)
+        is_marked = self._mark_deleted(topics)
         done = False
         if new or is_marked or sentences:
             reload = reload_definitions(self.context, self.penstock.settings().webserver)
@@ -136,16 +136,16 @@ class _Tick:
         self.registry.add([entry.topic for entry in new])
         return new, len(names) - len(new)
 
-    def _mark_gone(self, topics: Mapping[str, TopicEntry]) -> bool:
+    def _mark_deleted(self, topics: Mapping[str, TopicEntry]) -> bool:
         """Store which known topics the cluster no longer has, and return whether that changed."""
         settings, cluster = self.penstock.settings(), self.registry.cluster
         known = self.registry.known()
         rules = settings.rules(cluster)
         own = {name for name in known.names if self.catalog.takes(name) and rules.allows(name)}
-        gone = own - topics.keys()
-        if gone == known.gone & own:
+        deleted = own - topics.keys()
+        if deleted == known.deleted & own:
             return False
-        self.registry.mark_gone(gone | (known.gone - own))
+        self.registry.mark_deleted(deleted | (known.deleted - own))
         return True
 
     def _is_ready(self, entry: Waiting, topics: Mapping[str, TopicEntry], *, done: bool) -> bool:

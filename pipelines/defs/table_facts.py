@@ -1,11 +1,13 @@
-"""What Dagster's catalog shows of a table: its columns with comments, its rows, its version, and its data version."""
+"""What Dagster knows of a table: its columns with comments, its rows, its versions, and how assets read it."""
 
 import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import dagster as dg
+from deltalake import DeltaTable
 
 from pipelines.loading.delta_schema import type_text
 from pipelines.loading.table import LakeTable
@@ -79,3 +81,21 @@ def _data_version(incarnation: str, cursors: Mapping[str, int]) -> str:
     if len(cursors) > _MAX_CURSORS:
         return digest
     return " ".join([*(f"{partition}:{cursor}" for partition, cursor in cursors.items()), digest])
+
+
+class TableInputs(dg.IOManager):
+    """The IO manager of the tables: an asset that takes a table as an input gets it from the lake.
+
+    Loads write the tables themselves, so Dagster never asks this IO manager to store something.
+    """
+
+    def __init__(self, options: Mapping[str, str]) -> None:
+        self._options = dict(options)
+
+    def load_input(self, context: dg.InputContext) -> DeltaTable:
+        """The Delta table of the upstream asset."""
+        metadata = context.upstream_output.definition_metadata if context.upstream_output else {}
+        return DeltaTable(str(metadata["dagster/uri"]), storage_options=self._options)
+
+    def handle_output(self, context: dg.OutputContext, obj: Any) -> None:
+        """Loads store nothing here."""

@@ -8,7 +8,7 @@ from typing import Any
 import dagster as dg
 
 from pipelines.defs.topic_keys import key_name
-from resources.topic_settings import DEFAULT_TOPIC, TopicSettings
+from resources.topic_options import DEFAULT_TOPIC, TopicOptions
 
 GONE, NOT_ALLOWED = "gone", "not_allowed"
 """States of topics that are loaded no more: the cluster has the topic no longer, or the settings do not allow it."""
@@ -32,7 +32,7 @@ class TopicProps:
     cluster: str
     name: str
     group: str = "topics"
-    settings: TopicSettings = DEFAULT_TOPIC
+    settings: TopicOptions = DEFAULT_TOPIC
     table: str = ""
     state: str = ""
     key_prefix: tuple[str, ...] = ("lake",)

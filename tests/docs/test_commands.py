@@ -21,6 +21,9 @@ from tests.pipelines.cli.walking import PROGRAM, commands, examples_of, help_of,
 TESTED_ELSEWHERE = {
     "make demo": "tests/pipelines/demo/test_demo.py",
     "make demo UI=1": "tests/ui/test_ui.py",
+    "dagster code-server start -m pipelines.definitions --host 127.0.0.1 --port 4266 --location-name penstock": (
+        "tests/ui/test_new_topics.py"
+    ),
     "dagster-daemon run -w workspace.yaml": "tests/ui/test_ui.py",
     "dagster-webserver -h 127.0.0.1 -w workspace.yaml": "tests/ui/test_ui.py",
 }

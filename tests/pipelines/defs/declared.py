@@ -28,9 +28,9 @@ def key(topic: str, cluster: str = "main") -> dg.AssetKey:
     return dg.AssetKey(["lake", cluster, key_name(topic)])
 
 
-def catalog(*topics: str, settings: Settings = SETTINGS, gone: Sequence[str] = (), **fields: Any) -> Catalog:
+def catalog(*topics: str, settings: Settings = SETTINGS, deleted: Sequence[str] = (), **fields: Any) -> Catalog:
     """A catalog whose clusters all have these known topics. Runs read the settings file that the environment names."""
-    known = KnownTopics(names=topics, gone=frozenset(gone))
+    known = KnownTopics(names=topics, deleted=frozenset(deleted))
     fields.setdefault("source", PenstockResource())
     return Catalog(settings=settings, known=dict.fromkeys(settings.clusters, known), **fields)
 

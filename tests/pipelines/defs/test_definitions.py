@@ -18,7 +18,6 @@ from pipelines.defs.catalog import groups
 from pipelines.defs.known_topics import read_known
 from pipelines.defs.translator import PenstockTranslator, TopicProps
 from resources.groups import TopicGroupSettings
-from resources.penstock import PenstockResource
 from resources.settings import PATH_VARIABLE, Alerts, ClusterSettings, Settings
 from tests.pipelines.defs.declared import catalog, defs_of, key
 
@@ -176,21 +175,25 @@ def test_the_topics_of_other_definitions_are_not_there() -> None:
     ]
 
 
-def test_settings_are_bound_when_definitions_are_built(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_runs_and_ticks_use_the_settings_that_definitions_were_built_from(
+    instance: dg.DagsterInstance, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:  # audit E6
-    file = tmp_path / "penstock.toml"
-    file.write_text('lake = "lake"\n[clusters.main]\nbootstrap = "b:9092"\n')
+    text = 'lake = "lake"\n[clusters.main]\nzookeeper = "127.0.0.1:1"\n'
+    (tmp_path / "penstock.toml").write_text(text)
     monkeypatch.delenv("DAGSTER_HOME", raising=False)
     monkeypatch.chdir(tmp_path)
     defs = build_defs("penstock.toml")
     monkeypatch.chdir("/")
     monkeypatch.setenv(PATH_VARIABLE, "/nowhere/penstock.toml")
-    schedule = defs.resolve_schedule_def("load__main__topics")
-    assert schedule.name == "load__main__topics"
-    assert catalog(source=PenstockResource(settings_file=str(file))).source.fresh().settings().lake == str(
-        tmp_path / "lake"
-    )
+    sensor = defs.resolve_sensor_def("new_topics__main")
+    with (
+        dg.build_sensor_context(instance=instance, definitions=defs) as context,
+        pytest.raises(Exception, match=r"127\.0\.0\.1:1"),
+    ):
+        sensor.evaluate_tick(context)
+
+
+def test_definitions_set_neither_an_executor_nor_resources() -> None:  # audit E6
     inline = {"lake": "lake", "clusters": {"main": {"bootstrap": "b:9092"}}}
     assert build_defs(inline).executor is None
     assert build_defs(inline).resources in (None, {})

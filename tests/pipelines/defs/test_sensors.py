@@ -160,14 +160,14 @@ def test_a_deleted_topic_keeps_its_asset_and_is_marked(instance: dg.DagsterInsta
     registry_of(instance).add(["clicks", "views"])
     tick_result = tick(instance, FixedTopics(clusters={"main": ["views"]}))
     assert tick_result.skip_message == NO_CODE_SERVER
-    assert registry_of(instance).known().gone == {"clicks"}
-    defs = defs_of("clicks", "views", gone=["clicks"])
+    assert registry_of(instance).known().deleted == {"clicks"}
+    defs = defs_of("clicks", "views", deleted=["clicks"])
     tags = {
         topic: defs.resolve_asset_graph().get(key(topic)).tags.get("penstock/state") for topic in ("clicks", "views")
     }
     assert tags == {"clicks": "gone", "views": None}
     tick(instance, FixedTopics(clusters={"main": ["views", "clicks"]}))
-    assert registry_of(instance).known().gone == set()
+    assert registry_of(instance).known().deleted == set()
 
 
 def test_a_topic_that_is_no_longer_allowed_keeps_its_asset_and_is_marked(instance: dg.DagsterInstance) -> None:

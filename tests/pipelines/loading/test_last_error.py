@@ -36,6 +36,16 @@ def test_an_error_is_read_by_others_until_a_load_succeeds(lake: Lake) -> None:  
     assert lake.topics("main") == []
 
 
+def test_an_error_tells_since_when_the_topic_fails(lake: Lake) -> None:
+    def since(time_ms: int) -> int:
+        LastErrors(lake, "main")("clicks", LastError.of([FAILURE], run="run", time_ms=time_ms))
+        return LastErrors(lake, "main").read()["clicks"].since_ms
+
+    assert [since(1000), since(2000), since(3000)] == [1000, 1000, 1000]
+    LastErrors(lake, "main")("clicks", None)
+    assert since(4000) == 4000
+
+
 def test_an_error_is_small_and_without_traces() -> None:
     error = LastError.of([FAILURE] * 1000, run="run", time_ms=1)
     assert len(error.failures) < error.count == 1000

@@ -14,7 +14,7 @@ def _automation(text: str) -> str:
     return text
 
 
-class TopicSettings(TopicFormat):
+class TopicOptions(TopicFormat):
     """Settings that say how the records of topics become rows, and how the topics appear in Dagster.
 
     NAME is the name of a topic, or a regular expression that matches whole names. It is an expression if it has other
@@ -44,4 +44,4 @@ class TopicSettings(TopicFormat):
     """Dagster: whether a failed check stops the assets downstream that are in the same run."""
 
 
-DEFAULT_TOPIC = TopicSettings()
+DEFAULT_TOPIC = TopicOptions()
