@@ -47,7 +47,7 @@ def test_the_page_of_an_asset_shows_its_description_and_its_group(browser: Brows
 
 
 def test_the_lineage_reads_topic_then_table(browser: Browser) -> None:
-    browser.open(f"{PAGE}?view=lineage", "clicks", "kafka")
+    browser.open(f"{PAGE}?view=lineage", "clicks", "Kafka", "Delta Lake", "Spark")
 
 
 def test_the_search_finds_a_topic_by_its_name(stand: Stand) -> None:
