@@ -89,7 +89,7 @@ class CheckRun:
         values = [
             record.asset_materialization.metadata.get(_COLUMNS) for record in records if record.asset_materialization
         ]
-        schemas = [value.schema if isinstance(value, dg.TableColumnSchemaMetadataValue) else None for value in values]
+        schemas = [value.schema if isinstance(value, dg.TableSchemaMetadataValue) else None for value in values]
         newest, before, *_ = [*schemas, None, None]
         return newest, before
 

@@ -126,11 +126,12 @@ def run(
     *,
     job: str = LOAD,
     config: Mapping[str, Any] | None = None,
+    settings: Settings = SETTINGS,
     **tags: str,
 ) -> dg.ExecuteInProcessResult:
     """Run a job that loads these topics, which become known."""
     registry_of(instance).add(topics)
-    defs = defs_of(*registry_of(instance).known().names)
+    defs = defs_of(*registry_of(instance).known().names, settings=settings)
     keys = {key(topic) for topic in topics}
     # As the sensor and the schedule do: without a selection of checks, Dagster would execute all of them.
     subset = defs.resolve_job_def(job).get_subset(asset_selection=keys, asset_check_selection=set())
@@ -142,9 +143,9 @@ def run(
     )
 
 
-def job(instance: dg.DagsterInstance, action: str) -> dg.ExecuteInProcessResult:
+def job(instance: dg.DagsterInstance, action: str, settings: Settings = SETTINGS) -> dg.ExecuteInProcessResult:
     """Run the job of the group for an action over all known topics, as a schedule does."""
-    defs = defs_of(*known(instance))
+    defs = defs_of(*known(instance), settings=settings)
     return defs.resolve_job_def(f"{action}__main__topics").execute_in_process(instance=instance)
 
 

@@ -62,6 +62,26 @@ def test_a_load_fills_the_catalog(instance: dg.DagsterInstance, settings: Settin
     assert not [name for name in tags if "worker" in name and not name.startswith(".dagster/")]
 
 
+def test_a_load_of_a_typed_table_reports_new_columns_and_bad_records(
+    instance: dg.DagsterInstance, settings: Settings, tmp_path: Path
+) -> None:
+    file = tmp_path / "penstock.toml"
+    file.write_text(f"{file.read_text()}[topics.orders]\nformat = 'json'\nmax_bad_share = 1\n")
+    typed = Settings.load(file)
+    passed = []
+    for values in ([b'{"id": 1}'], [b'{"id": 2}'], [b'{"id": 3, "name": "x"}', b"no object"]):
+        publish_by_settings(typed, "orders", values)
+        result = run(instance, ["orders"], settings=typed)
+        assert result.success
+        passed.append(verdicts(result)["orders"]["schema_changes"])
+    assert [check.passed for check in passed] == [True, True, False]
+    assert passed[-1].description == "new column name (string)"
+    assert loaded(result)["orders"]["bad_records"] == 1
+    watched = verdicts(job(instance, "watch", settings=typed))["orders"]
+    assert not watched["bad_records"].passed
+    assert "schema_changes" not in watched  # its result is the same as that of the load
+
+
 def test_only_a_load_that_brought_rows_is_a_materialization(
     instance: dg.DagsterInstance, settings: Settings
 ) -> None:  # audit E4

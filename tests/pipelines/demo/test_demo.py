@@ -126,7 +126,7 @@ def test_the_demo_loads_and_verifies_everything(tmp_path: Path) -> None:
     completed = subprocess.run(demo, capture_output=True, text=True, timeout=280, check=False)
     assert completed.returncode == 0, completed.stdout[-3000:] + completed.stderr[-3000:]
     output = completed.stdout
-    assert "lake/demo/topics: flights, weather" in output
+    assert "new assets: lake/demo/flights, lake/demo/weather" in output
     assert re.search(r"flights +336,776 ", output)
     assert re.search(r"flights +1,795 .* 10 ", output)
     assert "flights: 10 records do not decode" in output
