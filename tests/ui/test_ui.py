@@ -56,7 +56,7 @@ def test_the_search_finds_a_topic_by_its_name(stand: Stand) -> None:
 
 
 def test_the_page_of_an_asset_shows_the_numbers_of_the_ledger(stand: Stand, browser: Browser) -> None:
-    text = browser.open(f"{PAGE}?view=events", "table_version", "materialized")
+    text = browser.open(f"{PAGE}?view=events", "rows_per_second", "Materialized in run")
     assert "broker partition start end rows lag_before lag seconds source gaps " in text
     newest, *_ = loads_of(stand, "clicks")
     numbers = {"rows": newest.rows, "bytes": newest.bytes, "files": newest.files}
