@@ -4,7 +4,11 @@ The settings are read here, for clusters and groups are what is declared: a chan
 location, in Dagster's UI under Deployment.
 """
 
+import dagster as dg
+
 from pipelines.defs.build import build_defs
 from resources.settings import Settings
 
-defs = build_defs(Settings.path())
+# Runs execute in their own process: one JVM per run, and terminating the run cancels its Spark jobs. Other projects
+# have an executor of their own, so build_defs sets none.
+defs = dg.Definitions.merge(build_defs(Settings.path()), dg.Definitions(executor=dg.in_process_executor))

@@ -11,7 +11,7 @@ from pipelines.defs.checks import COVERAGE, GAPS, SCHEMA_CHANGES
 from pipelines.defs.known_topics import TopicRegistry, Waiting
 from pipelines.defs.metadata import Metadata, table_metadata
 from pipelines.defs.run import GroupRun, LoadConfig
-from pipelines.defs.run_tags import tag_run
+from pipelines.defs.run_tags import tagged_run
 
 _CHECKS_OF_LOADS = (COVERAGE, GAPS, SCHEMA_CHANGES)
 _Event = dg.MaterializeResult[None] | dg.AssetMaterialization | dg.AssetObservation
@@ -37,7 +37,9 @@ def _assets_of(group: TopicGroup, op_name: str, topics: Sequence[str]) -> dg.Ass
     def load(context: dg.AssetExecutionContext, config: LoadConfig) -> Iterator[_Event]:
         by_key = group.topics
         selected = [by_key[key] for key in sorted(context.selected_asset_keys)]
-        yield from _load(context, config, group, _bounded(context, group, selected))
+        own = _bounded(context, group, selected)
+        with tagged_run(context, group.cluster, own):
+            yield from _load(context, config, group, own)
 
     return load
 
@@ -63,7 +65,6 @@ def _load(
     context: dg.AssetExecutionContext, config: LoadConfig, group: TopicGroup, topics: Sequence[str]
 ) -> Iterator[_Event]:
     """Load topics, and yield an event for each."""
-    tag_run(context, group.cluster, topics)
     with ExitStack() as stack:
         run = GroupRun(context=context, penstock=group.catalog.source.fresh(), group=group, stack=stack)
         try:

@@ -7,7 +7,7 @@ import dagster as dg
 from pipelines.defs.catalog import TopicGroup, watch_pool_of
 from pipelines.defs.check_runs import CheckRun
 from pipelines.defs.checks import DESCRIPTIONS, PROOF_CHECKS
-from pipelines.defs.run_tags import StepContext, tag_run
+from pipelines.defs.run_tags import StepContext, tagged_run
 
 
 def topic_checks(group: TopicGroup) -> Iterator[dg.AssetChecksDefinition]:
@@ -36,8 +36,8 @@ def _checks_of(group: TopicGroup, op_name: str, topics: Iterable[str]) -> dg.Ass
         wanted: dict[str, list[str]] = {}
         for key in sorted(context.selected_asset_check_keys):
             wanted.setdefault(by_key[key.asset_key], []).append(key.name)
-        tag_run(context, group.cluster, wanted)
-        verdicts = _check_run(context, group).results(wanted)
+        with tagged_run(context, group.cluster, wanted):
+            verdicts = _check_run(context, group).results(wanted)
         for (topic, name), verdict in verdicts.items():
             yield dg.AssetCheckResult(asset_key=group.key(topic), check_name=name, **verdict.fields())
 
@@ -54,10 +54,10 @@ def watch_job(group: TopicGroup) -> dg.JobDefinition:
     @dg.op(name=group.op("watch"), pool=watch_pool_of(group.cluster))
     def watch(context: dg.OpExecutionContext) -> None:
         """Compare every topic of the group with its table: lag, freshness, and the time until records are lost."""
-        tag_run(context, group.cluster, group.specs)
         run = _check_run(context, group)
         wanted = {topic: set(group.checks(topic)) - set(PROOF_CHECKS) for topic in group.specs}
-        verdicts = run.results(wanted)
+        with tagged_run(context, group.cluster, group.specs):
+            verdicts = run.results(wanted)
         changed = run.changed(verdicts)
         context.log.info("%d results of checks, of which %d are new or changed", len(verdicts), len(changed))
         for observation in run.observations():
@@ -82,11 +82,13 @@ def verify_job(group: TopicGroup) -> dg.JobDefinition:
     @dg.op(name=group.op("verify"))
     def verify_group(context: dg.OpExecutionContext) -> None:
         """Verify every table of the group."""
-        tag_run(context, group.cluster, group.specs)
         run = _check_run(context, group)
-        for topic in group.specs:
-            for evaluation in run.evaluations(run.of_table(topic, PROOF_CHECKS)):
-                context.log_event(evaluation)  # type: ignore[arg-type] # Dagster takes it in ops, too
+        with tagged_run(context, group.cluster, group.specs):
+            verdicts = {
+                pair: verdict for topic in group.specs for pair, verdict in run.of_table(topic, PROOF_CHECKS).items()
+            }
+        for evaluation in run.evaluations(verdicts):
+            context.log_event(evaluation)  # type: ignore[arg-type] # Dagster takes it in ops, too
 
     @dg.job(
         name=group.named("verify"),

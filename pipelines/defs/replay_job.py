@@ -9,7 +9,7 @@ from pydantic import Field
 from kafka_io.errors import LocatedError
 from pipelines.defs.catalog import Catalog, cluster_named, pool_of
 from pipelines.defs.metadata import log_progress, replay_metadata
-from pipelines.defs.run_tags import tag_run
+from pipelines.defs.run_tags import tagged_run
 from pipelines.defs.topic_keys import identifier
 from pipelines.loading.load import Loader
 from pipelines.loading.table import LakeTable
@@ -53,9 +53,9 @@ def replay_job(catalog: Catalog, cluster: str) -> dg.JobDefinition:
         context: dg.OpExecutionContext, config: ReplayConfig
     ) -> Iterator[dg.AssetObservation | dg.Output[None]]:
         """Fetch an interval of one topic again. It writes one commit, or none if the rows are the same."""
-        tag_run(context, cluster, [config.topic])
         try:
-            result = _replay(context, config.request(), catalog.source.fresh(), cluster)
+            with tagged_run(context, cluster, [config.topic]):
+                result = _replay(context, config.request(), catalog.source.fresh(), cluster)
         except (LocatedError, ValueError) as error:
             raise dg.Failure(f"{type(error).__name__}: {error}", allow_retries=False) from error
         metadata = replay_metadata(result)

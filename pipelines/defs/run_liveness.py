@@ -47,7 +47,7 @@ def lost_runs_sensor(name: str) -> dg.SensorDefinition:
     def lost_runs(context: dg.SensorEvaluationContext) -> dg.SkipReason:
         in_progress = [dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.CANCELING]
         runs = context.instance.get_runs(dg.RunsFilter(statuses=in_progress))
-        lost = [run for run in runs if WORKER_TAG in run.tags and is_gone(run.tags[WORKER_TAG])]
+        lost = [run for run in runs if run.tags.get(WORKER_TAG) and is_gone(run.tags[WORKER_TAG])]
         for run in lost:
             context.instance.report_run_failed(
                 run, f"its process {run.tags[WORKER_TAG]} no longer exists: it was killed from outside"

@@ -4,12 +4,14 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import dagster as dg
 import pytest
 
 from pipelines.defs.run_liveness import WORKER_TAG, is_gone, lost_runs_sensor, worker
+from pipelines.defs.run_tags import tagged_run
 from tests.pipelines.defs.declared import LOAD, defs_of
 
 
@@ -76,3 +78,28 @@ def test_a_run_whose_process_is_gone_is_marked_as_failed(
         unsigned: dg.DagsterRunStatus.STARTED,
     }
     assert evaluate(instance).skip_message == "runs in progress, all alive: 3"
+
+
+@pytest.mark.parametrize(("executor", "kept"), [(dg.in_process_executor, True), (dg.multiprocess_executor, False)])
+def test_a_step_in_a_process_of_its_own_does_not_make_the_rest_of_the_run_look_dead(
+    instance: dg.DagsterInstance, executor: dg.ExecutorDefinition, kept: bool
+) -> None:
+    @dg.op
+    def step() -> None:
+        """A step."""
+
+    @dg.job(executor_def=executor)
+    def steps() -> None:
+        step()
+
+    context = SimpleNamespace(
+        instance=instance, job_def=steps, run=instance.create_run_for_job(steps, status=dg.DagsterRunStatus.STARTED)
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("pipelines.defs.run_tags.dg.OpExecutionContext", SimpleNamespace)
+        with tagged_run(context, "main", ["clicks"]):  # type: ignore[arg-type]
+            pass
+    run = instance.get_run_by_id(context.run.run_id)
+    assert run is not None
+    assert run.tags["penstock/topics"] == "clicks"
+    assert bool(run.tags[WORKER_TAG]) is kept
