@@ -112,7 +112,7 @@ def _sentence(error: Any) -> str:
 
 
 def failed_checks_sensor(name: str, command: Sequence[str], watched: Watched) -> dg.SensorDefinition:
-    """The sensor that alerts of checks: once when a check of a table stops to pass, and once when it gets worse.
+    """The sensor that alerts of checks: once when a check of a table stops passing, and once when it gets worse.
 
     It reads every evaluation in the order of the events, whichever run reported it, so no evaluation hides another.
     """
