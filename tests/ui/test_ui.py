@@ -100,8 +100,8 @@ def test_the_page_of_every_check_shows_its_result(stand: Stand, browser: Browser
 
 
 def test_the_launchpad_shows_the_config_with_its_defaults(browser: Browser) -> None:
-    browser.open(PAGE, "Materialize…", "rows_per_second")
-    browser.click_menu_of("Materialize…")
+    browser.open(PAGE, "Materialize", "rows_per_second")
+    browser.click_menu_of("Materialize")
     browser.click("Open launchpad")
     text = browser.shows("penstock_load__main__topics:", "on_expired: settings", 'since: ""')
     assert 'until: ""' in text
