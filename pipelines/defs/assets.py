@@ -46,8 +46,7 @@ def _assets_of(group: TopicGroup, op_name: str, topics: Sequence[str]) -> dg.Ass
 
 def _bounded(context: dg.AssetExecutionContext, group: TopicGroup, topics: Sequence[str]) -> Sequence[str]:
     """At most `topics_per_run` of the topics. The sensor of new topics requests runs for the others."""
-    penstock = group.catalog.source.fresh()
-    most = penstock.settings().topics_per_run
+    most = group.catalog.settings.topics_per_run
     own, others = topics[:most], topics[most:]
     if others:
         registry = TopicRegistry(instance=context.instance, prefix=group.catalog.name, cluster=group.cluster)

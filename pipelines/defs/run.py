@@ -214,7 +214,7 @@ class GroupRun:
 
         It asks Dagster for a retry if an error is temporary and attempts are left; otherwise it fails the run for good.
         """
-        retries = self.penstock.settings().retries
+        retries = self.group.catalog.settings.retries
         errors = {topic: str(load.error) for topic, load in self.failed.items()}
         first, sentence = next(iter(errors.items()))
         summary = f"{len(errors)} of {len(self.loads)} topics were not loaded completely: {first}: {sentence}"

@@ -104,7 +104,7 @@ def test_a_run_of_all_topics_loads_as_many_as_the_settings_allow(
     file.write_text(f"topics_per_run = 2\n{file.read_text()}")
     for name in ("a", "b", "c", "d", "e"):
         publish_by_settings(settings, name, numbered(5))
-    result = run(instance, ["a", "b", "c", "d", "e"])
+    result = run(instance, ["a", "b", "c", "d", "e"], settings=Settings.load(file))
     assert result.success
     assert loaded(result).keys() == {"a", "b"}
     entries = [Waiting.parse(entry) for entry in registry_of(instance).waiting()]
