@@ -41,6 +41,7 @@ def test_the_demo_story_works_on_a_real_broker(
     monkeypatch.setattr(story, "rows_of", lambda table: rows_of(table).slice(0, 2000))
     home = tmp_path / "dagster"
     home.mkdir()
+    monkeypatch.setenv("DAGSTER_HOME", str(home))  # the definitions are made from the topics in this instance
     overrides = {"telemetry": {"enabled": False}}
     with servers(state), dg.DagsterInstance.local_temp(str(home), overrides=overrides) as instance:
         assert story.run_story(state, instance)

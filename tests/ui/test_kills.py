@@ -38,6 +38,8 @@ def killed(gated: Gate, tmp_path_factory: pytest.TempPathFactory) -> Iterator[St
     with ExitStack() as running:
         settings = running.enter_context(modern_cluster(home, topics_per_run=1))
         stand = running.enter_context(dagster_on(home, settings, runs_at_once=4, loads_at_once=1))
+        # The sensor asks this webserver to load the new assets.
+        settings.write_text(f'webserver = "{stand.url}"\n{settings.read_text()}')
         for topic in TOPICS:
             stand.publish(topic, numbered(100))
         until(
@@ -47,6 +49,7 @@ def killed(gated: Gate, tmp_path_factory: pytest.TempPathFactory) -> Iterator[St
         stand.servers.kill(DAEMON)
         stand.servers.start(DAEMON)
         stand.wait_for(*TOPICS)
+        until(lambda: stand.defined() == set(TOPICS), "the assets in the webserver")
         yield stand
 
 
