@@ -50,6 +50,8 @@ def killed(gated: Gate, tmp_path_factory: pytest.TempPathFactory) -> Iterator[St
         stand.servers.start(DAEMON)
         stand.wait_for(*TOPICS)
         until(lambda: stand.defined() == set(TOPICS), "the assets in the webserver")
+        # From now on a run loads all topics that it is launched for. Each run reads the file again.
+        settings.write_text(settings.read_text().replace("topics_per_run = 1\n", f"topics_per_run = {len(TOPICS)}\n"))
         yield stand
 
 
