@@ -117,7 +117,7 @@ def test_a_deep_verify_of_an_unknown_topic_is_wrong_use(penstock: Penstock, topi
 
 
 def run(instance: dg.DagsterInstance, **config: Any) -> dg.ExecuteInProcessResult:
-    run_config = {"ops": {"replay_interval__main": {"config": config}}}
+    run_config = {"ops": {"penstock_replay__main": {"config": config}}}
     return (
         defs_of()
         .resolve_job_def("replay__main")
@@ -133,11 +133,8 @@ def test_the_job_replays_and_reports_what_it_did(
     assert result.success
     [event] = [event for event in result.all_events if event.event_type == dg.DagsterEventType.ASSET_OBSERVATION]
     observation = event.asset_observation_data.asset_observation
-    assert (observation.partition, observation.metadata["rows"].value, observation.metadata["changed"].value) == (
-        "clicks",
-        10,
-        True,
-    )
+    assert observation.asset_key == dg.AssetKey(["lake", "main", "clicks"])
+    assert (observation.metadata["rows"].value, observation.metadata["changed"].value) == (10, True)
     table: Any = observation.metadata["partitions"].value
     [record] = table.records
     assert (record.data["start"], record.data["end"], record.data["differing"]) == (0, 10, 1)
