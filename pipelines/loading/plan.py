@@ -39,8 +39,9 @@ class Plan:
 
     def choices(self, state: TableState) -> Iterator[RecordedChoice]:
         """The user's choices that this plan follows; `state` is the table's before it."""
-        new = (*self.slices, *self.skipped)
-        partitions = state.covered.keys() if state.adopted else {offsets.partition for offsets in new}
+        new = {offsets.partition for offsets in (*self.slices, *self.skipped)}
+        # The cursors of an adopted table continue; if all its rows were taken back, it has none.
+        partitions = state.covered.keys() if state.adopted and state.covered else new
         for setting, value in state.followed.items():
             for partition in sorted(partitions):
                 cursor = state.covered[partition][1] if partition in state.covered else 0

@@ -1,14 +1,16 @@
 """The state of a table, and the reasons for which a load refuses it."""
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 from deltalake import CommitProperties, Transaction
 
-from kafka_io.model import Bounds, BrokerPartition, TopicIds
+from kafka_io.model import Bounds, BrokerPartition, OffsetRange, TopicIds
 from pipelines.loading.commit import LoadChange, commit
 from pipelines.loading.identity import check_epochs, table_state
-from pipelines.loading.ledger import TableState, TopicIdentity
+from pipelines.loading.ledger import RecordedChoice, TableState, TopicIdentity
+from pipelines.loading.plan import Plan
 from resources.choices import Choices
 from resources.errors import ClusterChanged, CursorMismatch, TableForeign, TopicRecreated
 
@@ -128,6 +130,14 @@ def test_a_topic_of_another_cluster_continues_by_choice(small: "SmallTable") -> 
     commit(small.table, small.table.snapshot(), LoadChange(state=state, run="run"))
     adopted = table_state(small.table.snapshot(), topic)
     assert (adopted.topic, adopted.covered, adopted.ids.cluster_id) == (small.topic, {A: (0, 50)}, "two")
+
+
+def test_the_choice_of_another_cluster_is_recorded_when_all_rows_were_taken_back() -> None:  # fault N17
+    followed = {"on_cluster_changed": "adopt"}
+    adopted = TableState.new(OTHER)
+    state = replace(adopted, adopted=adopted.ids, followed=followed)
+    step = Plan(slices=(OffsetRange(A, 0, 17),))
+    assert list(step.choices(state)) == [RecordedChoice.of("on_cluster_changed", "adopt", OffsetRange(A, 0, 0))]
 
 
 def test_a_topic_that_was_given_an_id_keeps_its_first_incarnation(small: "SmallTable") -> None:
