@@ -40,6 +40,9 @@ class TopicOptions(TopicFormat):
     freshness_minutes: Annotated[float, Field(gt=0, le=MAX_MINUTES, allow_inf_nan=False)] | None = None
     """Dagster: minutes after which an asset without new rows counts as stale. Without it, no asset does."""
 
+    sample_rows: Annotated[int, Field(ge=0, le=100)] = 0
+    """Dagster: how many rows of each load its event shows. Dagster's storage keeps a copy of these rows."""
+
     blocking_checks: bool = False
     """Dagster: whether a failed check stops the assets downstream that are in the same run."""
 

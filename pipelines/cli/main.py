@@ -117,7 +117,7 @@ def _printed(error: BaseException) -> Mapping[str, Any]:
     help=f"The settings file. [default: penstock.toml] [env: {PATH_VARIABLE}]",
 )
 @click.option("--debug", is_flag=True, help="Show the stack trace of an error, with the messages of other programs.")
-@click.version_option(package_name="penstock")
+@click.version_option(package_name="penstock-etl")
 @click.pass_context
 def main(ctx: click.Context, settings_file: str | None, debug: bool) -> None:
     """Load Kafka topics into Delta tables, exactly once.

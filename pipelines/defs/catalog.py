@@ -10,7 +10,7 @@ import dagster as dg
 from pipelines.defs.checks import checks_of
 from pipelines.defs.known_topics import KnownTopics
 from pipelines.defs.table_facts import TableInputs
-from pipelines.defs.topic_keys import identifier, key_name
+from pipelines.defs.topic_keys import identifier
 from pipelines.defs.translator import GONE, NOT_ALLOWED, STATE_TAG, PenstockTranslator, TopicProps
 from resources.groups import matches
 from resources.lake import Lake
@@ -65,6 +65,7 @@ class Catalog:
             table=self._lake.table_uri(cluster, topic),
             state=self._state(cluster, topic),
             key_prefix=self.key_prefix,
+            source_prefix=("kafka",) if self.name == DEFAULT_NAME else ("kafka", self.name),
         )
 
     def _state(self, cluster: str, topic: str) -> str:
@@ -178,7 +179,7 @@ def source_specs(group: TopicGroup) -> list[dg.AssetSpec]:
     """The specs of the Kafka topics of a group: external assets, from which the tables are loaded."""
     return [
         dg.AssetSpec(
-            ["kafka", group.cluster, key_name(topic)],
+            group.catalog.props(group.cluster, topic).source_key,
             group_name=spec.group_name,
             kinds={"kafka"},
             description=f"The topic {topic} in the Kafka cluster {group.cluster}.",

@@ -64,6 +64,7 @@ def table_metadata(facts: TableFacts) -> Metadata:
         "dagster/column_schema": facts.columns,
         "dagster/row_count": facts.rows,
         "dagster/uri": facts.uri,
+        **_known(sample_rows=facts.sample),
     }
 
 

@@ -12,7 +12,6 @@ from typing import Any
 import dagster as dg
 from dagster._core.errors import DagsterUserCodeUnreachableError
 
-_TIMEOUT_S = 10
 _RELOAD_S = 30  # Dagster stops a tick after 60 s
 _RELOAD = """
 mutation ($name: String!) { reloadRepositoryLocation(repositoryLocationName: $name) {
@@ -73,8 +72,10 @@ def _reload_webserver(webserver: str, location: str) -> str:
     headers = {"Content-Type": "application/json"}
     request = urllib.request.Request(f"{webserver.rstrip('/')}/graphql", data=body, headers=headers)  # noqa: S310
     try:
-        with urllib.request.urlopen(request, timeout=_TIMEOUT_S) as answer:  # noqa: S310 - the address of the settings
+        with urllib.request.urlopen(request, timeout=_RELOAD_S) as answer:  # noqa: S310 - the address of the settings
             result = json.load(answer)["data"]["reloadRepositoryLocation"]
+    except TimeoutError:
+        return f"the webserver {webserver} has not loaded them within {_RELOAD_S} s; it may show them later"
     except (OSError, ValueError, KeyError, TypeError) as error:
         reason = error.reason if isinstance(error, urllib.error.URLError) else type(error).__name__
         return f"the webserver {webserver} could not be asked to show them ({reason}): reload the code location"

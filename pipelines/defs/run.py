@@ -196,7 +196,8 @@ class GroupRun:
     def facts(self, topic: str) -> TableFacts | None:
         """What the table of a topic holds now; None if it cannot be read."""
         try:
-            return table_facts(self.penstock.lake(), self.group.cluster, topic)
+            samples = self.penstock.settings().format_of(topic).sample_rows
+            return table_facts(self.penstock.lake(), self.group.cluster, topic, samples)
         except LocatedError as error:
             self.context.log.warning("%s: the table cannot be described: %s", topic, error)
             return None

@@ -9,6 +9,7 @@ from typing import Any
 import dagster as dg
 from deltalake import DeltaTable
 
+from pipelines.defs.sample_rows import sample_rows
 from pipelines.loading.delta_schema import type_text
 from pipelines.loading.table import LakeTable
 from resources.lake import Lake
@@ -26,6 +27,7 @@ class TableFacts:
         rows: how many rows it has.
         version: the number of the version.
         data_version: says which records of the topic the table has: it changes with each of the table's cursors.
+        sample: rows of the last commit, if the settings ask for some.
     """
 
     uri: str
@@ -33,10 +35,11 @@ class TableFacts:
     rows: int
     version: int
     data_version: str
+    sample: dg.TableMetadataValue | None
 
 
-def table_facts(lake: Lake, cluster: str, topic: str) -> TableFacts | None:
-    """What the newest version of a table holds; None if there is no table.
+def table_facts(lake: Lake, cluster: str, topic: str, samples: int = 0) -> TableFacts | None:
+    """What the newest version of a table holds, with so many sample rows; None if there is no table.
 
     Raises:
         LocatedError: the table cannot be read, or is not Penstock's.
@@ -50,20 +53,22 @@ def table_facts(lake: Lake, cluster: str, topic: str) -> TableFacts | None:
     incarnation = snapshot.entry.topic.incarnation if snapshot.entry else ""
     return TableFacts(
         uri=table.uri,
-        columns=_columns(json.loads(snapshot.handle.schema().to_json())["fields"]),
+        columns=_columns(json.loads(snapshot.handle.schema().to_json())["fields"], snapshot.layout.meanings),
         rows=snapshot.count(),
         version=snapshot.version,
         data_version=_data_version(incarnation, cursors),
+        sample=sample_rows(table, snapshot, samples),
     )
 
 
-def _columns(fields: list[Mapping[str, object]]) -> dg.TableSchema:
+def _columns(fields: list[Mapping[str, object]], meanings: Mapping[str, str]) -> dg.TableSchema:
+    """The columns of a table; those without a comment of their own have the meaning that Penstock gives them."""
     return dg.TableSchema(
         columns=[
             dg.TableColumn(
                 str(field["name"]),
                 type_text(field["type"]),
-                description=_comment(field["metadata"]),
+                description=_comment(field["metadata"]) or meanings.get(str(field["name"])),
                 constraints=dg.TableColumnConstraints(nullable=bool(field["nullable"])),
             )
             for field in fields

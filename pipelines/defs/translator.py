@@ -27,6 +27,7 @@ class TopicProps:
         table: the URI of its table.
         state: empty for a topic that is loaded; otherwise `gone` or `not_allowed`.
         key_prefix: the first parts of the key of its asset.
+        source_prefix: the first parts of the key of the Kafka topic.
     """
 
     cluster: str
@@ -36,11 +37,12 @@ class TopicProps:
     table: str = ""
     state: str = ""
     key_prefix: tuple[str, ...] = ("lake",)
+    source_prefix: tuple[str, ...] = ("kafka",)
 
     @property
     def source_key(self) -> dg.AssetKey:
         """The key of the Kafka topic, on which the asset of the table depends."""
-        return dg.AssetKey(["kafka", self.cluster, key_name(self.name)])
+        return dg.AssetKey([*self.source_prefix, self.cluster, key_name(self.name)])
 
 
 @dataclass(frozen=True)

@@ -43,6 +43,27 @@ _TYPED_NAMES = {
 
 `value` is null there, unless it could not be decoded.
 """
+_MEANINGS = {
+    "topic": "the topic of the record",
+    "partition": "the number of its partition",
+    "offset": "its offset in the partition",
+    "timestamp": "the record's time; null if there is none",
+    "timestampType": "who set the time: 0 the producer, 1 the broker, -1 nobody",
+    "key": "the key's bytes",
+    "headers": "the headers; null if there are none",
+    "broker": "Kafka 0.7: the broker of the partition",
+    "inner": "Kafka 0.7: the position inside a compressed message",
+    "loaded_at": "when the load of the record was planned",
+    RAW_TIME_COLUMN: "the producer's number, if it is not a time between the years 1 and 9999",
+    "value": "the value's bytes",
+    PARTITION_COLUMN: "the date of `loaded_at`; files are in folders of this date",
+}
+"""What the columns of a raw table hold."""
+_TYPED_MEANINGS = {
+    RAW_COLUMN: "the bytes of a value that does not decode",
+    ERROR_COLUMN: "why the value does not decode",
+    TOMBSTONE_COLUMN: "whether the record has no value",
+}
 _ORDERED = (
     "topic",
     "broker",
@@ -96,6 +117,14 @@ class TableLayout:
         own = [column for column in self.file_schema if column.name not in self.values.names]
         values = [column.with_metadata(delta_metadata(column)) for column in self.values]
         return pa.schema([*own, *values, pa.field(self.partition_column, pa.date32())])
+
+    @property
+    def meanings(self) -> dict[str, str]:
+        """What the columns hold that are not fields of values, by their names in the table."""
+        if not self.is_typed:
+            return _MEANINGS
+        names = {**_TYPED_NAMES, PARTITION_COLUMN: self.date_column}
+        return {**{names[column]: meaning for column, meaning in _MEANINGS.items()}, **_TYPED_MEANINGS}
 
     @property
     def ordered(self) -> tuple[str, ...]:

@@ -126,7 +126,7 @@ def skip_choices(facts: Iterable[SliceFacts]) -> Iterator[RecordedChoice]:
 @cache
 def _installed_version() -> str:
     """The version of the installed Penstock; cached, because finding it reads the disk."""
-    return metadata.version("penstock")
+    return metadata.version("penstock-etl")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

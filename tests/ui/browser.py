@@ -55,6 +55,14 @@ class Browser:
         """Click the element with this text, as soon as it exists and can be clicked."""
         until(lambda: self._clicked(f"//*[normalize-space(text())='{label}']"), f"{label!r}", timeout_s=_TIMEOUT_S)
 
+    def type(self, keys: str) -> None:
+        """Type into the field that has the focus of the keyboard."""
+        self.driver.switch_to.active_element.send_keys(keys)
+
+    def plots(self) -> int:
+        """The number of drawings on the page."""
+        return len(self.driver.find_elements(By.TAG_NAME, "canvas"))
+
     def click_menu_of(self, label: str) -> None:
         """Click the small button that opens a menu: it comes after the button with this text."""
         xpath = f"//button[.//*[normalize-space(text())='{label}']]/following::button[1]"

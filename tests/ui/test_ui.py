@@ -1,7 +1,6 @@
 """Dagster as a user sees it: the daemon discovers and loads topics, and the pages show the numbers of the ledgers."""
 
 import os
-import shutil
 from pathlib import Path
 
 import dagster as dg
@@ -10,6 +9,7 @@ import pytest
 from pipelines.maintenance.history import HistoryEntry, history
 from tests.live import numbered
 from tests.ui.browser import Browser
+from tests.ui.many import CLUSTER, TOPICS
 from tests.ui.stand import Stand
 from tests.ui.waiting import until
 
@@ -50,9 +50,23 @@ def test_the_lineage_reads_topic_then_table(browser: Browser) -> None:
     browser.open(f"{PAGE}?view=lineage", "clicks", "Kafka", "Delta Lake", "Spark")
 
 
-def test_the_search_finds_a_topic_by_its_name(stand: Stand) -> None:
-    nodes = stand.ask("{ assetNodes { assetKey { path } } }")["assetNodes"]
-    assert ["lake", "main", "Page.Views"] in [node["assetKey"]["path"] for node in nodes]
+def test_the_graph_of_all_assets_has_the_groups_of_both_clusters(browser: Browser) -> None:
+    browser.open("/asset-groups", "main", CLUSTER, f"{2 * len(TOPICS)} assets")
+
+
+def test_the_catalog_lists_topics_and_tables(browser: Browser) -> None:
+    browser.open("/assets", "kafka / main / clicks", "The topic Page.Views in the Kafka cluster main.")
+    browser.click("Search and filter assets")
+    browser.type('key:"lake/main/*"\n')
+    text = browser.shows("lake / main / clicks", "lake / main / Page.Views")
+    assert "kafka / main / clicks" not in text
+
+
+def test_the_search_finds_a_topic_by_the_name_that_people_type(browser: Browser) -> None:
+    browser.open(PAGE, "The Delta table of the Kafka topic clicks")
+    browser.click("Search")
+    browser.type("page.v")
+    browser.shows("kafka / main / Page.Views", "lake / main / Page.Views")
 
 
 def test_the_page_of_an_asset_shows_the_numbers_of_the_ledger(stand: Stand, browser: Browser) -> None:
@@ -67,13 +81,6 @@ def test_the_page_of_an_asset_shows_the_numbers_of_the_ledger(stand: Stand, brow
         start = min(committed.offsets.start for committed in ranges)
         stop = max(committed.offsets.stop for committed in ranges)
         assert f" {id_.broker} {id_.partition} {start} {stop} {sum(committed.rows for committed in ranges)} " in text
-    save_picture(browser)
-
-
-def save_picture(browser: Browser) -> None:
-    """Copy the last screenshot to the folder PENSTOCK_PICTURES, if it is set. The README shows this picture."""
-    if folder := os.environ.get("PENSTOCK_PICTURES"):
-        shutil.copy(max(browser.pictures.iterdir()), Path(folder) / "ui.png")
 
 
 def test_the_page_of_a_run_shows_its_log(stand: Stand, browser: Browser) -> None:
@@ -139,6 +146,25 @@ def test_a_run_with_config_loads_the_chosen_topics(stand: Stand) -> None:
     assert stand.values("Page.Views") == sorted(numbered(550))
 
 
+def test_the_plots_of_an_asset_show_its_loads_and_no_other_topic(stand: Stand, browser: Browser) -> None:
+    browser.open(PAGE, "rows_per_second", "Plots")
+    browser.click("Plots")
+    browser.shows("Row count", "bad_records", "lag_seconds", "rows_per_second")
+    until(lambda: browser.plots() >= 10, "the plots")
+    save_picture(browser)
+    plotted = stand.ask(_PLOTTED, key={"path": stand.asset("clicks").path})["assetOrError"]["assetMaterializations"]
+    row_counts = [
+        entry["intValue"] for event in plotted for entry in event["metadataEntries"] if entry["label"] == "rows"
+    ]
+    assert row_counts == [entry.rows for entry in loads_of(stand, "clicks") if entry.rows]
+
+
+def save_picture(browser: Browser) -> None:
+    """Save a screenshot in the folder PENSTOCK_PICTURES, if it is set. The README shows this picture."""
+    if folder := os.environ.get("PENSTOCK_PICTURES"):
+        browser.driver.save_screenshot(str(Path(folder) / "ui.png"))
+
+
 def test_the_page_of_the_sensor_shows_its_requests(browser: Browser) -> None:
     # The page lists only the newest ticks. Without the skipped ones, the tick that requested the run is among them.
     page = "/locations/penstock/sensors/new_topics__main?status=success"
@@ -150,3 +176,9 @@ def test_the_page_of_the_sensor_shows_its_requests(browser: Browser) -> None:
 def test_the_schedules_exist_and_run(browser: Browser) -> None:
     text = browser.open("/automation", "load__main__topics", "watch__main__topics", "verify__main__topics")
     assert "lost_runs" in text
+
+
+_PLOTTED = """
+query ($key: AssetKeyInput!) { assetOrError(assetKey: $key) { ... on Asset { assetMaterializations(limit: 100) {
+  metadataEntries { label ... on IntMetadataEntry { intValue } } } } } }
+"""

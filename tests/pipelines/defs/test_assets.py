@@ -44,6 +44,20 @@ def test_one_run_loads_every_topic_of_its_selection(instance: dg.DagsterInstance
     assert sum(record.data["rows"] for record in metadata["clicks"]["partitions"].records) == 100
 
 
+def test_the_event_of_a_load_shows_sample_rows_if_the_settings_ask_for_them(
+    instance: dg.DagsterInstance, configured: LiveCluster
+) -> None:
+    text = configured.settings.read_text()
+    configured.settings.write_text(f"{text}\n[topics.clicks]\nsample_rows = 2\n")
+    for name in ("clicks", "Views"):
+        configured.publish(name, [b"\xff" + b"x" * 100])
+    metadata = loaded(run(instance, ["clicks", "Views"]))
+    (row,) = metadata["clicks"]["sample_rows"].records
+    assert (row.data["topic"], row.data["offset"], row.data["key"]) == ("clicks", 0, None)
+    assert row.data["value"] == "\ufffd" + "x" * 98 + "…"
+    assert "sample_rows" not in metadata["Views"]
+
+
 def test_a_run_without_new_records_succeeds_with_zero_rows(
     instance: dg.DagsterInstance, configured: LiveCluster
 ) -> None:  # fault O05

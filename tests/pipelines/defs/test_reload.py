@@ -1,6 +1,7 @@
 """What the sensor does so that Dagster loads new assets. The UI tests use real servers; faults are injected here."""
 
 import json
+import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -99,6 +100,14 @@ def test_a_webserver_is_asked_for_a_location_that_it_manages(answer: bytes, sent
     assert not result.done
     assert sentence in result.sentence
     assert [body["variables"] for body in asked] == [{"name": "penstock"}]
+
+
+def test_a_webserver_may_take_longer_than_a_tick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pipelines.defs.reload._RELOAD_S", 0.1)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        result = reload_with(location_name="penstock", webserver=address)
+    assert "has not loaded them within 0.1 s; it may show them later" in result.sentence
 
 
 def test_a_webserver_that_does_not_answer_is_no_error() -> None:

@@ -1,0 +1,96 @@
+"""The public module `penstock` and the wheel: they work in other projects, and say what is in their way."""
+
+import configparser
+import os
+import subprocess
+import sys
+from pathlib import Path
+from zipfile import ZipFile
+
+import pytest
+
+import penstock
+
+ROOT = Path(__file__).parents[1]
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The unpacked wheel, as pip installs it."""
+    home = tmp_path_factory.mktemp("wheel")
+    command = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(home)]
+    subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
+    (file,) = home.glob("*.whl")
+    with ZipFile(file) as content:
+        content.extractall(home / "site")
+    return home / "site"
+
+
+def run_python(code: str, *folders: Path, cwd: Path) -> subprocess.CompletedProcess[str]:
+    """Run Python with these folders before all others."""
+    path = os.pathsep.join(map(str, folders))
+    command = [sys.executable, "-c", code]
+    return subprocess.run(
+        command, cwd=cwd, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, check=False
+    )
+
+
+def test_the_module_has_exactly_the_public_names() -> None:
+    assert dir(penstock) == ["PenstockComponent", "PenstockTranslator", "build_defs"]
+    assert all(getattr(penstock, name).__module__.startswith("pipelines.defs") for name in dir(penstock))
+    with pytest.raises(AttributeError, match="no attribute 'other'"):
+        _ = penstock.other
+
+
+def test_the_wheel_works_without_the_repository(wheel: Path, tmp_path: Path) -> None:
+    code = """
+import sys, penstock
+assert not {"dagster", "pyspark", "pipelines"} & set(sys.modules)
+from penstock import build_defs
+import kafka_io, resources, pipelines
+defs = build_defs({"lake": "/lake", "clusters": {"main": {"bootstrap": "b:9092"}}})
+print(*(module.__file__ for module in (penstock, kafka_io, resources, pipelines)), sep="\\n")
+"""
+    done = run_python(code, wheel, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert all(Path(file).is_relative_to(wheel) for file in done.stdout.split())
+    assert len(done.stdout.split()) == 4
+
+
+def test_the_wheel_has_all_files_and_nothing_else(wheel: Path) -> None:
+    names = {path.name for path in wheel.iterdir() if path.suffix != ".dist-info"}
+    assert names == {"penstock.py", "kafka_io", "resources", "pipelines"}
+    files = {path.relative_to(wheel) for path in wheel.rglob("*") if path.is_file() and ".dist-info" not in str(path)}
+    tracked = subprocess.run(
+        ["git", "ls-files", *names], cwd=ROOT, check=True, capture_output=True, text=True
+    ).stdout.split()
+    assert files == set(map(Path, tracked))
+
+
+def test_dg_finds_the_component(wheel: Path) -> None:
+    (file,) = wheel.glob("*.dist-info/entry_points.txt")
+    entry_points = configparser.ConfigParser()
+    entry_points.read(file)
+    assert dict(entry_points["dagster_dg_cli.registry_modules"]) == {"penstock": "penstock"}
+    assert set(entry_points.sections()) == {"console_scripts", "dagster_dg_cli.registry_modules"}
+
+
+def import_beside(file: str, wheel: Path, folder: Path) -> subprocess.CompletedProcess[str]:
+    """Import Penstock in a project that has this file."""
+    path = folder / "project" / file
+    path.parent.mkdir(parents=True)
+    path.write_text("")
+    return run_python("from penstock import build_defs", folder / "project", wheel, cwd=folder)
+
+
+@pytest.mark.parametrize("file", ["resources/__init__.py", "pipelines.py"])
+def test_a_package_that_hides_ours_is_named(wheel: Path, tmp_path: Path, file: str) -> None:
+    sentence = import_beside(file, wheel, tmp_path).stderr.strip().splitlines()[-1]
+    assert sentence.startswith("ImportError: Penstock needs its package")
+    assert str(tmp_path / "project" / file) in sentence
+    assert "rename" in sentence
+
+
+def test_a_folder_that_is_no_package_hides_nothing(wheel: Path, tmp_path: Path) -> None:
+    done = import_beside("resources/own.py", wheel, tmp_path)
+    assert done.returncode == 0, done.stderr
