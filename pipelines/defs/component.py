@@ -55,7 +55,7 @@ class PenstockScaffolder(dg.Scaffolder[ScaffoldParams]):
 
 
 def _condition(context: dg.ResolutionContext, text: str | None) -> Any:
-    return None if text is None else context.resolve_value(text, as_type=dg.AutomationCondition)
+    return None if text is None else context.resolve_value(text, as_type=dg.AutomationCondition)  # type: ignore[type-abstract]
 
 
 @dg.scaffold_with(PenstockScaffolder)

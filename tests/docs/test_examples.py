@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import dagster as dg
 import pytest
@@ -65,7 +66,7 @@ class Project:
     load: Callable[[], dg.Definitions]
     instance: dg.DagsterInstance
     bootstrap: str
-    cursor: object = None
+    cursor: Any = None
 
     def publish(self, topic: str) -> None:
         """Publish the orders."""

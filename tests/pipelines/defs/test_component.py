@@ -1,5 +1,6 @@
 """PenstockComponent in `defs.yaml`: what it builds, what a user can change, and what `dg scaffold defs` writes."""
 
+import json
 import sys
 import tomllib
 from collections.abc import Iterator, Mapping
@@ -8,7 +9,6 @@ from typing import Any
 
 import dagster as dg
 import pytest
-import yaml
 from dagster.components.testing.utils import DefsFolderSandbox, create_defs_folder_sandbox
 
 import penstock
@@ -44,7 +44,7 @@ def write(project: DefsFolderSandbox, folder: str, attributes: Mapping[str, Any]
     """Write a `defs.yaml` in a folder of the project."""
     path = project.defs_folder_path / folder
     path.mkdir()
-    (path / "defs.yaml").write_text(yaml.safe_dump({"type": type_, "attributes": dict(attributes)}))
+    (path / "defs.yaml").write_text(json.dumps({"type": type_, "attributes": dict(attributes)}))
 
 
 def nodes(project: DefsFolderSandbox) -> dict[str, Any]:

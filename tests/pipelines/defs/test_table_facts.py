@@ -4,8 +4,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pipelines.defs.sample_rows import sample_rows
-from pipelines.defs.table_facts import table_facts
+from pipelines.defs.table_facts import sample_rows, table_facts
 from pipelines.loading.layout import CONVERTED, RAW, TYPED, TableLayout
 from pipelines.loading.rows import TABLE_SCHEMA
 
