@@ -6,7 +6,7 @@ The payload of each record is a number that no other record has, so it shows fro
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ClassVar, NamedTuple
 
 from kafka_io.cluster.cluster import Cluster
@@ -39,6 +39,7 @@ from tests.simulation.sim_log import ERAS, Era, SimLog
 from tests.simulation.values import ENCODINGS, SimRegistry, SimValues
 
 TOPIC = "clicks"
+_LAGGING = 5.0  # while a broker lags, it often answers
 
 
 class TrueBounds(NamedTuple):
@@ -116,6 +117,8 @@ class SimCluster(Cluster):
         payloads: the number of records so far; the next record has this number as its payload.
         values: the values of the records, if the table of the topic is typed.
         cluster_number: how often the cluster was built.
+        known_to_lagging: the incarnation and the id of the topic before it was created again, as a broker without a
+            controller still shows them; None if there is no such broker.
 
     `refuses_others` lets a run refuse the answers of another cluster behind the same address, as Penstock's connections
     do. A test switches it off.
@@ -139,6 +142,7 @@ class SimCluster(Cluster):
     payloads: int = 0
     values: SimValues | None = None
     cluster_number: int = 1
+    known_to_lagging: tuple[str, str] | None = None
 
     @property
     def incarnation(self) -> str:
@@ -157,7 +161,8 @@ class SimCluster(Cluster):
         self.logs[id_] = SimLog(era=self.era)
 
     def recreate(self, partitions: int) -> None:
-        """Delete the topic and create it again under the same name."""
+        """Delete the topic and create it again under the same name. One broker does not notice it."""
+        self.known_to_lagging = (self.incarnation, self.topic_id) if self.incarnation_number else None
         self.incarnation_number += 1
         self.created_zxid = self.incarnation_number
         self.logs = {}
@@ -227,7 +232,21 @@ class SimCluster(Cluster):
         return Listing(entries=(self._entry(),))
 
     def topic(self, name: str) -> TopicEntry | None:
+        """The topic; by chance the registry does not answer, or a lagging broker does (fault B17)."""
+        entry = self._asked_topic(name)
+        is_of_broker = self.era.has_ids and not self.answers.through_zookeeper
+        if self.known_to_lagging and is_of_broker and self.scheduler.harmed(_LAGGING):
+            incarnation, topic_id = self.known_to_lagging
+            entry = replace(entry, incarnation=topic_id)
+            self.answers.topics[-1] = (incarnation, entry.ids)
+        return entry
+
+    def topic_at_leaders(self, name: str, partitions: Iterable[BrokerPartition]) -> TopicEntry | None:
         """The topic; by chance the registry does not answer."""
+        del partitions
+        return self._asked_topic(name)
+
+    def _asked_topic(self, name: str) -> TopicEntry:
         assert name == TOPIC
         self.scheduler.seam()
         if self.scheduler.harmed(0.3):

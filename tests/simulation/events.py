@@ -67,6 +67,7 @@ class Events:
         self.store.repair()
         self.cluster.away = set()
         self.cluster.leaderless = set()
+        self.cluster.known_to_lagging = None
         while self.store.late:
             self.store.arrive()
         if self.cluster.values:
