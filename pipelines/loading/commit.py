@@ -433,7 +433,10 @@ def state_after(entry: LedgerEntry, state: TableState) -> TableState:
     """
     now = TableState.after(entry)
     if state.adopted is not None and now.ids == state.adopted:
-        return replace(state, covered=now.covered)
+        if "on_recreated" in state.followed:
+            # The epochs and messages of the former topic say nothing about the new one, so the plan dropped them.
+            return replace(state, covered=now.covered)
+        return replace(state, covered=now.covered, epochs=now.epochs, last_messages=now.last_messages)
     difference = now.ids.difference(state.ids)
     if difference:
         raise CommitRefused(f"run {entry.run} loaded another topic ({difference}); run again", state.topic.where)

@@ -113,6 +113,41 @@ def test_a_replay_of_offsets_that_were_cut_and_loaded_again_meanwhile_is_refused
         change.rebased(store.snapshot())
 
 
+def loaded_from(cluster_id: str, snapshot: TableSnapshot, facts: Sequence[SliceFacts], epoch: int) -> LoadChange:
+    """A load from a cluster, which by choice continues the table of another cluster."""
+    topic, choices = replace(CLICKS, cluster_id=cluster_id), Choices(on_cluster_changed="adopt")
+    state = table_state(snapshot, topic, choices=choices)
+    return LoadChange(state=state, facts=tuple(facts), epochs={part.offsets.partition: epoch for part in facts}, run="r")
+
+
+def test_a_load_that_adopts_a_cluster_sees_that_another_run_moved_the_cursor_under_another_leader() -> None:
+    store = SimStore(scheduler=calm())  # faults B04, N17
+    commit(store, store.snapshot(), loaded_from("one", store.snapshot(), [fact(0, 50)], 5), sleep=lambda _: None)
+    snapshot = store.snapshot()
+    change = loaded_from("two", snapshot, [fact(50, 60), fact(60, 70)], 5)
+    commit(store, snapshot, loaded_from("one", snapshot, [fact(50, 60)], 6), sleep=lambda _: None)
+    with pytest.raises(CommitRefused, match="partition 0 has another leader since"):
+        commit(store, snapshot, change, sleep=lambda _: None)
+
+
+def test_a_load_that_adopts_a_cluster_forgets_the_epochs_of_rows_that_were_taken_back_meanwhile() -> None:
+    store = SimStore(scheduler=calm())  # faults B04, N17
+    empty = store.snapshot()
+    commit(store, empty, loaded_from("one", empty, [fact(0, 50)], 5), sleep=lambda _: None)
+    snapshot = store.snapshot()
+    other = SliceFacts(offsets=OffsetRange(BrokerPartition(None, 1), 0, 10), gaps={"compacted": 10})
+    change = loaded_from("two", snapshot, [other], 5)
+    assert snapshot.entry is not None
+    restored = replace(table_state(snapshot, replace(CLICKS, cluster_id="one")), covered={}, epochs={})
+    rewind = RewindChange(target=empty.version, state=restored, seen=snapshot.entry.commit, run="rewind")
+    commit(store, snapshot, rewind, sleep=lambda _: None)
+    commit(store, snapshot, change, sleep=lambda _: None)
+    entry = store.snapshot().entry
+    assert entry is not None
+    assert entry.epochs == {BrokerPartition(None, 1): 5}
+    assert entry.covered.keys() == entry.epochs.keys()
+
+
 class DelayingStore(SimStore):
     """A store that delays its first write and reports it as lost. `check` fails as long as the write is delayed."""
 
