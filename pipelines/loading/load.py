@@ -349,6 +349,8 @@ class Loader(SliceFetcher):
         decoding: Decoding,
     ) -> list[SliceFacts]:
         """The facts of the step's slices, which are fetched, and of the expired ranges that it skips."""
+        if step.skipped:  # the bounds of another incarnation are no reason for a gap
+            check_incarnation(self.cluster, topic, [offsets.partition for offsets in step.skipped])
         skip = tuple(name for name in GAPS if getattr(self.choices, name) == "skip")
         fetch = partial(
             self.fetch_decoded,

@@ -15,9 +15,9 @@ from kafka_io.messages.list_offsets import ListOffsetsRequest
 from kafka_io.messages.metadata import MetadataRequest
 from pipelines.loading.positions import NamedPosition
 from pipelines.loading.verify import verify
-from tests.fakes.cluster import CLOSE, EVERYTHING, FakeCluster
+from tests.fakes.cluster import CLOSE, EVERYTHING, FakeCluster, Log
 from tests.fakes.records import holding, numbered, table, values
-from tests.pipelines.loading.test_choices import load
+from tests.pipelines.loading.test_choices import A, load, newest
 
 METADATA = MetadataRequest.API.key
 STALE, LEADER = 0, 1
@@ -109,3 +109,11 @@ def test_a_leader_that_cannot_be_reached_does_not_keep_other_partitions_from_loa
     assert (result.error or "").startswith("ConnectionLost")
     assert (values(tmp_path), values(tmp_path, 1)) == ([], numbered(0, 10))
     assert METADATA not in {request.api.key for request in fake.brokers[LEADER].heard}
+
+
+def test_offsets_before_the_log_of_a_new_topic_are_no_gap_of_the_former_one(fake: FakeCluster, tmp_path: Path) -> None:
+    assert load(fake, tmp_path).rows == 20
+    recreate(fake, 0)
+    fake.logs = {0: Log(entries=[], start=30, end=30, leader=LEADER)}
+    assert (load(fake, tmp_path, on_expired="skip").error or "").startswith(RECREATED)
+    assert newest(tmp_path).covered == {A: (0, 20)}
