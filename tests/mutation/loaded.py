@@ -58,7 +58,9 @@ def _functions(module: ModuleType) -> _Functions:
     return {
         (function.__qualname__, function.__code__.co_firstlineno): function
         for function in gc.get_objects()
-        if isinstance(function, FunctionType) and function.__module__ == module.__name__
+        if isinstance(function, FunctionType)
+        and function.__module__ == module.__name__
+        and not function.__qualname__.startswith("__create_fn__.")  # `dataclass` makes several of the same name
     }
 
 

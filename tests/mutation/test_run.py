@@ -101,6 +101,18 @@ def test_mutants_are_tried_although_the_collection_of_tests_freezes_what_it_impo
     assert results(tmp_path) == {"number < 5 -> number <= 5": "test_module.py::test_5"}
 
 
+def test_functions_that_dataclasses_make_under_one_name_are_not_taken_for_mutants(tmp_path: Path) -> None:
+    """The garbage collector lists the two `__repr__` in any order."""
+    classes = "@dataclass\nclass A:\n    a: int\n@dataclass\nclass B:\n    b: int\n    c: int\n"
+    (tmp_path / "module.py").write_text(f"from dataclasses import dataclass\n{classes}def f(*, x=False): return x\n")
+    (tmp_path / "test_module.py").write_text("from module import f\ndef test_f(): assert not f()\n")
+    (tmp_path / "conftest.py").write_text(
+        "import gc\nfrom itertools import cycle\nlisted, steps = gc.get_objects, cycle((1, -1))\n"
+        "gc.get_objects = lambda: listed()[:: next(steps)]\n"
+    )
+    assert results(tmp_path) == {"False -> True": "test_module.py::test_f"}
+
+
 def test_a_run_ends_if_tests_fail_without_a_mutant(tmp_path: Path) -> None:
     (tmp_path / "module.py").write_text(MODULE)
     (tmp_path / "test_module.py").write_text("import module\ndef test_nothing(): assert not module.LIMIT\n")
