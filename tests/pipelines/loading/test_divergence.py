@@ -201,6 +201,7 @@ def search_in_typed(
         ({"end": 17}, (0, 17), Divergence(offset=15, common=True)),
         ({"end": 14}, (0, 14), Divergence(offset=10, common=True)),
         ({"other": 12, "end": 17}, (4, 17), Divergence(offset=10, common=True)),
+        ({"other": 12, "end": 17}, (9, 17), Divergence(offset=10, common=True)),
         ({"other": 12, "end": 17}, (10, 17), Divergence(offset=10, common=False)),
         ({"end": 17}, (15, 17), Divergence(offset=15, common=False)),
     ],
@@ -241,6 +242,7 @@ def test_a_message_that_cannot_be_read_does_not_show_that_the_log_is_the_same() 
     "earlier",
     [
         [commit(10, 9, "table", kind=CommitKind.CUT), commit(20, 14, "log")],
+        [commit(14, 9, "table", kind=CommitKind.CUT), commit(20, 14, "log")],
         [commit(20, 9, "table", kind=CommitKind.REWIND), commit(20, 14, "log")],
         [commit(10, 9, "table"), replace(commit(20, 4, "log"), topic=replace(CLICKS, incarnation="6"))],
         [commit(10, 9, "table"), replace(commit(20, 4, "log"), covered={B: (0, 20)}), commit(20, 4, "log")],
