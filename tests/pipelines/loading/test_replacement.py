@@ -1,10 +1,12 @@
 """A cut takes back a partition's end, rows and cursor together; the next load continues from there."""
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
 from kafka_io.model import BrokerPartition, OffsetRange
+from kafka_io.records.last_message import LastMessage
 from pipelines.loading.commit import commit
 from pipelines.loading.identity import table_state
 from pipelines.loading.ledger import CommitKind, RecordedChoice
@@ -48,6 +50,14 @@ def test_a_cut_before_the_table_s_first_offset_leaves_it_empty_there(small: "Sma
     assert (small.rows(), small.covered(), verify(small.table).problems) == (0, {A: (20, 20)}, ())
     small.commit(small.write(20, 40))
     assert verify(small.table).problems == ()
+
+
+@pytest.mark.parametrize(("end", "kept"), [(71, True), (70, False), (40, False)])
+def test_the_last_message_is_taken_back_with_its_offset(end: int, kept: bool, small: "SmallTable") -> None:  # fault P11
+    last = LastMessage(offset=70, digest="digest")
+    small.commit(replace(small.write(0, 80), last=last))
+    commit(small.table, small.table.snapshot(), cutting(small, end, 80))
+    assert table_state(small.table.snapshot(), small.topic).last_messages == ({A: last} if kept else {})
 
 
 def test_a_cut_is_in_the_ledger_with_the_choice(small: "SmallTable") -> None:

@@ -8,11 +8,13 @@ from deltalake import CommitProperties, Transaction
 
 from kafka_io.model import Bounds, BrokerPartition, OffsetRange, TopicIds
 from pipelines.loading.commit import LoadChange, commit
-from pipelines.loading.identity import check_epochs, table_state
+from pipelines.loading.identity import check_epochs, other_log, table_state
 from pipelines.loading.ledger import RecordedChoice, TableState, TopicIdentity
 from pipelines.loading.plan import Plan
+from pipelines.loading.replacement import CutChange
+from pipelines.loading.work import SliceFacts
 from resources.choices import Choices
-from resources.errors import ClusterChanged, CursorMismatch, TableForeign, TopicRecreated
+from resources.errors import ClusterChanged, CommitRefused, CursorMismatch, TableForeign, TopicRecreated
 
 if TYPE_CHECKING:
     from tests.small_table import SmallTable
@@ -138,6 +140,50 @@ def test_the_choice_of_another_cluster_is_recorded_when_all_rows_were_taken_back
     state = replace(adopted, adopted=adopted.ids, followed=followed)
     step = Plan(slices=(OffsetRange(A, 0, 17),))
     assert list(step.choices(state)) == [RecordedChoice.of("on_cluster_changed", "adopt", OffsetRange(A, 0, 0))]
+
+
+def adopting(small: "SmallTable", *facts: SliceFacts) -> LoadChange:
+    """The change of a load that continues with another incarnation at the cursors, by choice."""
+    state = table_state(small.table.snapshot(), OTHER, choices=Choices(on_recreated="adopt"))
+    return LoadChange(state=state, facts=facts, run="adopting")
+
+
+def test_a_topic_is_adopted_at_the_cursors_that_another_run_has_moved_meanwhile(small: "SmallTable") -> None:
+    small.commit(small.write(0, 50))
+    snapshot, change = small.table.snapshot(), adopting(small)
+    small.commit(small.write(50, 80))
+    commit(small.table, snapshot, change, sleep=lambda _: None)
+    state = table_state(small.table.snapshot(), OTHER)
+    assert (state.ids.created_zxid, state.covered) == ("8", {A: (0, 80)})
+
+
+def test_a_topic_that_two_runs_adopt_is_adopted_once(small: "SmallTable") -> None:
+    small.commit(small.write(0, 50))
+    snapshot, changes = small.table.snapshot(), (adopting(small), adopting(small))
+    first, second = (commit(small.table, snapshot, change, sleep=lambda _: None) for change in changes)
+    assert (first.overtaken_by, second.overtaken_by) == (None, "adopting")
+    assert small.table.snapshot().version == first.version == 2
+
+
+def restart_with_same_ids(small: "SmallTable") -> None:
+    """Begin another log of the topic in the table. Its ids do not show that it is another one."""
+    snapshot = small.table.snapshot()
+    state = other_log(snapshot, table_state(snapshot, small.topic), "other", Choices(on_recreated="restart"))
+    commit(small.table, snapshot, LoadChange(state=state, facts=(small.write(0, 20),), run="restarting"))
+
+
+def test_changes_to_a_log_are_refused_after_another_run_restarted_the_table_with_the_next_one(
+    small: "SmallTable",
+) -> None:  # fault P11
+    small.commit(small.write(0, 50))
+    snapshot = small.table.snapshot()
+    cut = CutChange(state=table_state(snapshot, small.topic), ranges=(OffsetRange(A, 20, 50),), run="run")
+    restart_with_same_ids(small)
+    with pytest.raises(CommitRefused, match="the table holds another incarnation now"):
+        commit(small.table, snapshot, cut)
+    with pytest.raises(CommitRefused, match=r"the table holds incarnation 7\+1 now"):
+        small.commit(small.write(50, 80), snapshot=snapshot)
+    assert small.rows() == 7
 
 
 def test_a_topic_that_was_given_an_id_keeps_its_first_incarnation(small: "SmallTable") -> None:
