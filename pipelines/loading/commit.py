@@ -437,7 +437,7 @@ def state_after(entry: LedgerEntry, state: TableState) -> TableState:
             # The epochs and messages of the former topic say nothing about the new one, so the plan dropped them.
             return replace(state, covered=now.covered)
         return replace(state, covered=now.covered, epochs=now.epochs, last_messages=now.last_messages)
-    difference = now.ids.difference(state.ids)
+    difference = state.ids.difference(now.ids)
     if difference:
         raise CommitRefused(f"run {entry.run} loaded another topic ({difference}); run again", state.topic.where)
     return replace(now, ids=now.ids.learned(state.ids))

@@ -148,6 +148,17 @@ def adopting(small: "SmallTable", *facts: SliceFacts) -> LoadChange:
     return LoadChange(state=state, facts=facts, run="adopting")
 
 
+def test_a_load_of_the_former_topic_is_refused_after_another_run_adopted_the_new_one(
+    small: "SmallTable",
+) -> None:  # fault N05
+    small.commit(small.write(0, 50))
+    snapshot = small.table.snapshot()
+    commit(small.table, snapshot, adopting(small))
+    with pytest.raises(CommitRefused, match=r"run adopting loaded another topic \(creation zxid 8 instead of 7\)"):
+        small.commit(small.write(50, 80), snapshot=snapshot)
+    assert small.rows() == 5
+
+
 def test_a_topic_is_adopted_at_the_cursors_that_another_run_has_moved_meanwhile(small: "SmallTable") -> None:
     small.commit(small.write(0, 50))
     snapshot, change = small.table.snapshot(), adopting(small)
