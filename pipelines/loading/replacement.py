@@ -87,7 +87,7 @@ class ReplaceChange(Change):
         return 0
 
     def rebased(self, newest: TableSnapshot) -> Self:
-        """The same change on top of another run's commit, if the ranges are still covered."""
+        """The same change on top of another run's commit. Before it is written, `complete` checks its coverage."""
         entry = newest.entry
         if entry is None or entry.topic != self.state.topic:
             raise CommitRefused("the table holds another incarnation now; run again", self.state.topic.where)
@@ -98,7 +98,6 @@ class ReplaceChange(Change):
                 raise CommitRefused(
                     f"partition {partition} was loaded from another leader since; run again", self.state.topic.where
                 )
-        self.coverage_after(state.covered)
         return replace(self, state=state)
 
 
