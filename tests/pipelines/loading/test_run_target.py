@@ -3,11 +3,11 @@
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn
-from unittest.mock import patch
+from unittest.mock import Mock, patch
 
 import pytest
 
-from kafka_io.model import BrokerPartition, OffsetRange
+from kafka_io.model import Bounds, BrokerPartition, OffsetRange, TopicEntry
 from pipelines.loading import load as loading
 from pipelines.loading.execute import fetch_here
 from pipelines.loading.ledger import LedgerEntry
@@ -43,6 +43,13 @@ def load(fake: FakeCluster, folder: Path, *, run: int | None = None, **overrides
 def entries(folder: Path) -> list[LedgerEntry]:
     of = table(folder)
     return [entry for _, entry in of.entries(of.snapshot())][::-1]
+
+
+def test_brokers_are_asked_for_the_bounds_of_the_wanted_partitions_alone() -> None:  # fault N07
+    topic = TopicEntry(name="clicks", incarnation="7", partitions=(A, B))
+    cluster = Mock(bounds=lambda _topic, asked: dict.fromkeys(asked, Bounds(earliest=0, latest=9)))
+    loader = Loader(cluster=cluster, tables=Mock(), fetch=Mock(), caps=Caps(), start="earliest")
+    assert [loader.bounds(topic, wanted)[0].keys() for wanted in (None, {B}, set())] == [{A, B}, {B}, set()]
 
 
 def test_each_step_is_a_commit_and_progress_is_of_the_whole_run(fake: FakeCluster, tmp_path: Path) -> None:
