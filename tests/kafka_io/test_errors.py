@@ -4,7 +4,7 @@ import pickle
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kafka_io import errors
@@ -32,6 +32,7 @@ BROKER = [BrokerError, *family(BrokerError)]
 
 
 @pytest.mark.parametrize("kind", PLACED)
+@settings(max_examples=20)  # of each kind
 @given(reason=st.text(), where=PLACES)
 def test_every_error_survives_pickling(kind: type[LocatedError], reason: str, where: Where) -> None:
     error = kind(reason, where)

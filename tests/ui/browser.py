@@ -59,6 +59,11 @@ class Browser:
         """Type into the field that has the focus of the keyboard."""
         self.driver.switch_to.active_element.send_keys(keys)
 
+    def scroll_to(self, label: str) -> None:
+        """Scroll until the element with this text is at the top."""
+        element = self.driver.find_element(By.XPATH, f"//*[normalize-space(text())='{label}']")
+        self.driver.execute_script("arguments[0].scrollIntoView({block: 'start'})", element)
+
     def plots(self) -> int:
         """The number of drawings on the page."""
         return len(self.driver.find_elements(By.TAG_NAME, "canvas"))

@@ -162,6 +162,7 @@ def test_the_plots_of_an_asset_show_its_loads_and_no_other_topic(stand: Stand, b
 def save_picture(browser: Browser) -> None:
     """Save a screenshot in the folder PENSTOCK_PICTURES, if it is set. The README shows this picture."""
     if folder := os.environ.get("PENSTOCK_PICTURES"):
+        browser.scroll_to("Metadata")
         browser.driver.save_screenshot(str(Path(folder) / "ui.png"))
 
 
