@@ -117,7 +117,9 @@ def loaded_from(cluster_id: str, snapshot: TableSnapshot, facts: Sequence[SliceF
     """A load from a cluster, which by choice continues the table of another cluster."""
     topic, choices = replace(CLICKS, cluster_id=cluster_id), Choices(on_cluster_changed="adopt")
     state = table_state(snapshot, topic, choices=choices)
-    return LoadChange(state=state, facts=tuple(facts), epochs={part.offsets.partition: epoch for part in facts}, run="r")
+    return LoadChange(
+        state=state, facts=tuple(facts), epochs={part.offsets.partition: epoch for part in facts}, run="r"
+    )
 
 
 def test_a_load_that_adopts_a_cluster_sees_that_another_run_moved_the_cursor_under_another_leader() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import dagster as dg
 import pyarrow as pa
 import pytest
-from deltalake import write_deltalake
+from deltalake import DeltaTable, write_deltalake
 
 from kafka_io.testing.modern.config import ModernBrokerConfig
 from kafka_io.testing.modern.server import ModernBrokerServer
@@ -150,3 +150,36 @@ def test_the_schedule_requests_topics_with_new_records(instance: dg.DagsterInsta
         (request,) = schedule.evaluate_tick(context).run_requests or []
     assert str(request.run_key).endswith(": clicks to clicks")
     assert request.asset_selection == [key("clicks")]
+
+
+class Forbidden(dg.IOManager):
+    """The IO manager of a project. Neither our loads nor our checks may use it."""
+
+    def load_input(self, context: dg.InputContext) -> object:
+        """Fail."""
+        raise AssertionError(context.asset_key)
+
+    def handle_output(self, context: dg.OutputContext, obj: object) -> None:
+        """Fail."""
+        raise AssertionError(context.step_key, obj)
+
+
+def test_runs_in_a_project_with_its_own_of_everything(instance: dg.DagsterInstance, settings: Settings) -> None:
+    publish_by_settings(settings, "clicks", numbered(20))
+
+    @dg.asset(ins={"table": dg.AssetIn(key=key("clicks"))})
+    def row_count(table: DeltaTable, penstock: dg.ResourceParam[str]) -> dg.MaterializeResult[None]:
+        return dg.MaterializeResult(metadata={penstock: table.to_pyarrow_table().num_rows})
+
+    project = dg.Definitions(
+        assets=[row_count],
+        executor=dg.multiprocess_executor,
+        resources={"io_manager": Forbidden(), "penstock": "own", "kafka": "own", "lake": "own"},
+    )
+    second = defs_of("clicks", settings=settings, name="second", key_prefix=("second",))
+    merged = dg.Definitions.merge(project, defs_of("clicks", settings=settings), second)
+    job = merged.resolve_implicit_global_asset_job_def().get_subset(asset_selection={key("clicks"), row_count.key})
+    result = job.execute_in_process(instance=instance)
+    assert result.success
+    assert loaded(result)["clicks"]["rows"] == loaded(result)["row_count"]["own"] == 20
+    assert verdicts(result)["clicks"].keys() >= {"coverage", "freshness", "gaps"}
