@@ -272,6 +272,7 @@ class Loader(SliceFetcher):
 
         Raises:
             TopicRecreated: a log is another one, and the user made no choice.
+            KafkaIOError: a log may be another one, and cannot be searched.
         """
         checked = check_epochs(snapshot, state, bounds, self.choices)
         search = DivergenceSearch(cluster=self.cluster, log=log, snapshot=snapshot, state=checked)

@@ -25,6 +25,9 @@ def find_divergences(
 
     A log that became shorter is searched only if the user chose to take back its lost rows: without the choice the plan
     refuses it.
+
+    Raises:
+        KafkaIOError: a log that differs from the table cannot be searched, so nobody knows whether it is another log.
     """
     state = search.state
     # If anything is loaded, idle partitions are compared again after the fetch. What differs there must be found here,
@@ -43,6 +46,9 @@ def find_divergences(
         try:
             divergences[partition] = search.run(partition, bounds[partition], differs=partition in differing)
         except KafkaIOError as error:
+            # The log has another message than the table. If it was created again, so were the logs of all partitions.
+            if partition in differing:
+                raise
             errors[partition] = error
     return divergences, errors
 

@@ -3,12 +3,15 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 
+from kafka_io.errors import OffsetOutOfRange
 from kafka_io.messages.fetch import FetchRequest
 from kafka_io.model import BrokerPartition
 from kafka_io.wire.types import NULL_UUID
+from pipelines.loading.divergence import DivergenceSearch
 from pipelines.loading.execute import fetch_here
 from pipelines.loading.fetch_task import FetchTask
 from pipelines.loading.work import SliceFacts
@@ -216,6 +219,19 @@ def test_a_log_of_0_7_that_is_created_again_under_its_node_is_noticed_until_a_ch
         assert (sim.load(Choices()).error or "").startswith("TopicRecreated: ")
     assert sim.load(Choices(on_recreated="restart")).error is None
     assert sorted(row.payload for row in sim.store.rows) == [*range(10), *range(100, 130)]
+
+
+def test_nothing_is_loaded_while_nobody_knows_whether_a_log_that_differs_was_only_truncated() -> None:  # fault P11
+    """A log may expire while it is searched. The topic may be another one, also in partitions without a cursor."""
+    sim, _ = sim_07()
+    sim.cluster.add_partition()
+    sim.cluster.replace_logs()
+    for log in sim.cluster.logs.values():
+        log.grow(range(100, 130), lambda: 17)
+    with patch.object(DivergenceSearch, "run", side_effect=OffsetOutOfRange("the offset has expired")):
+        assert (sim.load(Choices()).error or "").startswith("OffsetOutOfRange: ")
+    assert (sim.load(Choices()).error or "").startswith("TopicRecreated: ")
+    assert sorted(row.payload for row in sim.store.rows) == [*range(10)]
 
 
 def test_another_message_in_an_idle_partition_does_not_stop_the_others_for_ever() -> None:  # faults P11, P12
