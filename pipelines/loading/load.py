@@ -172,6 +172,8 @@ class Loader(SliceFetcher):
         failpoint("bounds known")
         state, divergences = self.check_logs(log, snapshot, state, bounds, errors)
         topic = topic.with_ids(state.ids)
+        if state.replaced:  # since the topic was asked for, another run may have begun a newer one; or a broker lags
+            check_incarnation(self.cluster, topic, bounds)
         warnings = vanished_partitions(state.covered, topic, self.choices)
         lost, truncated = lost_offsets(self.cluster, state, bounds, self.choices, divergences)
         cut_choices = tuple(RecordedChoice.of("on_truncated", self.choices.on_truncated, offsets) for offsets in lost)

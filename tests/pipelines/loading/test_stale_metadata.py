@@ -6,6 +6,7 @@ with the metadata that it had.
 
 from collections.abc import Iterator
 from pathlib import Path
+from unittest.mock import patch
 from uuid import UUID
 
 import pytest
@@ -13,11 +14,14 @@ import pytest
 from kafka_io.messages.fetch import FetchRequest
 from kafka_io.messages.list_offsets import ListOffsetsRequest
 from kafka_io.messages.metadata import MetadataRequest
+from pipelines.loading import load as loading
 from pipelines.loading.positions import NamedPosition
 from pipelines.loading.verify import verify
+from resources.choices import Choices
 from tests.fakes.cluster import CLOSE, EVERYTHING, FakeCluster, Log
 from tests.fakes.records import holding, numbered, table, values
 from tests.pipelines.loading.test_choices import A, load, newest
+from tests.pipelines.loading.test_run_target import load as load_in_steps
 
 METADATA = MetadataRequest.API.key
 STALE, LEADER = 0, 1
@@ -46,6 +50,11 @@ def fake(request: pytest.FixtureRequest) -> Iterator[FakeCluster]:
 def recreate(fake: FakeCluster, stop: int) -> None:
     """Create the topic again; the stale broker knows only the former one."""
     create(fake, 2, stop)
+    lag(fake)
+
+
+def lag(fake: FakeCluster) -> None:
+    """Let the stale broker describe the former topic from now on."""
     metadata = fake.brokers[STALE].handlers[METADATA]
 
     def stale(received: object) -> object:
@@ -117,3 +126,19 @@ def test_offsets_before_the_log_of_a_new_topic_are_no_gap_of_the_former_one(fake
     fake.logs = {0: Log(entries=[], start=30, end=30, leader=LEADER)}
     assert (load(fake, tmp_path, on_expired="skip").error or "").startswith(RECREATED)
     assert newest(tmp_path).covered == {A: (0, 20)}
+
+
+def test_a_run_whose_later_step_sees_the_former_topic_does_not_end_as_if_all_were_loaded(
+    fake: FakeCluster, tmp_path: Path
+) -> None:
+    create(fake, 2, 50)
+    assert load_in_steps(fake, tmp_path, run=10).rows == 10
+
+    def fall_behind(step: str) -> None:
+        if step == "loaded":
+            lag(fake)
+
+    with patch.object(loading, "failpoint", fall_behind):
+        result = load_in_steps(fake, tmp_path, choices=Choices(on_recreated="restart"))
+    assert (result.rows, (result.error or "")[: len(RECREATED)]) == (10, RECREATED)
+    assert values(tmp_path) == numbered(0, 20, "topic 2")
