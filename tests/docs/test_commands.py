@@ -19,6 +19,9 @@ from tests.live import numbered
 from tests.pipelines.cli.walking import PROGRAM, commands, examples_of, help_of, words_of
 
 TESTED_ELSEWHERE = {
+    "dg scaffold defs penstock.PenstockComponent lake --bootstrap broker-1:9092 --lake s3://bucket/lake": (
+        "tests/pipelines/defs/test_component.py"
+    ),
     "make demo": "tests/pipelines/demo/test_demo.py",
     "make demo UI=1": "tests/ui/test_ui.py",
     "dagster code-server start -m pipelines.definitions --host 127.0.0.1 --port 4266 --location-name penstock": (
@@ -27,7 +30,7 @@ TESTED_ELSEWHERE = {
     "dagster-daemon run -w workspace.yaml": "tests/ui/test_ui.py",
     "dagster-webserver -h 127.0.0.1 -w workspace.yaml": "tests/ui/test_ui.py",
 }
-"""Commands that need a browser or run for long, with the test that runs them."""
+"""Commands that need a browser or other programs, or run for long, with the test that runs them."""
 
 _ADDRESS = "127.0.0.1:2181"
 _PORT = re.compile(r"--port \d+")
