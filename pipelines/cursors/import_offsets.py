@@ -23,10 +23,11 @@ from pipelines.cursors.imported import ImportedOffsets
 from pipelines.cursors.spark import spark_offsets
 from pipelines.loading.commit import LoadChange, commit
 from pipelines.loading.ledger import RecordedChoice, TableState, TopicIdentity
-from pipelines.loading.load import EXPIRED, Loader
+from pipelines.loading.load import Loader
 from pipelines.loading.table import LakeTable
 from pipelines.loading.table_log import TableSnapshot
-from pipelines.loading.work import SliceFacts
+from pipelines.loading.truncation import check_incarnation
+from pipelines.loading.work import EXPIRED, SliceFacts
 from resources.errors import CommitRefused, ImportRefused, TopicUnknown
 
 OnMissing = Literal["fail", "earliest"]
@@ -138,6 +139,7 @@ def plan_import(
 
     Raises:
         TopicUnknown: the cluster has no such topic.
+        TopicRecreated: the bounds may be those of another topic with the same name.
         ImportRefused: the table was loaded already, or the offsets do not fit the logs.
         KafkaIOError: a broker does not report the bounds of a log.
     """
@@ -148,6 +150,7 @@ def plan_import(
     bounds, errors = loader.bounds(entry)
     for error in errors.values():
         raise error
+    check_incarnation(loader.cluster, entry, bounds)
     adopted = [
         (id_, offset, bounds[id_]) for id_, offset in sorted(imported.items()) if offset is not None and id_ in bounds
     ]

@@ -1,11 +1,12 @@
 """Finds the first offset at which a log and its table differ, where neither epochs nor a topic id show it.
 
 A log that was truncated has the same messages as the table up to some offset, and others from there on. So a binary
-search needs only a few messages of both. A log that was created again has no message in common with the table.
+search needs only a few messages of both. A log that was created again has no message in common with the table. It may
+also begin before offsets that expired in the table.
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
@@ -16,9 +17,9 @@ from kafka_io.model import Bounds, BrokerPartition, OffsetRange
 from kafka_io.reader.unreadable import is_unreadable
 from kafka_io.records.last_message import LastMessage
 from pipelines.loading.incarnations import incarnations
-from pipelines.loading.ledger import CommitKind, TableState
+from pipelines.loading.ledger import CommitKind, LedgerEntry, TableState
 from pipelines.loading.table_log import TableLog, TableSnapshot
-from pipelines.loading.work import CommittedRange
+from pipelines.loading.work import EXPIRED, CommittedRange
 from resources.errors import TopicRecreated
 
 
@@ -86,6 +87,25 @@ def check_same_logs(cluster: Cluster, state: TableState, bounds: Mapping[BrokerP
         )
 
 
+def unexplained_beginnings(
+    state: TableState, bounds: Mapping[BrokerPartition, Bounds]
+) -> dict[BrokerPartition, Bounds]:
+    """The bounds of logs that begin between the last message of the table and its cursor.
+
+    Such a log has offsets that are in the table without a message; see `DivergenceSearch.begins_before_expired`.
+    """
+    if state.same_topic_id:
+        return {}
+    messages = {partition: message.offset for partition, message in state.last_messages.items()}
+    return {
+        partition: bound
+        for partition, bound in bounds.items()
+        if partition in state.covered
+        and state.covered[partition][0] < state.covered[partition][1]
+        and messages.get(partition, -1) < bound.earliest < state.covered[partition][1]
+    }
+
+
 class _Shown(Enum):
     """What the log shows at the offset of a message of the table."""
 
@@ -122,12 +142,9 @@ class DivergenceSearch:
         """
         if self.snapshot.layout.is_typed:
             return self._after_last_common_commit(partition, bound)
-        by_topic = {
-            incarnation.topic: incarnation.ranges for incarnation in incarnations(self.log.entries(self.snapshot))
-        }
         ranges = [
             committed
-            for committed in by_topic.get(self.state.topic, ())
+            for committed in self._ranges(self.log.entries(self.snapshot))
             if committed.partition == partition and committed.rows and committed.offsets.stop > bound.earliest
         ]
         comparison = _Comparison(search=self, ranges=ranges)
@@ -145,7 +162,30 @@ class DivergenceSearch:
                 high = middle if answer is _Shown.NOTHING else offset
                 diverged = diverged if answer is _Shown.NOTHING else offset
         # A log that has only become shorter shows no other message: it was truncated, and not created again.
-        return Divergence(offset=diverged, common=_Shown.SAME in shown or _Shown.OTHER not in shown)
+        common = _Shown.SAME in shown or (
+            _Shown.OTHER not in shown and not self.begins_before_expired({partition: bound})
+        )
+        return Divergence(offset=diverged, common=common)
+
+    def begins_before_expired(self, bounds: Mapping[BrokerPartition, Bounds]) -> set[BrokerPartition]:
+        """The partitions whose log begins before offsets that the table records as expired.
+
+        The first offset of a log never decreases, so such a log was created again. In 0.8 to 0.10 it may also belong to
+        a new leader that expires later than the former one did. Then, too, the log has records that the table skipped,
+        and the user decides about them. What expired before the user adopted another log says nothing about this one.
+        """
+        entries = _since_adoption(self.log.entries(self.snapshot))
+        return {
+            committed.partition
+            for committed in self._ranges(entries)
+            if EXPIRED in committed.gaps
+            and committed.partition in bounds
+            and bounds[committed.partition].earliest < committed.offsets.stop
+        }
+
+    def _ranges(self, entries: Iterable[tuple[int, LedgerEntry]]) -> Sequence[CommittedRange]:
+        by_topic = {incarnation.topic: incarnation.ranges for incarnation in incarnations(entries)}
+        return by_topic.get(self.state.topic, ())
 
     def _after_last_common_commit(self, partition: BrokerPartition, bound: Bounds) -> Divergence:
         """Where the log may have diverged from a typed table, which lacks the bytes of its messages.
@@ -246,6 +286,14 @@ class _Comparison:
                 start, stop = (*self._offsets[number : number + 2], committed.offsets.stop)[:2]
                 return _Row(committed, OffsetRange(committed.partition, start, stop))
         return None
+
+
+def _since_adoption(entries: Iterable[tuple[int, LedgerEntry]]) -> Iterator[tuple[int, LedgerEntry]]:
+    """The newest entries, up to the one in which the user adopted another topic or cluster."""
+    for version, entry in entries:
+        yield version, entry
+        if any(choice.value == "adopt" for choice in entry.choices):
+            return
 
 
 def _is_later(answer: LastMessage, offsets: OffsetRange) -> bool:

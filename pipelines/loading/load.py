@@ -50,7 +50,7 @@ from pipelines.loading.truncation import (
 )
 from pipelines.loading.unreadable import GAPS
 from pipelines.loading.window import AllBounds, LoadWindow, OffsetWindow
-from pipelines.loading.work import SliceFacts, SliceFailure
+from pipelines.loading.work import EXPIRED, SliceFacts, SliceFailure
 from resources.choices import Choices
 from resources.errors import TableLost, TopicUnknown
 from resources.kafka import open_schema_registry
@@ -60,8 +60,6 @@ from resources.settings import Settings, Start
 from resources.spark import Progress
 from resources.topic_formats import RAW_FORMAT, TopicFormat
 
-EXPIRED = "expired"
-"""The cause of a gap whose records expired before a load could read them."""
 NEW_LAKE = "the lake {lake} is new: it has no table, so every topic begins a new one"
 _STEP_SLICES = 32
 _UNCUT = SliceSizes(slice=2**63)

@@ -7,7 +7,7 @@ from kafka_io.cluster.cluster import Cluster
 from kafka_io.errors import KafkaIOError, Where
 from kafka_io.model import Bounds, BrokerPartition, OffsetRange, TopicEntry
 from pipelines.loading.commit import commit
-from pipelines.loading.divergence import Divergence, DivergenceSearch, differing_messages
+from pipelines.loading.divergence import Divergence, DivergenceSearch, differing_messages, unexplained_beginnings
 from pipelines.loading.ledger import Coverage, TableState
 from pipelines.loading.replacement import CutChange
 from pipelines.loading.table_log import TableLog, TableSnapshot
@@ -41,8 +41,12 @@ def find_divergences(
     }
     suspects = differing.keys() | (shorter if choices.on_truncated == "rewind" and not state.same_topic_id else set())
     truncated = truncations(search.cluster, state, bounds) if suspects else {}
-    divergences: dict[BrokerPartition, Divergence] = {}
-    for partition in sorted(suspects - truncated.keys()):  # epochs say it with one request
+    beginnings = unexplained_beginnings(state, bounds)
+    divergences = {
+        partition: Divergence(offset=bounds[partition].earliest, common=False)
+        for partition in (search.begins_before_expired(beginnings) if beginnings else ())
+    }
+    for partition in sorted(suspects - truncated.keys() - divergences.keys()):  # epochs say it with one request
         try:
             divergences[partition] = search.run(partition, bounds[partition], differs=partition in differing)
         except KafkaIOError as error:

@@ -12,6 +12,9 @@ from kafka_io.model import BrokerPartition, OffsetRange
 from kafka_io.records.last_message import LastMessage
 from resources.errors import sentence_of
 
+EXPIRED = "expired"
+"""The cause of a gap whose records expired before a load could read them."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SliceFailure:

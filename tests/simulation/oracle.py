@@ -15,10 +15,9 @@ from kafka_io.model import BrokerPartition
 from pipelines.loading.holes import MISSING
 from pipelines.loading.incarnations import IncarnationRanges, incarnations
 from pipelines.loading.ledger import CommitKind, Coverage, LedgerEntry
-from pipelines.loading.load import EXPIRED
 from pipelines.loading.offset_ranges import MIXED
 from pipelines.loading.outcome import TopicLoad
-from pipelines.loading.work import CommittedRange
+from pipelines.loading.work import EXPIRED, CommittedRange
 from resources.choices import Choices
 from tests.simulation.begin_law import BeginLaw
 from tests.simulation.broken import Broken, require

@@ -17,12 +17,11 @@ from pipelines.loading.commit import LoadChange, commit, committable
 from pipelines.loading.identity import table_state
 from pipelines.loading.incarnations import incarnations
 from pipelines.loading.ledger import Coverage, TopicIdentity
-from pipelines.loading.load import EXPIRED
 from pipelines.loading.plan import plan, plan_backfill
 from pipelines.loading.slices import SliceSizes
 from pipelines.loading.table_log import CommitConflict, CommitOutcomeUnknown, TableSnapshot
 from pipelines.loading.window import OffsetWindow
-from pipelines.loading.work import SliceFacts, SliceFailure
+from pipelines.loading.work import EXPIRED, SliceFacts, SliceFailure
 from resources.errors import CommitRefused, LakeUnavailable
 from tests.simulation.scheduler import Odds, Scheduler
 from tests.simulation.store import Late, Row, SimStore, Version

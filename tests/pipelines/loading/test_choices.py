@@ -1,5 +1,7 @@
 """If the log and the table are inconsistent, a choice lets the load continue with correct rows, cursor and ledger."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NoReturn
 from unittest.mock import patch
@@ -40,7 +42,11 @@ def no_spark() -> NoReturn:
     pytest.fail("a small load needs no Spark")
 
 
-def load(fake: FakeCluster, folder: Path, *, since: NamedPosition | None = None, **chosen: str) -> TopicLoad:
+@contextmanager
+def loader_of(
+    fake: FakeCluster, folder: Path, *, since: NamedPosition | None = None, **chosen: str
+) -> Iterator[Loader]:
+    """A loader that fetches without Spark, with the user's choices."""
     bootstrap = ",".join(broker.address for broker in fake.bootstrap)
     settings = Settings(
         lake=str(folder),
@@ -49,7 +55,12 @@ def load(fake: FakeCluster, folder: Path, *, since: NamedPosition | None = None,
         choices=Choices.model_validate(chosen),
     )
     with open_cluster(settings, "main") as cluster:
-        return Loader.of(settings, cluster, no_spark, window=LoadWindow(since=since)).load("clicks")
+        yield Loader.of(settings, cluster, no_spark, window=LoadWindow(since=since))
+
+
+def load(fake: FakeCluster, folder: Path, *, since: NamedPosition | None = None, **chosen: str) -> TopicLoad:
+    with loader_of(fake, folder, since=since, **chosen) as loader:
+        return loader.load("clicks")
 
 
 def newest(folder: Path) -> LedgerEntry:

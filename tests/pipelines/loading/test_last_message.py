@@ -221,6 +221,46 @@ def test_a_log_of_0_7_that_is_created_again_under_its_node_is_noticed_until_a_ch
     assert sorted(row.payload for row in sim.store.rows) == [*range(10), *range(100, 130)]
 
 
+@pytest.mark.parametrize("kept", [0, 5])
+@pytest.mark.parametrize("loaded", [0, 10])
+@pytest.mark.parametrize("end", [80, 150])
+def test_a_log_that_begins_before_offsets_which_expired_earlier_is_another_log(
+    kept: int, loaded: int, end: int
+) -> None:  # faults B07, P11
+    """The table may have no message at an offset that the log has, so that only the log's beginning shows it."""
+    sim, log = sim_010(loaded)
+    log.grow(range(loaded, 100), lambda: 1)
+    log.expire(100 - kept)
+    assert sim.load(Choices(on_expired="skip", on_truncated="rewind")).rows == kept
+    sim.cluster.replace_logs()
+    log = sim.cluster.logs[sim.id]
+    log.grow(range(100, 100 + end), lambda: 1)
+    log.expire(50)
+    choices = Choices(on_truncated="rewind")
+    assert (sim.load(choices).error or "").startswith("TopicRecreated: ")
+    choices = Choices(on_truncated="rewind", on_recreated="restart", on_expired="skip")
+    assert sim.load(choices).error is None
+    assert sorted(row.payload for row in sim.store.rows)[loaded + kept :] == [*range(150, 100 + end)]
+
+
+def test_what_expired_before_another_log_was_adopted_does_not_stop_the_topic_again() -> None:  # faults B07, P11
+    sim, log = sim_010(10)
+    log.grow(range(10, 100), lambda: 1)
+    log.expire(100)
+    sim.cluster.add_partition()
+    assert sim.load(Choices(on_expired="skip")).error is None
+    sim.cluster.replace_logs()
+    other = next(log for id_, log in sim.cluster.logs.items() if id_ != sim.id)
+    sim.cluster.logs[sim.id].grow(range(100, 200), lambda: 1)
+    other.grow(range(200, 220), lambda: 1)
+    assert (sim.load(Choices()).error or "").startswith("TopicRecreated: ")
+    assert sim.load(Choices(on_recreated="adopt")).error is None
+    assert sim.load(Choices()).error is None
+    sim.cluster.logs[sim.id].grow(range(300, 310), lambda: 1)
+    assert sim.load(Choices()).error is None
+    assert sorted(row.payload for row in sim.store.rows) == [*range(10), *range(200, 220), *range(300, 310)]
+
+
 def test_nothing_is_loaded_while_nobody_knows_whether_a_log_that_differs_was_only_truncated() -> None:  # fault P11
     """A log may expire while it is searched. The topic may be another one, also in partitions without a cursor."""
     sim, _ = sim_07()

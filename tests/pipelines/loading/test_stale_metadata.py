@@ -14,13 +14,15 @@ import pytest
 from kafka_io.messages.fetch import FetchRequest
 from kafka_io.messages.list_offsets import ListOffsetsRequest
 from kafka_io.messages.metadata import MetadataRequest
+from pipelines.cursors.import_offsets import import_offsets, plan_import
 from pipelines.loading import load as loading
 from pipelines.loading.positions import NamedPosition
 from pipelines.loading.verify import verify
 from resources.choices import Choices
+from resources.errors import TopicRecreated
 from tests.fakes.cluster import CLOSE, EVERYTHING, FakeCluster, Log
 from tests.fakes.records import holding, numbered, table, values
-from tests.pipelines.loading.test_choices import A, load, newest
+from tests.pipelines.loading.test_choices import A, load, loader_of, newest
 from tests.pipelines.loading.test_run_target import load as load_in_steps
 
 METADATA = MetadataRequest.API.key
@@ -126,6 +128,19 @@ def test_offsets_before_the_log_of_a_new_topic_are_no_gap_of_the_former_one(fake
     fake.logs = {0: Log(entries=[], start=30, end=30, leader=LEADER)}
     assert (load(fake, tmp_path, on_expired="skip").error or "").startswith(RECREATED)
     assert newest(tmp_path).covered == {A: (0, 20)}
+
+
+def test_a_table_does_not_begin_under_the_id_of_the_former_topic_where_another_loader_ended(
+    fake: FakeCluster, tmp_path: Path
+) -> None:
+    recreate(fake, 30)
+    with loader_of(fake, tmp_path) as loader, pytest.raises(TopicRecreated, match="it has topic id"):
+        plan_import(loader, table(tmp_path), "clicks", {A: 10}, source="group:old")
+    recover(fake)
+    with loader_of(fake, tmp_path) as loader:
+        import_offsets(table(tmp_path), plan_import(loader, table(tmp_path), "clicks", {A: 10}, source="group:old"))
+    assert load(fake, tmp_path).rows == 20
+    assert values(tmp_path) == numbered(10, 30, "topic 2")
 
 
 def test_a_run_whose_later_step_sees_the_former_topic_does_not_end_as_if_all_were_loaded(
