@@ -332,7 +332,7 @@ class LoadChange(Change):
         return {
             partition: epoch
             for partition, epoch in self.epochs.items()
-            if partition not in before or covered[partition][1] != before[partition][1]
+            if partition in covered and (partition not in before or covered[partition][1] != before[partition][1])
         }
 
     def rebased(self, newest: TableSnapshot) -> Self | None:
@@ -349,6 +349,11 @@ class LoadChange(Change):
             # A rewind went to a version before the partition's first load. The partition must not begin at the cursor
             # of this load, with a hole before it.
             raise self._refused(newest, f"partition {partition} was taken back")
+        # This run begins a new partition at 0, as its table had begun. If a rewind has emptied the table since, and the
+        # run that began it then could not ask for this partition, the partition begins where that run's user wants.
+        starts = state.start_times.keys() - self.state.start_times.keys() if self.state.begun else set()
+        for partition in sorted(partitions & starts):
+            raise self._refused(newest, f"partition {partition} begins at a time now")
         self._check_epochs(state, newest, [facts.offsets for facts in remaining])
         self._check_last_messages(state, newest)
         try:

@@ -20,7 +20,7 @@ from pipelines.loading.incarnations import incarnations
 from pipelines.loading.ledger import CommitKind, LedgerEntry, TableState
 from pipelines.loading.table_log import TableLog, TableSnapshot
 from pipelines.loading.work import EXPIRED, CommittedRange
-from resources.errors import TopicRecreated
+from resources.errors import CursorAheadOfLog, TopicRecreated
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,12 +87,71 @@ def check_same_logs(cluster: Cluster, state: TableState, bounds: Mapping[BrokerP
         )
 
 
+def check_expired(cluster: Cluster, state: TableState, skipped: Iterable[OffsetRange]) -> None:
+    """Check that the logs still do not have the offsets that a load skips as expired.
+
+    The log may have been created again between the answer that they expired and the fetch of its messages.
+
+    Raises:
+        TopicRecreated: a log has some of them.
+        CursorAheadOfLog: a log ends before them.
+        KafkaIOError: a log cannot be read.
+    """
+    ends = {offsets.partition: offsets.stop for offsets in skipped} if not state.same_topic_id else {}
+    bounds = cluster.bounds(state.topic.name, ends) if ends else {}
+    for answer in bounds.values():
+        if not isinstance(answer, Bounds):
+            raise answer
+    known = {partition: bound for partition, bound in bounds.items() if isinstance(bound, Bounds)}
+    for partition, bound in sorted(known.items()):
+        if bound.latest < ends[partition]:
+            raise CursorAheadOfLog(
+                f"the log of partition {partition} ends at {bound.latest}, but records up to {ends[partition]} had "
+                "expired: it was truncated or created again; load again",
+                state.topic.where,
+            )
+    for partition in sorted(_with_messages_before(cluster, state, known, ends)):
+        raise TopicRecreated(
+            f"the log of partition {partition} has messages before offset {ends[partition]}, which had expired: it was "
+            "created again; load again",
+            state.topic.where,
+        )
+
+
+def _with_messages_before(
+    cluster: Cluster,
+    state: TableState,
+    bounds: Mapping[BrokerPartition, Bounds],
+    ends: Mapping[BrokerPartition, int],
+) -> set[BrokerPartition]:
+    """The partitions whose log has a message before the end. The message is read, as bounds may be wrong (fault B14).
+
+    Raises:
+        KafkaIOError: a log cannot be read.
+    """
+    first = {
+        partition: OffsetRange(partition, bound.earliest, bound.earliest + 1)
+        for partition, bound in bounds.items()
+        if bound.earliest < min(bound.latest, ends.get(partition, 0))
+    }
+    answers = cluster.last_messages(state.topic.name, first) if first else {}
+    found = set()
+    for partition, answer in answers.items():
+        if isinstance(answer, LastMessage):
+            found |= {partition} if answer.offset < ends[partition] else set()
+        elif answer is not None and is_unreadable(answer):
+            found.add(partition)
+        elif answer is not None and not isinstance(answer, OffsetOutOfRange):
+            raise answer
+    return found
+
+
 def unexplained_beginnings(
     state: TableState, bounds: Mapping[BrokerPartition, Bounds]
 ) -> dict[BrokerPartition, Bounds]:
     """The bounds of logs that begin between the last message of the table and its cursor.
 
-    Such a log has offsets that are in the table without a message; see `DivergenceSearch.begins_before_expired`.
+    Such a log has offsets that are in the table without a message; see `DivergenceSearch.with_expired`.
     """
     if state.same_topic_id:
         return {}
@@ -162,26 +221,25 @@ class DivergenceSearch:
                 high = middle if answer is _Shown.NOTHING else offset
                 diverged = diverged if answer is _Shown.NOTHING else offset
         # A log that has only become shorter shows no other message: it was truncated, and not created again.
-        common = _Shown.SAME in shown or (
-            _Shown.OTHER not in shown and not self.begins_before_expired({partition: bound})
-        )
+        common = _Shown.SAME in shown or (_Shown.OTHER not in shown and not self.with_expired({partition: bound}))
         return Divergence(offset=diverged, common=common)
 
-    def begins_before_expired(self, bounds: Mapping[BrokerPartition, Bounds]) -> set[BrokerPartition]:
-        """The partitions whose log begins before offsets that the table records as expired.
+    def with_expired(self, bounds: Mapping[BrokerPartition, Bounds]) -> set[BrokerPartition]:
+        """The partitions whose log has a message at an offset that the table records as expired.
 
         The first offset of a log never decreases, so such a log was created again. In 0.8 to 0.10 it may also belong to
         a new leader that expires later than the former one did. Then, too, the log has records that the table skipped,
         and the user decides about them. What expired before the user adopted another log says nothing about this one.
+
+        Raises:
+            KafkaIOError: a log cannot be read.
         """
-        entries = _since_adoption(self.log.entries(self.snapshot))
-        return {
-            committed.partition
-            for committed in self._ranges(entries)
+        expired = {
+            committed.partition: committed.offsets.stop
+            for committed in self._ranges(_since_adoption(self.log.entries(self.snapshot)))
             if EXPIRED in committed.gaps
-            and committed.partition in bounds
-            and bounds[committed.partition].earliest < committed.offsets.stop
         }
+        return _with_messages_before(self.cluster, self.state, bounds, expired)
 
     def _ranges(self, entries: Iterable[tuple[int, LedgerEntry]]) -> Sequence[CommittedRange]:
         by_topic = {incarnation.topic: incarnation.ranges for incarnation in incarnations(entries)}

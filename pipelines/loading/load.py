@@ -17,7 +17,7 @@ from pipelines.loading.columns import NO_COLUMNS
 from pipelines.loading.commit import CommitResult, LoadChange, commit, committable, extended
 from pipelines.loading.decode_plan import check_format, layout_of
 from pipelines.loading.decoding import Decoding, OpenRegistry, no_registry
-from pipelines.loading.divergence import Divergence, DivergenceSearch, check_same_logs
+from pipelines.loading.divergence import Divergence, DivergenceSearch, check_expired, check_same_logs
 from pipelines.loading.earlier_loads import Evidence, FormerName, MirroredOffsets
 from pipelines.loading.execute import SliceFetcher, execute, microseconds
 from pipelines.loading.failpoints import failpoint
@@ -194,6 +194,7 @@ class Loader(SliceFetcher):
         facts = self._facts(topic, log.uri, state, step, began=began, progress=progress, sizes=sizes, decoding=decoding)
         if any(slice_facts.offsets.size for slice_facts in facts):
             check_same_logs(self.cluster, state, bounds)
+        check_expired(self.cluster, state, step.skipped)
         failpoint("fetched")
         check_bad_records(self.formats(record.topic), facts, state.topic.where, earlier=record.committed)
         unknown = [id_ for id_ in topic.partitions if id_ not in target.window.begins or id_ in step.errors]

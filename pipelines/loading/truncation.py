@@ -44,7 +44,7 @@ def find_divergences(
     beginnings = unexplained_beginnings(state, bounds)
     divergences = {
         partition: Divergence(offset=bounds[partition].earliest, common=False)
-        for partition in (search.begins_before_expired(beginnings) if beginnings else ())
+        for partition in (search.with_expired(beginnings) if beginnings else ())
     }
     for partition in sorted(suspects - truncated.keys() - divergences.keys()):  # epochs say it with one request
         try:

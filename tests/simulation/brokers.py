@@ -69,7 +69,8 @@ class Answers:
     Args:
         through_zookeeper: whether the settings of the run name ZooKeeper. A run reads its settings once.
         topics: the topic's incarnation and the ids that it showed, at each question.
-        bounds: the answers about bounds.
+        bounds: the answers about bounds with which each step began: it asks for the topic, and then for its bounds.
+        begins_step: whether the run has asked for the topic, and not yet for its bounds.
         asked: the true bounds at the first answer about each partition.
         lied: the partitions of which a broker reported wrong bounds.
         silent: the partitions whose last message the run could not read.
@@ -88,10 +89,11 @@ class Answers:
     contradicting: dict[BrokerPartition, SimLog] = field(default_factory=dict)
     ids_after_read: TopicIds = field(default_factory=TopicIds)
     cluster_id: str = ""
+    begins_step: bool = True
 
     @property
     def topics_of_step(self) -> list[tuple[str, TopicIds]]:
-        """The topics that the last step of the run was shown: it asks for the topic, and then for its bounds."""
+        """The topics that the last step of the run was shown."""
         return self.topics[max(0, self.bounds[-1].topics - 1) :] if self.bounds else self.topics
 
     @property
@@ -200,8 +202,8 @@ class SimCluster(Cluster):
         def note(schema_id: int, is_known: bool) -> None:
             self.answers.schemas[schema_id] = is_known
 
-        [encoding] = self.scheduler.rng.choices(ENCODINGS, weights=(5, 3, 1))
-        registry = SimRegistry(self.scheduler, note)
+        [encoding] = self.scheduler.rng.choices(list(ENCODINGS), weights=list(ENCODINGS.values()))
+        registry = SimRegistry(self.scheduler, encoding, note)
         self.values = SimValues(scheduler=self.scheduler, registry=registry, encoding=encoding)
         return self.values
 
@@ -234,6 +236,7 @@ class SimCluster(Cluster):
     def topic(self, name: str) -> TopicEntry | None:
         """The topic; by chance the registry does not answer, or a lagging broker does (fault B17)."""
         entry = self._asked_topic(name)
+        self.answers.begins_step = True
         is_of_broker = self.era.has_ids and not self.answers.through_zookeeper
         if self.known_to_lagging and is_of_broker and self.scheduler.harmed(_LAGGING):
             incarnation, topic_id = self.known_to_lagging
@@ -284,8 +287,10 @@ class SimCluster(Cluster):
                 asked = TrueBounds(self.scheduler.now_ms, self.scheduler.tick, log.earliest, log.latest)
                 self.answers.asked.setdefault(id_, asked)
                 result[id_] = self._answered_bounds(id_, log)
-        bounds = {id_: answer for id_, answer in result.items() if isinstance(answer, Bounds)}
-        self.answers.bounds.append(AnsweredBounds(bounds, self.table_version(), len(self.answers.topics)))
+        if self.answers.begins_step:
+            bounds = {id_: answer for id_, answer in result.items() if isinstance(answer, Bounds)}
+            self.answers.bounds.append(AnsweredBounds(bounds, self.table_version(), len(self.answers.topics)))
+            self.answers.begins_step = False
         return result
 
     def bounds_of(

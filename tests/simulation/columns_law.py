@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from kafka_io.model import BrokerPartition, OffsetRange
 from kafka_io.values.columns import field_name
+from kafka_io.values.debezium.columns import OP, TS_MS
 from kafka_io.values.json.reading import JsonReading, reading_of
 from pipelines.loading.fetch_task import FetchTask
 from pipelines.loading.ledger import LedgerEntry
@@ -24,7 +25,7 @@ from resources.topic_formats import TopicFormat
 from tests.simulation.broken import require
 from tests.simulation.brokers import Answers, SimCluster
 from tests.simulation.store import Row, SimStore
-from tests.simulation.values import KINDS, Encoding, SimValue
+from tests.simulation.values import KINDS, REGISTERED, Encoding, SimValue
 
 _TYPES = {"long": pa.int64(), "string": pa.string(), "boolean": pa.bool_()}
 _CONFLICT = re.compile(r"the table has a column (\S+) (of type|for the field) (\S+), not (?:for )?(\S+)\)")
@@ -134,7 +135,7 @@ class ColumnsLaw:
             self.bad_rows[entry.run] += 1
             require(cells == {"_error": error, "_raw": value.data}, f"{row} should keep the bytes of {value}")
             require(bool(str(error).strip()) and str(error).isprintable(), f"{row} has no reason")
-        if value.schema is not None and self.cluster.values.encoding != "avro":
+        if value.schema is not None and self.cluster.values.encoding not in REGISTERED:
             require(error is None, f"{row} should hold {value}, and has the error {error}")
         elif value.schema is not None:
             self._check_resolved(row, value.schema.id, error, entry)
@@ -219,6 +220,12 @@ def _json_cells(value: SimValue, payload: int, columns: pa.Schema) -> dict[str, 
     return cells
 
 
+def _debezium_cells(value: SimValue, payload: int, columns: pa.Schema) -> dict[str, Any]:
+    """As `_json_cells`: the row after the change, and what changed it."""
+    cells = _json_cells(value, payload, columns)
+    return cells if value.data is None else {**cells, OP: "c", TS_MS: payload}
+
+
 def _text_cells(value: SimValue, payload: int, _columns: pa.Schema) -> dict[str, Any]:
     return {"_tombstone": True} if value.data is None else {"value": str(payload)}
 
@@ -230,7 +237,9 @@ def _is_json_text(column: pa.Field) -> bool:
 
 _CELLS: Mapping[Encoding, Callable[[SimValue, int, pa.Schema], dict[str, Any]]] = {
     "avro": _cells,
+    "protobuf": _cells,
     "json": _json_cells,
+    "debezium": _debezium_cells,
     "text": _text_cells,
 }
 """The cells that a value must have, by the encoding."""

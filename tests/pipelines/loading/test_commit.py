@@ -149,6 +149,35 @@ def test_a_load_is_refused_where_the_cursor_was_taken_back_meanwhile(
     assert verify(small.table).problems == ()
 
 
+def test_a_partition_does_not_begin_at_0_where_the_table_was_emptied_and_begun_at_a_time_meanwhile(
+    small: "SmallTable",
+) -> None:  # faults G01, P02
+    small.commit(small.write(0, 30))
+    snapshot = small.table.snapshot()
+    rewind(plan_rewind(small.table, 0, run="back"))
+    begun = replace(small.loading(small.write(50, 80), run="other"), start_times={B: 5})
+    commit(small.table, small.table.snapshot(), begun)
+    with pytest.raises(CommitRefused, match=r"run other committed first \(partition 0-1 begins at a time now\)"):
+        small.commit(small.write(0, 20, partition=1), snapshot=snapshot)
+    assert small.covered() == {A: (50, 80)}
+
+
+def test_an_entry_has_no_epoch_of_a_partition_that_another_run_loaded_and_a_rewind_took_back(
+    small: "SmallTable",
+) -> None:  # faults G01, U05
+    planned = replace(small.loading(small.write(0, 30), small.write(0, 20, partition=1)), epochs={A: 1, B: 1})
+    small.commit(small.write(0, 30), run="other")
+    rebased = planned.rebased(small.table.snapshot())
+    assert rebased is not None
+    rewind(plan_rewind(small.table, 0, run="back"))
+    change = rebased.rebased(small.table.snapshot())
+    assert change is not None
+    commit(small.table, small.table.snapshot(), change)
+    entry = small.table.snapshot().entry
+    assert entry is not None
+    assert (entry.covered, entry.epochs) == ({B: (0, 20)}, {B: 1})
+
+
 def test_slices_that_another_run_did_not_commit_are_committed(small: "SmallTable") -> None:  # fault O03
     snapshot = small.table.snapshot()
     small.commit(small.write(0, 50), snapshot=snapshot, run="first")

@@ -1,5 +1,6 @@
 """A log without topic ids is recognised by the last message that was loaded from it."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -241,6 +242,30 @@ def test_a_log_that_begins_before_offsets_which_expired_earlier_is_another_log(
     choices = Choices(on_truncated="rewind", on_recreated="restart", on_expired="skip")
     assert sim.load(choices).error is None
     assert sorted(row.payload for row in sim.store.rows)[loaded + kept :] == [*range(150, 100 + end)]
+
+
+@pytest.mark.parametrize(
+    ("end", "reason"),
+    [(80, "TopicRecreated: .* before offset 50"), (20, "CursorAheadOfLog: "), (0, "CursorAheadOfLog: ")],
+)
+def test_what_expired_is_no_gap_if_the_log_is_created_again_before_its_messages_are_read(
+    end: int, reason: str
+) -> None:  # faults B06, B07, P11
+    sim, _ = sim_010(0)
+    sim.cluster.add_partition()
+    other = BrokerPartition(None, 1)
+    sim.cluster.logs[sim.id].grow(range(50), lambda: 1)
+    sim.cluster.logs[sim.id].expire(50)
+    sim.cluster.logs[other].grow(range(50, 60), lambda: 1)
+
+    def recreate() -> None:
+        sim.cluster.replace_logs()
+        sim.cluster.logs[sim.id].grow(range(100, 100 + end), lambda: 1)
+        sim.cluster.logs[other].grow(range(50, 60), lambda: 1)
+
+    assert re.match(reason, sim.load(Choices(on_expired="skip"), planned=recreate).error or "")
+    assert sim.load(Choices()).error is None
+    assert sorted(row.payload for row in sim.store.rows) == [*range(50, 60), *range(100, 100 + end)]
 
 
 def test_what_expired_before_another_log_was_adopted_does_not_stop_the_topic_again() -> None:  # faults B07, P11
