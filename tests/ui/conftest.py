@@ -14,7 +14,7 @@ from tests.live import live_cluster, numbered
 from tests.nodes import empty_registry
 from tests.ui import many
 from tests.ui.browser import Browser
-from tests.ui.modern import RARELY
+from tests.ui.modern import RARELY, fresh_cluster
 from tests.ui.stand import Stand, dagster_on
 
 FLAGS = (
@@ -33,7 +33,10 @@ FLAGS = (
 
 @pytest.fixture(scope="session")
 def stand(zookeeper_server: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stand]:
-    """Dagster with the settings of the demo. The topics of two clusters existed before its start; all are loaded."""
+    """Dagster with the settings of the demo. The topics of two clusters existed before its start; all are loaded.
+
+    A third cluster has no topic.
+    """
     home = tmp_path_factory.mktemp("ui")
     with ExitStack() as running:
         live = running.enter_context(live_cluster(empty_registry(zookeeper_server), home))
@@ -43,7 +46,8 @@ def stand(zookeeper_server: str, tmp_path_factory: pytest.TempPathFactory) -> It
         settings = live.configure(extra, slice_bytes=65536, request_timeout_s=60)
         live.publish("clicks", numbered(3000), batch=50)
         live.publish("Page.Views", numbered(500))
-        settings.write_text(settings.read_text() + running.enter_context(many.many_topics(home, live.lake)))
+        sections = (many.many_topics(home, live.lake), fresh_cluster(home))
+        settings.write_text(settings.read_text() + "".join(map(running.enter_context, sections)))
         stand = running.enter_context(dagster_on(home, settings, runs_at_once=2, shared_code=True))
         stand.wait_for("clicks", "Page.Views")
         replace(stand, cluster=many.CLUSTER).wait_for(*many.LOADED_TOPICS)

@@ -1,4 +1,4 @@
-"""A modern broker in this process, and its settings file. Loads are small, so they need no Spark."""
+"""Modern brokers in this process, and their settings. Loads are small, so they need no Spark."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -7,8 +7,17 @@ from pathlib import Path
 from kafka_io.testing.modern.config import ModernBrokerConfig
 from kafka_io.testing.modern.server import ModernBrokerServer
 
+FRESH = "fresh"
+"""The cluster of the session's stand that has no topic when Dagster starts."""
 RARELY = "0 0 1 1 *"
 """A cron expression that ticks only on New Year's Day: tests evaluate the schedules themselves."""
+
+
+@contextmanager
+def fresh_cluster(home: Path) -> Iterator[str]:
+    """Run a broker without topics; yields the section of the settings file for its cluster."""
+    with ModernBrokerServer(ModernBrokerConfig(broker_id=1, data_dir=home / FRESH)) as broker:
+        yield f'[clusters.{FRESH}]\nbootstrap = "127.0.0.1:{broker.port}"\n'
 
 
 @contextmanager

@@ -36,6 +36,7 @@ class Servers:
         port: the port of the webserver.
         code_port: the port of a code server that both share. Without it they load workspace.yaml: each starts a code
             server of its own, and the daemon a new one each minute.
+        has_daemon: whether the daemon runs, too.
     """
 
     home: Path
@@ -43,6 +44,7 @@ class Servers:
     settings: Path
     port: int
     code_port: int | None = None
+    has_daemon: bool = True
     started: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
     killed: list[subprocess.Popen[bytes]] = field(default_factory=list)
 
@@ -51,7 +53,8 @@ class Servers:
             self._workspace.write_text(_WORKSPACE.format(host=_HOST, port=self.code_port))
             self.start(CODE_SERVER)
             until(self._code_server_listens, "the code server")
-        self.start(DAEMON)
+        if self.has_daemon:
+            self.start(DAEMON)
         self.start(WEBSERVER)
         return self
 

@@ -13,6 +13,7 @@ from typing import Any
 import dagster as dg
 from deltalake import DeltaTable
 
+from pipelines.defs.known_topics import TopicRegistry
 from pipelines.defs.topic_keys import key_name
 from pipelines.demo.state import DemoState, free_port
 from pipelines.loading.table import LakeTable
@@ -172,11 +173,19 @@ class Stand:
 
 @contextmanager
 def dagster_on(
-    home: Path, settings: Path, *, runs_at_once: int = 1, loads_at_once: int = 2, shared_code: bool = False
+    home: Path,
+    settings: Path,
+    *,
+    runs_at_once: int = 1,
+    loads_at_once: int = 2,
+    shared_code: bool = False,
+    has_daemon: bool = True,
+    known: Sequence[str] = (),
 ) -> Iterator[Stand]:
     """Run Dagster with the instance settings of the demo for the length of a `with` block.
 
-    With `shared_code` the daemon and the webserver share a code server, which costs much less.
+    With `shared_code` the daemon and the webserver share a code server, which costs much less. The instance knows the
+    `known` topics from the start, as if the sensor had found them.
     """
     state = DemoState(home=home / "state")
     state.begin()
@@ -185,12 +194,14 @@ def dagster_on(
     config_file.write_text(text.replace("default_limit: 2", f"default_limit: {loads_at_once}"))
     # The instance is opened before the processes start, because two processes cannot create its storage at once.
     with dg.DagsterInstance.from_config(str(state.dagster_home)) as instance:
+        TopicRegistry(instance=instance, prefix="penstock", cluster=MAIN).add(known)
         servers = Servers(
             home=home,
             dagster_home=state.dagster_home,
             settings=settings,
             port=free_port(),
             code_port=free_port() if shared_code else None,
+            has_daemon=has_daemon,
         )
         with servers:
             stand = Stand(servers=servers, instance=instance)

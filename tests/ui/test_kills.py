@@ -2,6 +2,7 @@
 
 # faults O01, O03
 
+import re
 from collections.abc import Iterator
 from contextlib import ExitStack
 from itertools import pairwise
@@ -91,6 +92,14 @@ def load_requested(stand: Stand) -> None:
     run_id = stand.launch(LOAD, requested)
     stand.wait_for_runs()
     assert stand.run(run_id).is_success
+
+
+def test_without_a_shared_code_server_the_webserver_is_asked_and_the_daemon_follows(killed: Stand) -> None:
+    """The fixture has waited until both had the assets. Without the sensor the webserver would never load them."""
+    reasons = [tick["skipReason"] or "" for tick in killed.ticks("new_topics__main")]
+    sentence = re.compile(r"new topics: [1-3]; the daemon loads the new assets within 65 seconds; the webserver ")
+    assert any(map(sentence.match, reasons)), reasons
+    assert killed.defined() == set(TOPICS)
 
 
 def test_a_daemon_killed_between_two_ticks_requests_new_topics_once(killed: Stand) -> None:

@@ -49,6 +49,7 @@ def test_the_page_of_an_asset_shows_its_description_and_its_group(browser: Brows
 
 def test_the_lineage_reads_topic_then_table(browser: Browser) -> None:
     browser.open(f"{PAGE}?view=lineage", "clicks", "Kafka", "Delta Lake", "Spark")
+    save_picture(browser, "lineage")
 
 
 def test_the_graph_of_all_assets_has_the_groups_of_both_clusters(browser: Browser) -> None:
@@ -102,6 +103,7 @@ def test_the_page_of_every_check_shows_its_result(stand: Stand, browser: Browser
     assert "missing 0" in text
     assert "duplicates 0" in text
     assert "Every committed offset is in the table exactly once" in text
+    save_picture(browser, "checks")
     browser.open(f"{PAGE}?view=checks&checkDetail=freshness", "No record waits longer", "lag_seconds")
     browser.open(f"{PAGE}?view=checks&checkDetail=retention_race", "limits.retention_left")
 
@@ -151,7 +153,8 @@ def test_the_plots_of_an_asset_show_its_loads_and_no_other_topic(stand: Stand, b
     browser.click("Plots")
     browser.shows("Row count", "bad_records", "lag_seconds", "rows_per_second")
     until(lambda: browser.plots() >= 10, "the plots")
-    save_picture(browser)
+    browser.scroll_to("Metadata")
+    save_picture(browser, "ui")
     plotted = stand.ask(_PLOTTED, key={"path": stand.asset("clicks").path})["assetOrError"]["assetMaterializations"]
     row_counts = [
         entry["intValue"] for event in plotted for entry in event["metadataEntries"] if entry["label"] == "rows"
@@ -159,11 +162,10 @@ def test_the_plots_of_an_asset_show_its_loads_and_no_other_topic(stand: Stand, b
     assert row_counts == [entry.rows for entry in loads_of(stand, "clicks") if entry.rows]
 
 
-def save_picture(browser: Browser) -> None:
-    """Save a screenshot in the folder PENSTOCK_PICTURES, if it is set. The README shows this picture."""
+def save_picture(browser: Browser, name: str) -> None:
+    """Save a screenshot in the folder PENSTOCK_PICTURES, if it is set. README.md and docs/dagster.md show them."""
     if folder := os.environ.get("PENSTOCK_PICTURES"):
-        browser.scroll_to("Metadata")
-        browser.driver.save_screenshot(str(Path(folder) / "ui.png"))
+        browser.driver.save_screenshot(str(Path(folder) / f"{name}.png"))
 
 
 def test_the_page_of_the_sensor_shows_its_requests(browser: Browser) -> None:
