@@ -43,11 +43,13 @@ def test_all_topics_are_assets(thousand: Stand) -> None:
 
 def test_the_catalog_lists_the_tables(browser: Browser) -> None:
     selection = quote(f'key:"lake/{MAIN}/*"')
-    browser.open(f"/assets?asset-selection={selection}", f"lake / {MAIN} / {TOPICS[0]}", "1000")
+    browser.open(
+        f"/assets?asset-selection={selection}", f"The Delta table of the Kafka topic {TOPICS[0]}.", "Materialized"
+    )
 
 
-def test_the_graph_shows_the_group_of_the_cluster(browser: Browser) -> None:
-    browser.open("/asset-groups", "Global asset lineage", f" {MAIN} ", "Materialize all")
+def test_the_graph_shows_all_tables(browser: Browser) -> None:
+    browser.open("/asset-groups", "Global asset lineage", f" {TOPICS[0]} ", "Materialize all (1,000)")
 
 
 def test_the_search_finds_one_topic(browser: Browser) -> None:
@@ -58,6 +60,6 @@ def test_the_search_finds_one_topic(browser: Browser) -> None:
 
 
 def test_the_page_of_a_topic_shows_its_rows_and_only_its_own_lineage(thousand: Stand, browser: Browser) -> None:
-    browser.open(thousand.page(LOADED[-1]), f"The Delta table of the Kafka topic {LOADED[-1]}", str(ROWS))
+    browser.open(thousand.page(LOADED[-1]), f"The Delta table of the Kafka topic {LOADED[-1]}", f"{ROWS:,}")
     text = browser.open(f"{thousand.page(LOADED[-1])}?view=lineage", LOADED[-1], "Kafka", "Delta Lake")
     assert LOADED[0] not in text
