@@ -1,4 +1,4 @@
-"""Penstock for other Dagster projects: `from penstock import PenstockComponent, build_defs, PenstockTranslator`.
+"""Penstock for other Dagster projects: a component, `build_defs`, and a translator to subclass.
 
 This is the one public module. It is imported by `dg` and by every code location, so it imports nothing before one of
 its names is used.
@@ -12,14 +12,15 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pipelines.defs.build import build_defs
     from pipelines.defs.component import PenstockComponent
-    from pipelines.defs.translator import PenstockTranslator
+    from pipelines.defs.translator import PenstockTranslator, TopicProps
 
-__all__ = ["PenstockComponent", "PenstockTranslator", "build_defs"]
+__all__ = ["PenstockComponent", "PenstockTranslator", "TopicProps", "build_defs"]
 
 _HOME = Path(__file__).resolve().parent
 _MODULES = {
     "PenstockComponent": "pipelines.defs.component",
     "PenstockTranslator": "pipelines.defs.translator",
+    "TopicProps": "pipelines.defs.translator",
     "build_defs": "pipelines.defs.build",
 }
 _PACKAGES = ("kafka_io", "resources", "pipelines")

@@ -36,7 +36,7 @@ def run_python(code: str, *folders: Path, cwd: Path) -> subprocess.CompletedProc
 
 
 def test_the_module_has_exactly_the_public_names() -> None:
-    assert dir(penstock) == ["PenstockComponent", "PenstockTranslator", "build_defs"]
+    assert dir(penstock) == ["PenstockComponent", "PenstockTranslator", "TopicProps", "build_defs"]
     assert all(getattr(penstock, name).__module__.startswith("pipelines.defs") for name in dir(penstock))
     with pytest.raises(AttributeError, match="no attribute 'other'"):
         _ = penstock.other

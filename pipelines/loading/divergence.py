@@ -135,15 +135,15 @@ def _with_messages_before(
         if bound.earliest < min(bound.latest, ends.get(partition, 0))
     }
     answers = cluster.last_messages(state.topic.name, first) if first else {}
-    found = set()
+    partitions = set()
     for partition, answer in answers.items():
         if isinstance(answer, LastMessage):
-            found |= {partition} if answer.offset < ends[partition] else set()
+            partitions |= {partition} if answer.offset < ends[partition] else set()
         elif answer is not None and is_unreadable(answer):
-            found.add(partition)
+            partitions.add(partition)
         elif answer is not None and not isinstance(answer, OffsetOutOfRange):
             raise answer
-    return found
+    return partitions
 
 
 def unexplained_beginnings(

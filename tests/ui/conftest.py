@@ -70,8 +70,13 @@ def driver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[webdriver.Chrom
 
 @pytest.fixture
 def blank_after(driver: webdriver.Chrome) -> Iterator[None]:
-    """Leave the page after the test: an open page of Dagster sends requests to the webserver all the time."""
+    """Leave the page after the test: an open page of Dagster sends requests to the webserver all the time.
+
+    What a page remembers is forgotten. The catalog shows folders, for example, if the last page was a folder.
+    """
     yield
+    if driver.current_url.startswith("http"):
+        driver.execute_script("window.localStorage.clear()")
     driver.get("about:blank")
 
 

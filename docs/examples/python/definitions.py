@@ -5,7 +5,7 @@ from pathlib import Path
 import dagster as dg
 import polars as pl
 
-from penstock import PenstockTranslator, build_defs
+from penstock import PenstockTranslator, TopicProps, build_defs
 
 HERE = Path(__file__).parent
 
@@ -13,7 +13,7 @@ HERE = Path(__file__).parent
 class ByDomain(PenstockTranslator):
     """Puts each topic into the group that its name begins with: `shop.orders` into `shop`."""
 
-    def get_asset_spec(self, topic):  # noqa: ANN001, ANN201 - an example without types
+    def get_asset_spec(self, topic: TopicProps) -> dg.AssetSpec:
         """The spec of the asset of a topic."""
         return super().get_asset_spec(topic).replace_attributes(group_name=topic.name.partition(".")[0])
 

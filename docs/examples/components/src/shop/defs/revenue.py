@@ -13,7 +13,6 @@ TABLE = Path(__file__).parent / "lake" / "tables" / "main" / "orders"
 @dg.asset(deps=[ORDERS], automation_condition=dg.AutomationCondition.eager(), kinds={"duckdb"})
 def revenue() -> dg.MaterializeResult:
     """The sum of the amounts of each customer."""
-    orders = DeltaTable(TABLE).to_pyarrow_table(columns=["customer", "amount"])  # the query below reads it
-    rows = duckdb.sql("SELECT customer, sum(amount) FROM orders GROUP BY customer ORDER BY customer").fetchall()
-    assert orders.num_rows >= len(rows)
-    return dg.MaterializeResult(metadata={"revenue": dg.MetadataValue.json(dict(rows))})
+    orders = duckdb.from_arrow(DeltaTable(TABLE).to_pyarrow_table(columns=["customer", "amount"]))
+    revenues = orders.aggregate("customer, sum(amount)").order("customer").fetchall()
+    return dg.MaterializeResult(metadata={"revenue": dg.MetadataValue.json(dict(revenues))})
