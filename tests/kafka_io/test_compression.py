@@ -20,6 +20,7 @@ from isal import isal_zlib
 from kafka_io import compression
 from kafka_io.compression import CODEC_NUMBERS, CODECS, OLD_LZ4, Codec
 from kafka_io.errors import Corrupt, TooLarge, WireError
+from tests.oracles.gunzip import gunzip
 
 MIB = 1024 * 1024
 GZIP, SNAPPY, LZ4, ZSTD = CODECS[1], CODECS[2], CODECS[3], CODECS[4]
@@ -91,6 +92,14 @@ def test_a_gzip_header_with_all_fields_is_accepted() -> None:
     member = header + gzip.compress(TEXT, mtime=0)[10:]
     padding = gzip.compress(bytes(range(256)) * 100)
     assert GZIP.decompress(padding + member, MIB) == bytes(range(256)) * 100 + TEXT
+
+
+@pytest.mark.parametrize("flags", [0xE0, 0xE2])
+def test_reserved_flags_of_a_gzip_header_are_ignored_as_in_java(flags: int) -> None:
+    header = b"\x1f\x8b\x08" + bytes([flags]) + bytes(6)
+    checksum = struct.pack("<H", zlib.crc32(header) & 0xFFFF) if flags & 2 else b""
+    member = header + checksum + gzip.compress(TEXT, mtime=0)[10:]
+    assert GZIP.decompress(member, MIB) == gunzip(member) == TEXT
 
 
 # fault N12; java.util.zip.GZIPInputStream.readTrailer
