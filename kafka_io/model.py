@@ -248,6 +248,10 @@ class TopicIds:
             created_zxid=other.created_zxid or self.created_zxid,
         )
 
+    def learned_except_topic_id(self, other: "TopicIds") -> "TopicIds":
+        """These ids and those of `other`, which is newer, for the same topic; a topic id of `other` is left out."""
+        return replace(self.learned(other), topic_id=self.topic_id)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicEntry:

@@ -1,7 +1,8 @@
 """Distributes tests over processes: tests that share servers run in one process, and long tests start first.
 
 Tests of one file run in one process. There are exceptions: tests of real brokers run together with all tests of the
-same version, tests of Spark clusters with all of the same cluster, and files that share servers together.
+same version, tests of Spark clusters with all of the same cluster, and files that share servers together. The tests of
+the simulation share nothing and can take a minute each, so any process runs any of them.
 """
 
 import re
@@ -13,6 +14,7 @@ from tests.brokers.releases import RELEASES
 
 _BROKERS = "tests/brokers/"
 _SPARK = "tests/spark/"
+_SIMULATION = "tests/simulation/"
 _VERSION = re.compile(rf"\[.*?((?:secure-)?(?:{'|'.join(map(re.escape, RELEASES))}))(?![\d.])")
 _CLUSTER = re.compile(r"\[(?:.*-)?((?:classic|Connect), \w+)")
 _PARTS = {_BROKERS: _VERSION, _SPARK: _CLUSTER}
@@ -27,7 +29,7 @@ _LONGEST = (
     _SPARK,
     "tests/crash/",
     "tests/pipelines/demo/",
-    "tests/simulation/",
+    _SIMULATION,
 )
 
 
@@ -37,6 +39,8 @@ def unit_of(nodeid: str) -> str:
         if nodeid.startswith(folder) and (match := part.search(nodeid)):
             return f"{folder} {match[1]}"
     file = nodeid.partition("::")[0]
+    if file.startswith(_SIMULATION):
+        return nodeid
     return _SAME_SERVERS.get(file, file)
 
 

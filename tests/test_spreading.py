@@ -17,6 +17,7 @@ from tests.spreading import rank_of, unit_of
         ("tests/brokers/test_a.py::test_an_upgrade[1.1.1-2.8.2-1.1]", "tests/brokers/ 1.1.1"),
         ("tests/brokers/test_a.py::test_b[secure-3.9.1-SSL]", "tests/brokers/ secure-3.9.1"),
         ("tests/brokers/test_a.py::test_b[SSL-secure-3.9.1]", "tests/brokers/ secure-3.9.1"),
+        ("tests/simulation/test_a.py::test_b[a fault]", "tests/simulation/test_a.py::test_b[a fault]"),
         ("tests/spark/test_a.py::test_b[Connect, local]", "tests/spark/ Connect, local"),
         ("tests/spark/test_a.py::test_b[dying1-classic, standalone]", "tests/spark/ classic, standalone"),
     ],

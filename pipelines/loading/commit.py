@@ -229,6 +229,7 @@ def _write_until_known(
             raise _unknown(failure, unreadable) from unreadable
         # Also after a conflict: the store's client may have repeated a write whose answer was lost, and the conflict
         # is then with our own entry (fault L03).
+        written_on = snapshot.version
         snapshot, version = _find_commit(log, planned_on, change.commit, failure)
         if version is not None:
             return CommitResult(version=version, change=change)
@@ -237,7 +238,7 @@ def _write_until_known(
                 f"the table became {'typed' if snapshot.layout.is_typed else 'raw'} meanwhile; run again",
                 change.state.topic.where,
             )
-        rebased = change.rebased(snapshot)
+        rebased = change if snapshot.version == written_on else change.rebased(snapshot)
         if rebased is None:
             assert snapshot.entry is not None
             newest = snapshot.entry
@@ -341,7 +342,7 @@ class LoadChange(Change):
         # below them, if they adjoin what the table covers now, and if no log was truncated between the fetches of this
         # run and of the other. Brokers report no truncation directly: another leader epoch stands for a possible one.
         state = self._state_in(newest)
-        remaining = self._remaining(state.covered)
+        remaining = self._remaining(state)
         if not remaining and not state.adopted:
             return None
         partitions = {facts.offsets.partition for facts in remaining}
@@ -349,6 +350,10 @@ class LoadChange(Change):
             # A rewind went to a version before the partition's first load. The partition must not begin at the cursor
             # of this load, with a hole before it.
             raise self._refused(newest, f"partition {partition} was taken back")
+        if remaining and self.state.covered and not state.covered:
+            # The first commit of a table decides where its partitions begin. This run may have left that to the
+            # commits which are undone now.
+            raise self._refused(newest, "all rows were taken back")
         # This run begins a new partition at 0, as its table had begun. If a rewind has emptied the table since, and the
         # run that began it then could not ask for this partition, the partition begins where that run's user wants.
         starts = state.start_times.keys() - self.state.start_times.keys() if self.state.begun else set()
@@ -369,19 +374,26 @@ class LoadChange(Change):
             if stored and last and stored.offset == last.offset and stored.digest != last.digest:
                 raise self._refused(newest, f"partition {facts.offsets.partition} has another log since")
 
-    def _remaining(self, covered: Coverage) -> tuple[SliceFacts, ...]:
-        """The slices that a table which covers `covered` does not hold yet.
+    def _remaining(self, state: TableState) -> tuple[SliceFacts, ...]:
+        """The slices that a table in this state does not hold yet.
 
-        Partitions that another run has loaded into the middle of a slice are left out. The next step of this run plans
-        the rest of them again (fault U05).
+        Partitions are left out that another run has loaded into the middle of a slice, or that begin at offset 0 since
+        another run began the table, or a rewind restored it. The next step of this run plans them again (fault U05).
         """
+        covered = state.covered
         new = sorted(
             (facts for facts in self.facts if not _contains(covered, facts.offsets)), key=lambda facts: facts.offsets
         )
         remaining: list[SliceFacts] = []
         for partition, slices in groupby(new, key=lambda facts: facts.offsets.partition):
             of_partition = list(slices)
-            if partition not in covered or not self._is_overtaken(covered, [facts.offsets for facts in of_partition]):
+            ranges = [facts.offsets for facts in of_partition]
+            if partition in covered:
+                is_overtaken = self._is_overtaken(covered, ranges)
+            else:
+                begins_at_0 = bool(covered) and partition not in {*self.state.covered, *state.start_times}
+                is_overtaken = begins_at_0 and ranges[0].start > 0
+            if not is_overtaken:
                 remaining += of_partition
         return tuple(remaining)
 
@@ -433,6 +445,8 @@ def columns_to_add(state: TableState, snapshot: TableSnapshot, of_files: pa.Sche
 def state_after(entry: LedgerEntry, state: TableState) -> TableState:
     """The state that another run's entry left, with the ids that this run knows; `state` is the one of its plan.
 
+    A topic id that the entry lacks is left out: this run has not compared the logs with what the other run left.
+
     Raises:
         CommitRefused: the other run has loaded another incarnation of the topic.
     """
@@ -441,11 +455,12 @@ def state_after(entry: LedgerEntry, state: TableState) -> TableState:
         if "on_recreated" in state.followed:
             # The epochs and messages of the former topic say nothing about the new one, so the plan dropped them.
             return replace(state, covered=now.covered)
-        return replace(state, covered=now.covered, epochs=now.epochs, last_messages=now.last_messages)
+        ids = replace(state.ids, topic_id=now.ids.topic_id)
+        return replace(state, ids=ids, covered=now.covered, epochs=now.epochs, last_messages=now.last_messages)
     difference = state.ids.difference(now.ids)
     if difference:
         raise CommitRefused(f"run {entry.run} loaded another topic ({difference}); run again", state.topic.where)
-    return replace(now, ids=now.ids.learned(state.ids))
+    return replace(now, ids=now.ids.learned_except_topic_id(state.ids))
 
 
 def _before_cursors(entry: LedgerEntry) -> LastMessages:

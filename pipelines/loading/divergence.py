@@ -9,7 +9,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import NamedTuple
+from typing import NamedTuple, TypeGuard
 
 from kafka_io.cluster.cluster import Cluster
 from kafka_io.errors import KafkaIOError, OffsetOutOfRange
@@ -34,10 +34,29 @@ class Divergence:
     common: bool
 
 
-def differing_messages(
+def has_news(state: TableState, bounds: Mapping[BrokerPartition, Bounds]) -> bool:
+    """Whether a log has offsets after the table's cursor."""
+    return any(state.covered.get(partition, (0, 0))[1] < bound.latest for partition, bound in bounds.items())
+
+
+class ComparedMessages(NamedTuple):
+    """The answers of logs that were asked for the last message of the table, if they do not confirm it.
+
+    Args:
+        differing: the offsets at which logs have another message.
+        out_of_range: partitions whose log has lost the offset since its bounds were read.
+        errors: the errors of brokers that did not answer.
+    """
+
+    differing: dict[BrokerPartition, int]
+    out_of_range: set[BrokerPartition]
+    errors: dict[BrokerPartition, KafkaIOError]
+
+
+def compare_last_messages(
     cluster: Cluster, state: TableState, bounds: Mapping[BrokerPartition, Bounds], *, with_idle: bool
-) -> tuple[dict[BrokerPartition, int], dict[BrokerPartition, KafkaIOError]]:
-    """The offsets at which the logs have another message than the last one before the cursor, and errors.
+) -> ComparedMessages:
+    """Compare the last message before each cursor with the one that the log has at its offset.
 
     Only partitions with something to load are asked, or also idle ones. A message that expired, was compacted or cannot
     be read contradicts nothing. If the table and the cluster know the same topic id, no log is asked.
@@ -51,11 +70,6 @@ def differing_messages(
         and state.covered[partition][1] < bounds[partition].latest + with_idle
     }
     answers = cluster.last_messages(state.topic.name, ranges) if ranges else {}
-    errors = {
-        partition: answer
-        for partition, answer in answers.items()
-        if isinstance(answer, KafkaIOError) and not isinstance(answer, OffsetOutOfRange) and not is_unreadable(answer)
-    }
     differing = {
         partition: answer.offset
         for partition, answer in answers.items()
@@ -63,7 +77,16 @@ def differing_messages(
         and answer != state.last_messages[partition]
         and not _is_later(answer, ranges[partition])
     }
-    return differing, errors
+    return ComparedMessages(
+        differing,
+        out_of_range={partition for partition, answer in answers.items() if isinstance(answer, OffsetOutOfRange)},
+        errors={partition: answer for partition, answer in answers.items() if _is_failure(answer)},
+    )
+
+
+def _is_failure(answer: LastMessage | KafkaIOError | None) -> TypeGuard[KafkaIOError]:
+    """Whether an answer says nothing about the log, which has to be asked again."""
+    return isinstance(answer, KafkaIOError) and not isinstance(answer, OffsetOutOfRange) and not is_unreadable(answer)
 
 
 def check_same_logs(cluster: Cluster, state: TableState, bounds: Mapping[BrokerPartition, Bounds]) -> None:
@@ -73,7 +96,7 @@ def check_same_logs(cluster: Cluster, state: TableState, bounds: Mapping[BrokerP
         TopicRecreated: a log has another message.
         KafkaIOError: a log cannot be read.
     """
-    differing, errors = differing_messages(cluster, state, bounds, with_idle=True)
+    differing, _, errors = compare_last_messages(cluster, state, bounds, with_idle=True)
     for partition in sorted(state.last_messages.keys() & bounds.keys()) if not state.same_topic_id else ():
         if bounds[partition].latest < state.covered[partition][1]:
             differing.setdefault(partition, bounds[partition].latest)
@@ -98,19 +121,18 @@ def check_expired(cluster: Cluster, state: TableState, skipped: Iterable[OffsetR
         KafkaIOError: a log cannot be read.
     """
     ends = {offsets.partition: offsets.stop for offsets in skipped} if not state.same_topic_id else {}
-    bounds = cluster.bounds(state.topic.name, ends) if ends else {}
-    for answer in bounds.values():
+    bounds: dict[BrokerPartition, Bounds] = {}
+    for partition, answer in cluster.bounds(state.topic.name, ends).items() if ends else ():
         if not isinstance(answer, Bounds):
             raise answer
-    known = {partition: bound for partition, bound in bounds.items() if isinstance(bound, Bounds)}
-    for partition, bound in sorted(known.items()):
-        if bound.latest < ends[partition]:
+        if answer.latest < ends[partition]:
             raise CursorAheadOfLog(
-                f"the log of partition {partition} ends at {bound.latest}, but records up to {ends[partition]} had "
+                f"the log of partition {partition} ends at {answer.latest}, but records up to {ends[partition]} had "
                 "expired: it was truncated or created again; load again",
                 state.topic.where,
             )
-    for partition in sorted(_with_messages_before(cluster, state, known, ends)):
+        bounds[partition] = answer
+    for partition in sorted(_with_messages_before(cluster, state, bounds, ends)):
         raise TopicRecreated(
             f"the log of partition {partition} has messages before offset {ends[partition]}, which had expired: it was "
             "created again; load again",
@@ -139,10 +161,10 @@ def _with_messages_before(
     for partition, answer in answers.items():
         if isinstance(answer, LastMessage):
             partitions |= {partition} if answer.offset < ends[partition] else set()
+        elif _is_failure(answer):
+            raise answer
         elif answer is not None and is_unreadable(answer):
             partitions.add(partition)
-        elif answer is not None and not isinstance(answer, OffsetOutOfRange):
-            raise answer
     return partitions
 
 

@@ -3,7 +3,7 @@
 A table keeps all ids of its topic that its loads have seen. Only a contradiction between two ids of the same kind, or a
 leader epoch below the stored one, means that the cluster's topic is another one. Ids that only one side knows are
 learned with the next commit. Without a topic id, the last message before each cursor is read again and compared: a log
-that was created again has another message there.
+that was created again has another message there. A topic id is learned when the logs of all partitions were compared.
 """
 
 from collections.abc import Collection, Mapping
@@ -40,8 +40,8 @@ def table_state(
         return other_incarnation(snapshot, new, difference, choices, followed)
     same_topic_id = bool(new.ids.topic_id) and stored.ids.topic_id == new.ids.topic_id
     adopted = stored.ids if followed else None
-    learned = stored.ids.learned(new.ids)
-    return replace(stored, ids=learned, same_topic_id=same_topic_id, adopted=adopted, shown=new, followed=followed)
+    ids = stored.ids.learned_except_topic_id(new.ids)  # see with_topic_id
+    return replace(stored, ids=ids, same_topic_id=same_topic_id, adopted=adopted, shown=new, followed=followed)
 
 
 def _check_cluster(snapshot: TableSnapshot, topic: TopicIdentity, stored: TopicIds, choices: Choices) -> dict[str, str]:
@@ -142,6 +142,21 @@ def check_divergence(
             difference = f"the log of partition {partition} has none of the messages that were loaded from it"
             return other_log(snapshot, state, difference, choices)
     return state
+
+
+def with_topic_id(state: TableState, bounds: Mapping[BrokerPartition, Bounds]) -> TableState:
+    """The state with the topic id that the cluster shows. The logs of all partitions must be those of the table.
+
+    When the table has learned the id, its loads compare nothing but the id and leader epochs. So while one partition
+    has no leader, or waits for the user's choice, its last message is needed to recognise its log, and the id is
+    learned by a later load. Partitions that were loaded before brokers had epochs get those of now.
+    """
+    if state.shown is None or not state.shown.ids.topic_id:
+        return state
+    epochs = {
+        partition: bound.epoch for partition, bound in bounds.items() if partition in state.covered and bound.epoch >= 0
+    }
+    return replace(state, ids=state.ids.learned(state.shown.ids), epochs={**epochs, **state.epochs})
 
 
 def other_log(snapshot: TableSnapshot, state: TableState, difference: str, choices: Choices) -> TableState:

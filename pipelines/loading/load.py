@@ -24,7 +24,7 @@ from pipelines.loading.failpoints import failpoint
 from pipelines.loading.group_mirror import GroupMirror, Mirror
 from pipelines.loading.held_back import held_back_warnings
 from pipelines.loading.holes import Refusal
-from pipelines.loading.identity import check_divergence, check_epochs, table_state
+from pipelines.loading.identity import check_divergence, check_epochs, table_state, with_topic_id
 from pipelines.loading.last_error import LastError, LastErrors, Remember
 from pipelines.loading.ledger import (
     Coverage,
@@ -43,7 +43,7 @@ from pipelines.loading.table import LakeTable
 from pipelines.loading.table_log import TableLog, TableSnapshot
 from pipelines.loading.truncation import (
     check_incarnation,
-    find_divergences,
+    compare_logs,
     lost_offsets,
     take_back,
     vanished_partitions,
@@ -169,7 +169,7 @@ class Loader(SliceFetcher):
         bounds, errors = self.bounds(topic, wanted)
         failpoint("bounds known")
         state, divergences = self.check_logs(log, snapshot, state, bounds, errors)
-        topic = topic.with_ids(state.ids)
+        topic = topic.with_ids(state.ids.learned(topic.ids))
         if state.replaced:  # since the topic was asked for, another run may have begun a newer one; or a broker lags
             check_incarnation(self.cluster, topic, bounds)
         warnings = vanished_partitions(state.covered, topic, self.choices)
@@ -193,7 +193,7 @@ class Loader(SliceFetcher):
         decoding = Decoding(self.formats(record.topic), snapshot, self.registries)
         facts = self._facts(topic, log.uri, state, step, began=began, progress=progress, sizes=sizes, decoding=decoding)
         if any(slice_facts.offsets.size for slice_facts in facts):
-            check_same_logs(self.cluster, state, bounds)
+            check_same_logs(self.cluster, state, {id_: bounds[id_] for id_ in bounds.keys() - step.errors.keys()})
         check_expired(self.cluster, state, step.skipped)
         failpoint("fetched")
         check_bad_records(self.formats(record.topic), facts, state.topic.where, earlier=record.committed)
@@ -277,12 +277,14 @@ class Loader(SliceFetcher):
         """
         checked = check_epochs(snapshot, state, bounds, self.choices)
         search = DivergenceSearch(cluster=self.cluster, log=log, snapshot=snapshot, state=checked)
-        divergences, unread = find_divergences(search, bounds, self.choices)
-        for partition, error in unread.items():
+        comparison = compare_logs(search, bounds, self.choices, loads_older=self.window.since is not None)
+        for partition, error in comparison.errors.items():
             del bounds[partition]
             errors[partition] = error
-        checked = check_divergence(snapshot, checked, divergences, self.choices)
-        return checked, {} if checked.replaced or checked.adopted else divergences
+        if comparison.all_same:
+            checked = with_topic_id(checked, bounds)
+        checked = check_divergence(snapshot, checked, comparison.divergences, self.choices)
+        return checked, {} if checked.replaced or checked.adopted else comparison.divergences
 
     def bounds(
         self, topic: TopicEntry, wanted: Collection[BrokerPartition] | None = None
@@ -450,9 +452,10 @@ def _begun_earlier(
     """The numbers of offsets before those that were planned, in partitions that another run has begun meanwhile.
 
     The run wanted to begin such a partition, for example at the end of its log. If another run began it at an earlier
-    offset and has not loaded it to the end, this run also has to load what lies between.
+    offset and has not loaded it to the end, this run also has to load what lies between. The same is true if another
+    run began the table without it, so that it begins at offset 0.
     """
     starts = {facts.offsets.partition: facts.offsets.start for facts in reversed(planned)}
-    for partition in starts.keys() & after.keys() & ends.keys() - before.keys():
-        cursor = after[partition][1]
+    for partition in starts.keys() & ends.keys() - before.keys():
+        cursor = after.get(partition, (0, 0))[1]
         yield max(0, min(starts[partition], ends[partition]) - cursor)

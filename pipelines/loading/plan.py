@@ -139,11 +139,12 @@ def plan_backfill(covered: Coverage, bounds: AllBounds, window: OffsetWindow, si
     """Cut what the brokers hold between the window's start and the table's first offsets into slices.
 
     A run with a cap takes the newest of these slices: so the table covers no hole, and the next run continues below.
+    A log that ends before the table's cursor is left out: `plan` reports it.
     """
     older = [
         OffsetRange(id_, max(start, bounds[id_].earliest), covered[id_][0])
         for id_, start in window.starts.items()
-        if id_ in bounds and id_ in covered
+        if id_ in bounds and id_ in covered and covered[id_][1] <= bounds[id_].latest
     ]
     return sorted(cut_slices(older, bounds, sizes, order=reversed))
 

@@ -1,52 +1,71 @@
 """Checks whether the topic and its table agree: truncated logs, vanished partitions, another incarnation."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from kafka_io.cluster.cluster import Cluster
 from kafka_io.errors import KafkaIOError, Where
 from kafka_io.model import Bounds, BrokerPartition, OffsetRange, TopicEntry
 from pipelines.loading.commit import commit
-from pipelines.loading.divergence import Divergence, DivergenceSearch, differing_messages, unexplained_beginnings
+from pipelines.loading.divergence import (
+    Divergence,
+    DivergenceSearch,
+    compare_last_messages,
+    has_news,
+    unexplained_beginnings,
+)
 from pipelines.loading.ledger import Coverage, TableState
 from pipelines.loading.replacement import CutChange
 from pipelines.loading.table_log import TableLog, TableSnapshot
 from resources.choices import Choices
-from resources.errors import CommitRefused, LogTruncated, PartitionsVanished, TopicRecreated
+from resources.errors import CommitRefused, CursorAheadOfLog, LogTruncated, PartitionsVanished, TopicRecreated
 
 _MAX_LISTED = 5
 _NONE: Mapping[BrokerPartition, Divergence] = {}
 
 
-def find_divergences(
-    search: DivergenceSearch, bounds: Mapping[BrokerPartition, Bounds], choices: Choices
-) -> tuple[dict[BrokerPartition, Divergence], dict[BrokerPartition, KafkaIOError]]:
-    """The offsets at which logs without epochs and ids diverged from their tables (fault P11), and the brokers' errors.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogComparison:
+    """How the logs of a topic compare with its table.
 
-    A log that became shorter is searched only if the user chose to take back its lost rows: without the choice the plan
-    refuses it.
+    Args:
+        divergences: where logs diverged from the table.
+        errors: the errors of brokers whose logs could not be compared.
+        all_same: whether each partition of the table was compared, and its log is the one of the table.
+    """
+
+    divergences: Mapping[BrokerPartition, Divergence]
+    errors: Mapping[BrokerPartition, KafkaIOError]
+    all_same: bool
+
+
+def compare_logs(
+    search: DivergenceSearch, bounds: Mapping[BrokerPartition, Bounds], choices: Choices, *, loads_older: bool
+) -> LogComparison:
+    """Compare the messages of logs with those of the table, where no topic id identifies the topic (fault P11).
+
+    A log that became shorter is searched too. If it was only truncated, the plan refuses it without the user's choice,
+    and the other partitions are loaded. `loads_older` says that the load also fetches what lies before the table's
+    first offsets.
 
     Raises:
         KafkaIOError: a log that differs from the table cannot be searched, so nobody knows whether it is another log.
+        CursorAheadOfLog: a log is empty, so nobody knows whether it is another log, and the user made no choice.
     """
     state = search.state
     # If anything is loaded, idle partitions are compared again after the fetch. What differs there must be found here,
     # because only here a choice can continue.
-    has_news = any(state.covered.get(partition, (0, 0))[1] < bound.latest for partition, bound in bounds.items())
-    differing, errors = differing_messages(search.cluster, state, bounds, with_idle=has_news)
-    shorter = {
-        partition
-        for partition in state.last_messages.keys() & bounds.keys()
-        if bounds[partition].earliest < bounds[partition].latest < state.covered[partition][1]
-    }
-    suspects = differing.keys() | (shorter if choices.on_truncated == "rewind" and not state.same_topic_id else set())
-    truncated = truncations(search.cluster, state, bounds) if suspects else {}
+    news = loads_older or has_news(state, bounds)
+    differing, out_of_range, errors = compare_last_messages(search.cluster, state, bounds, with_idle=news)
+    shorter = _shorter_logs(state, bounds, choices) if news or choices.on_truncated == "rewind" else set()
+    truncated = truncations(search.cluster, state, bounds) if differing else {}
     beginnings = unexplained_beginnings(state, bounds)
     divergences = {
         partition: Divergence(offset=bounds[partition].earliest, common=False)
         for partition in (search.with_expired(beginnings) if beginnings else ())
     }
-    for partition in sorted(suspects - truncated.keys() - divergences.keys()):  # epochs say it with one request
+    # Where epochs show a truncation, one request has told it. But a shorter log can have any epochs of another topic.
+    for partition in sorted((differing.keys() - truncated.keys() | shorter) - divergences.keys()):
         try:
             divergences[partition] = search.run(partition, bounds[partition], differs=partition in differing)
         except KafkaIOError as error:
@@ -54,7 +73,31 @@ def find_divergences(
             if partition in differing:
                 raise
             errors[partition] = error
-    return divergences, errors
+    all_same = news and not divergences and not out_of_range and not errors
+    for partition, (_, cursor) in state.covered.items():
+        all_same = all_same and partition in bounds and cursor <= bounds[partition].latest
+    return LogComparison(divergences=divergences, errors=errors, all_same=all_same)
+
+
+def _shorter_logs(
+    state: TableState, bounds: Mapping[BrokerPartition, Bounds], choices: Choices
+) -> set[BrokerPartition]:
+    """The partitions whose log ends before the cursor, if only messages can show whether it is the table's log.
+
+    Raises:
+        CursorAheadOfLog: such a log has no messages, and the user made no choice.
+    """
+    compared = set[BrokerPartition]() if state.same_topic_id else state.last_messages.keys() & bounds.keys()
+    shorter = {partition for partition in compared if bounds[partition].latest < state.covered[partition][1]}
+    empty = {partition for partition in shorter if bounds[partition].earliest >= bounds[partition].latest}
+    for partition in sorted(empty if choices.on_truncated == "fail" else ()):
+        raise CursorAheadOfLog(
+            f"the log is empty and ends at {bounds[partition].latest}, before the committed offset "
+            f"{state.covered[partition][1]}: it was truncated, or the topic was created again, so no partition is "
+            'loaded; on_truncated = "rewind" takes back what the log has lost',
+            state.topic.where.within(Where(partition=str(partition))),
+        )
+    return shorter - empty
 
 
 def truncations(
@@ -84,7 +127,11 @@ def lost_offsets(
     If not, the errors of partitions whose logs were truncated and written again (faults B03, B04). A log that is only
     shorter is refused by the plan.
     """
-    diverged = {partition: divergence.offset for partition, divergence in divergences.items() if divergence.common}
+    diverged = {
+        partition: divergence.offset
+        for partition, divergence in divergences.items()
+        if divergence.common and divergence.offset < bounds[partition].latest
+    }
     truncated = {**diverged, **truncations(cluster, state, bounds)}
     if choices.on_truncated == "fail":
         return (), {

@@ -118,7 +118,7 @@ def _opened(loader: Loader, table: LakeTable, request: ReplayRequest) -> tuple[T
     snapshot, state = loader.read_table(table, topic, after=existing)
     if not state.covered:
         raise ReplayRefused("the table holds nothing of the topic's present incarnation; load the topic first")
-    return topic.with_ids(state.ids), snapshot, state
+    return topic.with_ids(state.ids.learned(topic.ids)), snapshot, state
 
 
 def _check_lost_rows_are_replayed(rows: TableRows, ranges: Sequence[OffsetRange], damaged: Collection[str]) -> None:

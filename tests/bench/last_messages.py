@@ -24,7 +24,7 @@ from tests.bench.comparison import Timer
 from tests.bench.peers import ours
 from tests.bench.printed import PrintedResult
 
-_COMPARISONS: Sequence[tuple[Any, str]] = ((truncation, "differing_messages"), (load_module, "check_same_logs"))
+_COMPARISONS: Sequence[tuple[Any, str]] = ((truncation, "compare_last_messages"), (load_module, "check_same_logs"))
 """The functions that compare: before the load plans, and after it has fetched. Neither calls the other."""
 
 

@@ -45,14 +45,6 @@ EQUIVALENT: Mapping[tuple[str, str, str], str] = {
         "offset < bound.earliest -> offset <= bound.earliest",
     ): "plan calls this only for an offset outside of the log, and the log's earliest offset is inside",
     (
-        "pipelines/loading/truncation.py",
-        "find_divergences",
-        (
-            "bounds[partition].earliest < bounds[partition].latest < state.covered[partition][1] -> "
-            "bounds[partition].earliest <= bounds[partition].latest < state.covered[partition][1]"
-        ),
-    ): "an empty log shows no message, so the search ends at the log's end, as lost_offsets does without a search",
-    (
         "pipelines/loading/table.py",
         "LakeTable._check_log_is_there",
         (

@@ -17,6 +17,7 @@ from pipelines.loading.offset_ranges import with_counts
 from pipelines.loading.outcome import TopicLoad
 from pipelines.loading.replacement import CutChange
 from pipelines.loading.table_log import CommitOutcomeUnknown, TableSnapshot
+from pipelines.loading.window import LoadWindow
 from pipelines.loading.work import CommittedRange, SliceFacts
 from pipelines.maintenance.replay import ReplayChange
 from pipelines.maintenance.rewind import RewindChange
@@ -135,19 +136,21 @@ def test_a_load_that_adopts_a_cluster_sees_that_another_run_moved_the_cursor_und
 def test_a_load_that_adopts_a_cluster_forgets_the_epochs_of_rows_that_were_taken_back_meanwhile() -> None:
     store = SimStore(scheduler=calm())  # faults B04, N17
     empty = store.snapshot()
-    commit(store, empty, loaded_from("one", empty, [fact(0, 50)], 5), sleep=lambda _: None)
+    begun = SliceFacts(offsets=OffsetRange(BrokerPartition(None, 2), 0, 10), gaps={"compacted": 10})
+    commit(store, empty, loaded_from("one", empty, [begun], 5), sleep=lambda _: None)
+    target = store.snapshot()
+    commit(store, target, loaded_from("one", target, [fact(0, 50)], 5), sleep=lambda _: None)
     snapshot = store.snapshot()
     other = SliceFacts(offsets=OffsetRange(BrokerPartition(None, 1), 0, 10), gaps={"compacted": 10})
     change = loaded_from("two", snapshot, [other], 5)
     assert snapshot.entry is not None
-    restored = replace(table_state(snapshot, replace(CLICKS, cluster_id="one")), covered={}, epochs={})
-    rewind = RewindChange(target=empty.version, state=restored, seen=snapshot.entry.commit, run="rewind")
+    restored = table_state(target, replace(CLICKS, cluster_id="one"))
+    rewind = RewindChange(target=target.version, state=restored, seen=snapshot.entry.commit, run="rewind")
     commit(store, snapshot, rewind, sleep=lambda _: None)
     commit(store, snapshot, change, sleep=lambda _: None)
     entry = store.snapshot().entry
     assert entry is not None
-    assert entry.epochs == {BrokerPartition(None, 1): 5}
-    assert entry.covered.keys() == entry.epochs.keys()
+    assert entry.epochs.keys() == entry.covered.keys() == {BrokerPartition(None, 1), BrokerPartition(None, 2)}
 
 
 class DelayingStore(SimStore):
@@ -202,7 +205,9 @@ class SimTopic:
         self.store = SimStore(scheduler=self.scheduler)
         self.workers = SimWorkers(cluster=self.cluster, store=self.store, scheduler=self.scheduler)
 
-    def load(self, choices: Choices, *, planned: Callable[[], None] = lambda: None) -> TopicLoad:
+    def load(
+        self, choices: Choices, *, planned: Callable[[], None] = lambda: None, window: LoadWindow | None = None
+    ) -> TopicLoad:
         """Run a load; it calls `planned` just before it fetches."""
 
         def fetch(works: Sequence[FetchTask], on_progress: Progress) -> list[SliceFacts]:
@@ -216,6 +221,7 @@ class SimTopic:
             caps=Caps(),
             start="earliest",
             choices=choices,
+            window=window or LoadWindow(),
             now=self.scheduler.now,
         )
         return loader.load(TOPIC)

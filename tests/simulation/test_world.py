@@ -19,6 +19,7 @@ from pipelines.loading.ledger import TableState
 from pipelines.loading.plan import Plan, plan
 from pipelines.loading.replacement import ReplaceChange
 from pipelines.loading.table_log import TableLog, TableSnapshot
+from pipelines.loading.truncation import LogComparison, compare_logs
 from pipelines.loading.unreadable import GAPS
 from pipelines.loading.work import CommittedRange, SliceFacts
 from tests.simulation.__main__ import run
@@ -90,6 +91,10 @@ def _skipping_unreadable(self: SliceFetcher, *args: Any, **options: Any) -> list
 def _never_nothing(self: _Comparison, start: int, stop: int) -> tuple[int, _Shown]:
     offset, shown = FIRST_SHOWN(self, start, stop)
     return (start, _Shown.OTHER) if shown is _Shown.NOTHING else (offset, shown)
+
+
+def _never_incomplete(*args: Any, **options: Any) -> LogComparison:
+    return replace(compare_logs(*args, **options), all_same=True)
 
 
 def _unchecked_logs(
@@ -168,6 +173,7 @@ BROKEN: Mapping[str, tuple[object, str, object]] = {
     "a message that the log does not show counts as lost": (_Comparison, "first_shown", _never_nothing),
     "the logs are compared only before they are read": (load, "check_same_logs", lambda *_: None),
     "the logs are compared only after they were read": (load.Loader, "check_logs", _unchecked_logs),
+    "a topic id is learned before all partitions were compared": (load, "compare_logs", _never_incomplete),
     "what expired is a gap although the log was created again meanwhile": (load, "check_expired", lambda *_: None),
     "the ids of a topic that appear later are not recorded": (TopicIds, "learned", lambda ids, _: ids),
 }
@@ -177,7 +183,7 @@ _SEEDS_OF_FAULTS: Mapping[str, int] = {
     "a run commits to any table that it finds": 7,
     "a rewind does not look for what housekeeping may delete": 20,
     "a run never finds its offsets in the table": 2,
-    "a run always finds its offsets in the table": 3,
+    "a run always finds its offsets in the table": 55,
     "a range need not follow the cursor": 7,
     "slices after a failed slice are committed": 3,
     "leader epochs are not stored": 7,
@@ -200,11 +206,12 @@ _SEEDS_OF_FAULTS: Mapping[str, int] = {
     "batches that cannot be read are skipped without the choice": 9,
     "what is skipped has no receipt": 3,
     "what lies before an unreadable batch is not loaded": 9,
-    "a message that the log does not show counts as lost": 118,
-    "the logs are compared only before they are read": 43,
+    "a message that the log does not show counts as lost": 411,
+    "the logs are compared only before they are read": 62,
     "the logs are compared only after they were read": 6,
-    "what expired is a gap although the log was created again meanwhile": 118,
-    "the ids of a topic that appear later are not recorded": 3,
+    "a topic id is learned before all partitions were compared": 53,
+    "what expired is a gap although the log was created again meanwhile": 1203,
+    "the ids of a topic that appear later are not recorded": 5,
 }
 """The seed of a world that detects the fault early. The search begins there, and without an entry at seed 1.
 

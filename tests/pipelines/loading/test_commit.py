@@ -162,20 +162,46 @@ def test_a_partition_does_not_begin_at_0_where_the_table_was_emptied_and_begun_a
     assert small.covered() == {A: (50, 80)}
 
 
+def test_a_partition_that_begins_at_0_in_the_table_of_another_run_is_left_to_the_next_step(
+    small: "SmallTable",
+) -> None:  # faults P02, U05
+    snapshot = small.table.snapshot()
+    planned = small.loading(small.write(50, 80), small.write(20, 20, partition=1))
+    small.commit(small.write(0, 50), run="other")
+    result = commit(small.table, snapshot, planned, sleep=lambda _: None)
+    assert result.change is not None
+    assert [str(facts.offsets) for facts in result.change.facts] == ["partition 0-0 [50, 80)"]
+    assert small.covered() == {A: (0, 80)}
+
+
+def test_a_load_is_refused_where_the_commit_that_began_its_table_was_taken_back(
+    small: "SmallTable",
+) -> None:  # faults G01, P02
+    """This run, too, would have begun partition 0 at offset 30. What is left of it would let that begin at 0."""
+    planned = small.loading(small.write(30, 30), small.write(0, 20, partition=1))
+    small.commit(small.write(30, 30), run="other")
+    rebased = planned.rebased(small.table.snapshot())
+    assert rebased is not None
+    rewind(plan_rewind(small.table, 0, run="back"))
+    with pytest.raises(CommitRefused, match="all rows were taken back"):
+        rebased.rebased(small.table.snapshot())
+
+
 def test_an_entry_has_no_epoch_of_a_partition_that_another_run_loaded_and_a_rewind_took_back(
     small: "SmallTable",
 ) -> None:  # faults G01, U05
+    small.commit(small.write(0, 10, partition=2))
     planned = replace(small.loading(small.write(0, 30), small.write(0, 20, partition=1)), epochs={A: 1, B: 1})
     small.commit(small.write(0, 30), run="other")
     rebased = planned.rebased(small.table.snapshot())
     assert rebased is not None
-    rewind(plan_rewind(small.table, 0, run="back"))
+    rewind(plan_rewind(small.table, 1, run="back"))
     change = rebased.rebased(small.table.snapshot())
     assert change is not None
     commit(small.table, small.table.snapshot(), change)
     entry = small.table.snapshot().entry
     assert entry is not None
-    assert (entry.covered, entry.epochs) == ({B: (0, 20)}, {B: 1})
+    assert ((entry.covered.get(A), entry.covered[B]), entry.epochs) == ((None, (0, 20)), {B: 1})
 
 
 def test_slices_that_another_run_did_not_commit_are_committed(small: "SmallTable") -> None:  # fault O03

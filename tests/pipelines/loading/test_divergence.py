@@ -10,7 +10,7 @@ import pytest
 from kafka_io.errors import ConnectFailed, Corrupt, KafkaIOError, OffsetOutOfRange, Where
 from kafka_io.model import Bounds, BrokerPartition, OffsetRange
 from kafka_io.records.last_message import LastMessage
-from pipelines.loading.divergence import Divergence, DivergenceSearch, check_same_logs, differing_messages
+from pipelines.loading.divergence import Divergence, DivergenceSearch, check_same_logs, compare_last_messages
 from pipelines.loading.ledger import CommitKind, LedgerEntry, TableState, TopicIdentity
 from pipelines.loading.work import CommittedRange
 from resources.errors import TopicRecreated
@@ -30,21 +30,22 @@ def answering(answer: object) -> Mock:
 
 
 @pytest.mark.parametrize(
-    ("answer", "differing", "is_error"),
+    ("answer", "differing", "is_gone", "is_error"),
     [
-        (STORED, {}, False),
-        (LastMessage(offset=19, digest="log"), {A: 19}, False),
-        (LastMessage(offset=20, digest="log"), {}, False),  # the next message of a log that was compacted
-        (OffsetOutOfRange("gone"), {}, False),
-        (ConnectFailed("away"), {}, True),
+        (STORED, {}, False, False),
+        (LastMessage(offset=19, digest="log"), {A: 19}, False, False),
+        (LastMessage(offset=20, digest="log"), {}, False, False),  # the next message of a log that was compacted
+        (OffsetOutOfRange("gone"), {}, True, False),
+        (ConnectFailed("away"), {}, False, True),
     ],
 )
 def test_a_message_that_expired_or_was_compacted_contradicts_nothing_and_an_error_is_no_answer(
-    answer: object, differing: Mapping[BrokerPartition, int], is_error: bool
+    answer: object, differing: Mapping[BrokerPartition, int], is_gone: bool, is_error: bool
 ) -> None:
     bounds = {A: Bounds(earliest=0, latest=30)}
-    assert differing_messages(answering(answer), state_of(), bounds, with_idle=False) == (
+    assert compare_last_messages(answering(answer), state_of(), bounds, with_idle=False) == (
         differing,
+        {A} if is_gone else set(),
         {A: answer} if is_error else {},
     )
 

@@ -15,6 +15,8 @@ from kafka_io.wire.types import NULL_UUID
 from pipelines.loading.divergence import DivergenceSearch
 from pipelines.loading.execute import fetch_here
 from pipelines.loading.fetch_task import FetchTask
+from pipelines.loading.positions import NamedPosition
+from pipelines.loading.window import LoadWindow
 from pipelines.loading.work import SliceFacts
 from resources.choices import Choices
 from resources.spark import Progress
@@ -321,3 +323,102 @@ def test_a_cut_log_of_0_7_is_taken_back_to_where_it_diverged(grown: int) -> None
     log.grow(range(50, 50 + grown), lambda: 23)
     assert sim.load(Choices(on_truncated="rewind")).error is None
     assert sorted(row.payload for row in sim.store.rows) == [*range(5), *range(50, 50 + grown)]
+
+
+def sim_upgraded() -> tuple[SimTopic, SimLog]:
+    """A topic without ids whose partition 0 has news, and the log of its loaded partition 1; then it has an id."""
+    sim, log = sim_010(10)
+    sim.cluster.add_partition()
+    other = sim.cluster.logs[BrokerPartition(None, 1)]
+    other.grow(range(20, 30), lambda: 1)
+    assert sim.load(Choices()).error is None
+    log.grow(range(10, 15), lambda: 1)
+    sim.cluster.upgrade()
+    return sim, other
+
+
+@pytest.mark.parametrize(
+    ("cut", "grown", "reason"), [(5, 15, r"LogTruncated: offsets \[5, 10\)"), (5, 0, "CursorAheadOfLog: ")]
+)
+def test_a_topic_id_is_not_learned_while_a_truncation_waits_for_a_choice(
+    cut: int, grown: int, reason: str
+) -> None:  # faults N05, P11, P12
+    sim, other = sim_upgraded()
+    other.cut(cut, 1)
+    other.grow(range(40, 40 + grown), lambda: 1)
+    assert re.match(reason, sim.load(Choices()).error or "")
+    assert sorted(row.payload for row in sim.store.rows) == [*range(15), *range(20, 30)]
+    sim.cluster.logs[sim.id].grow(range(15, 18), lambda: 1)
+    other.grow(range(60, 70), lambda: 1)
+    assert sim.load(Choices(on_truncated="rewind")).error is None
+    assert sim.load(Choices()).error is None
+    rows = [*range(18), *range(20, 25), *range(40, 40 + grown), *range(60, 70)]
+    assert sorted(row.payload for row in sim.store.rows) == rows
+
+
+def test_a_truncation_is_noticed_in_a_partition_that_was_idle_since_the_brokers_had_no_epochs() -> None:  # fault B04
+    sim, other = sim_upgraded()
+    assert sim.load(Choices()).error is None
+    other.cut(5, 1)
+    other.grow(range(40, 60), lambda: 1)
+    assert (sim.load(Choices()).error or "").startswith("LogTruncated: offsets [5, 10)")
+    assert sim.load(Choices(on_truncated="rewind")).error is None
+    assert sorted(row.payload for row in sim.store.rows) == [*range(15), *range(20, 25), *range(40, 60)]
+
+
+def test_a_backfill_compares_all_logs_before_it_fetches() -> None:  # faults P11, N07
+    sim, log = sim_010(0)
+    sim.cluster.add_partition()
+    other = sim.cluster.logs[BrokerPartition(None, 1)]
+    for number, grown in enumerate((log, other)):
+        grown.grow(range(20 * number, 20 * number + 10), lambda: 1)
+    assert sim.load(Choices(), window=LoadWindow(since=NamedPosition.LATEST)).error is None
+    other.grow(range(30, 40), lambda: 1)
+    assert sim.load(Choices()).error is None
+    other.cut(15, 1)
+    other.grow(range(50, 55), lambda: 1)
+    refused = sim.load(Choices(), window=LoadWindow(since=NamedPosition.EARLIEST)).error or ""
+    assert refused.startswith("LogTruncated: offsets [15, 20)")
+    assert {*range(10)} <= {row.payload for row in sim.store.rows}
+
+
+@pytest.mark.parametrize("sends_more", [False, True])
+def test_nothing_is_loaded_while_an_empty_log_may_be_another_one(*, sends_more: bool) -> None:  # faults B03, P11
+    sim, _ = sim_010(10)
+    sim.cluster.add_partition()
+    assert sim.load(Choices()).error is None
+    sim.cluster.replace_logs()
+    other = sim.cluster.logs[BrokerPartition(None, 1)]
+    other.grow(range(20, 25 if sends_more else 20), lambda: 1)
+    assert (sim.load(Choices()).error or "").startswith("CursorAheadOfLog: ")
+    assert sorted(row.payload for row in sim.store.rows) == [*range(10)]
+    assert sim.load(Choices(on_truncated="rewind")).error is None
+    assert sorted(row.payload for row in sim.store.rows) == [*range(20, 25 if sends_more else 20)]
+
+
+def test_a_topic_id_is_not_learned_while_a_partition_has_no_leader() -> None:  # faults N05, P11
+    """The log of the leaderless partition may be another one, which nothing but its messages shows."""
+    sim, _ = sim_upgraded()
+    sim.cluster.replace_logs()
+    other = BrokerPartition(None, 1)
+    for id_, begin in ((sim.id, 0), (other, 100)):
+        sim.cluster.logs[id_].grow(range(begin, begin + 15), lambda: 1)
+    sim.cluster.leaderless.add(other)
+    sim.load(Choices())
+    sim.cluster.leaderless.clear()
+    assert (sim.load(Choices()).error or "").startswith("TopicRecreated: ")
+    assert sorted(row.payload for row in sim.store.rows) == [*range(15), *range(20, 30)]
+
+
+def test_a_topic_id_is_learned_when_all_partitions_have_been_compared() -> None:  # fault N05
+    sim, _ = sim_upgraded()
+    sim.cluster.leaderless.add(BrokerPartition(None, 1))
+    sim.load(Choices())
+    sim.cluster.leaderless.clear()
+    for expected in ("", sim.cluster.topic_id):
+        entry = sim.store.snapshot().entry
+        assert entry is not None
+        assert entry.ids is not None
+        assert (entry.ids.topic_id, bool(entry.last_messages)) == (expected, not expected)
+        sim.cluster.logs[sim.id].grow(range(15, 18), lambda: 1)
+        assert sim.load(Choices()).error is None

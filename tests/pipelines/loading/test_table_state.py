@@ -8,7 +8,7 @@ from deltalake import CommitProperties, Transaction
 
 from kafka_io.model import Bounds, BrokerPartition, OffsetRange, TopicIds
 from pipelines.loading.commit import LoadChange, commit
-from pipelines.loading.identity import check_epochs, other_log, table_state
+from pipelines.loading.identity import check_epochs, other_log, table_state, with_topic_id
 from pipelines.loading.ledger import RecordedChoice, TableState, TopicIdentity
 from pipelines.loading.plan import Plan
 from pipelines.loading.replacement import CutChange
@@ -57,6 +57,7 @@ def load_as(small: "SmallTable", *views: list[str]) -> TableState:
     for number, view in enumerate(views):
         state = table_state(small.table.snapshot(), *seen(*view, cluster_id="one" if number else ""))
         facts = small.write(50 * number, 50 * number + 50)
+        state = with_topic_id(state, {A: Bounds(earliest=0, latest=50 * number)})
         commit(small.table, small.table.snapshot(), LoadChange(state=state, facts=(facts,), run="run"))
     return state
 
