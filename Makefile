@@ -20,7 +20,7 @@ help:
 	@echo 'make tools       install what make test needs besides Python packages, if it is missing: Chromium, openssl'
 	@echo 'make fuzz        mutated logs and values for an hour; SECONDS=60 SEED=7: for a minute, from that seed on'
 	@echo 'make simulate    days on which brokers and the store misbehave, without processes; DAYS=1000 SEED=7'
-	@echo 'make crash       loads killed, stopped and raced at random for hours; RUNS=100 SEED=7: so many, from a seed'
+	@echo 'make crash       loads killed, stopped and raced at random for hours; RUNS=100 SEED=7: 100 runs, from seed 7'
 	@echo 'make mutate      change the code in one place at a time and see whether a test fails: half an hour of one core;'
 	@echo '                 SAMPLE=50 SEED=7 FILE=... TESTS=...: fewer changes and tests'
 	@echo 'make matrix      run the tests on real brokers and write their results into docs/kafka-versions.md'
@@ -28,7 +28,7 @@ help:
 	@echo 'make docs        the pages that are made from the code: settings and commands'
 	@echo 'make check       formatter, linter, types, import contracts'
 	@echo 'make format      let the formatter do its work'
-	@echo 'make lock        resolve requirements.lock anew'
+	@echo 'make lock        resolve requirements.lock again'
 
 # --no-deps: the lock is complete, so pip need not resolve, and takes nothing that is not in it.
 $(STAMP): requirements.lock pyproject.toml
@@ -60,9 +60,8 @@ PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --no-loadscope-reorder --duration
 test: $(RUN) $(if $(filter tests,$(TESTS)),tools)
 	$(PYTEST)
 
-unit: WORKERS := $(shell expr $$(nproc) + 1)
 unit: $(RUN)
-	$(PYTEST) -m 'not (zookeeper or spark or crash or ui or brokers)'
+	$(PYTEST) -m 'not (zookeeper or spark or crash or ui or brokers or slow)'
 
 coverage: $(RUN)
 	$(BIN)/python -m tests.coverage_floors --workers $(WORKERS) $(if $(RAISE),--raise)

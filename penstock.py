@@ -49,8 +49,8 @@ def _check_packages() -> None:
         spec = find_spec(package)
         folders = [Path(folder).resolve() for folder in (spec.submodule_search_locations or ())] if spec else []
         if _HOME / package not in folders[:1]:
-            found = (spec.origin if spec else None) or ", ".join(map(str, folders)) or "nothing"
+            other_place = (spec.origin if spec else None) or ", ".join(map(str, folders)) or "nothing"
             raise ImportError(
-                f"Penstock needs its package {package!r} in {_HOME}, but Python finds {found} first; rename that "
+                f"Penstock needs its package {package!r} in {_HOME}, but Python finds {other_place} first; rename that "
                 "package or module, or move it into a package of your project"
             )

@@ -28,7 +28,7 @@ if TYPE_CHECKING:  # workers need no settings, and pydantic is slow to import
 
 
 _ESCAPE = re.compile(r"%[0-9A-Fa-f]{2}")
-_PATIENCE = {
+_RETRY_OPTIONS = {
     "max_retries": "100",
     "retry_timeout": "120s",
     "backoff_config.init_backoff": "200ms",
@@ -81,7 +81,7 @@ class Lake:
 
     @classmethod
     def of(cls, settings: "Settings") -> Self:
-        """The lake of the settings. Its object store is patient, unless the settings say otherwise.
+        """The lake of the settings. Failed requests to an object store are repeated, unless the settings say otherwise.
 
         Raises:
             LakeRefused: deltalake would write the lake into one folder and look for it in another (fault U09).
@@ -94,8 +94,8 @@ class Lake:
                 "choose another folder as `lake` in the settings",
                 Where(),
             )
-        patience = {} if folder else _PATIENCE
-        return cls(root=settings.lake, options={**patience, **settings.lake_options})
+        retry_options = {} if folder else _RETRY_OPTIONS
+        return cls(root=settings.lake, options={**retry_options, **settings.lake_options})
 
     def table_uri(self, cluster: str, topic: str) -> str:
         """The URI of the table of a topic: `<root>/<cluster>/<encoded topic>`.

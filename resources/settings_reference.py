@@ -71,8 +71,8 @@ def sections() -> Sequence[SectionPage]:
             if "properties" in schema["$defs"].get(model_name, ()):
                 section = schema["$defs"][model_name]
                 # Two models with the same keys are one section, such as [topics] and [clusters.NAME.topics].
-                same = (name for name, model in models.items() if model["properties"] == section["properties"])
-                model_name = next(same, model_name)
+                same_models = (name for name, model in models.items() if model["properties"] == section["properties"])
+                model_name = next(same_models, model_name)
                 models.setdefault(model_name, section)
                 waiting.append((".".join(part for part in (place, name, below) if part), model_name))
     return [_page(schema, models[model], names) for model, names in places.items()]

@@ -111,11 +111,11 @@ class TopicFormat(Section):
     to the two limits below. With "fail" one such record makes the load fail."""
 
     max_bad_records: Annotated[int, Field(ge=0, le=10**15)] | None = None
-    """Maximum number of records of a run that do not decode. Above it, the load fails and commits nothing. Unlimited by
-    default."""
+    """Maximum number of records of a run that do not decode. Above it, the load fails. The step that crosses the limit
+    commits nothing; earlier steps of the run stay. Unlimited by default."""
 
     max_bad_share: Share = 0.01
-    """Maximum share of a run's records that do not decode. Above it, the load fails and commits nothing."""
+    """Maximum share of a run's records that do not decode. Above it, the load fails, as above `max_bad_records`."""
 
     @model_validator(mode="after")
     def _checked_columns(self) -> Self:

@@ -30,6 +30,9 @@ _LONGEST = (
     "tests/crash/",
     "tests/pipelines/demo/",
     _SIMULATION,
+    "tests/kafka_io/consumer/group/test_m",
+    "tests/pipelines/defs/",
+    "tests/pipelines/",
 )
 
 

@@ -4,11 +4,8 @@ import ast
 import re
 from collections import defaultdict
 from collections.abc import Iterator
-from pathlib import Path
 
-ROOT = Path(__file__).parents[1]
-PRODUCT = ("kafka_io", "pipelines", "resources")
-FILES = [path for room in PRODUCT for path in sorted((ROOT / room).rglob("*.py"))]
+from tests.syntax_trees import product_trees
 
 UNKNOWN_WORDS = set(
     re.findall(
@@ -58,16 +55,17 @@ def words_of(name: str) -> set[str]:
 
 def test_no_public_class_or_alias_is_defined_twice() -> None:
     places: defaultdict[str, list[str]] = defaultdict(list)
-    for path in FILES:
-        for name in public_types(ast.parse(path.read_text())):
+    for path, tree in product_trees().items():
+        for name in public_types(tree):
             if not name.startswith("_"):
-                places[name].append(str(path.relative_to(ROOT)))
+                places[name].append(str(path))
     assert {name: paths for name, paths in places.items() if len(paths) > 1} == {}
 
 
 def test_no_name_of_a_room_file_or_class_uses_an_unknown_word() -> None:
-    names = {part for path in FILES for part in path.relative_to(ROOT).with_suffix("").parts}
-    names |= {name for path in FILES for name in public_types(ast.parse(path.read_text()))}
+    trees = product_trees()
+    names = {part for path in trees for part in path.with_suffix("").parts}
+    names |= {name for tree in trees.values() for name in public_types(tree)}
     assert {name for name in names if words_of(name) & UNKNOWN_WORDS} == set()
 
 
@@ -84,9 +82,9 @@ def variables(tree: ast.Module) -> Iterator[str]:
 
 def test_variables_say_what_they_hold() -> None:
     unclear = {
-        f"{path.relative_to(ROOT)}: {name}"
-        for path in FILES
-        for name in variables(ast.parse(path.read_text()))
+        f"{path}: {name}"
+        for path, tree in product_trees().items()
+        for name in variables(tree)
         if name.strip("_") in EMPTY_NAMES
     }
     assert unclear == set()

@@ -14,6 +14,9 @@ import penstock
 ROOT = Path(__file__).parents[1]
 
 
+pytestmark = pytest.mark.slow  # builds a wheel, and starts processes that import Dagster
+
+
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The unpacked wheel, as pip installs it."""

@@ -5,15 +5,11 @@ from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
-ROOT = Path(__file__).parents[1]
+from tests.syntax_trees import ROOT, product_trees
+
 MAX_FUNCTION_LINES = 60
 MAX_FILE_LINES = 500
 MIN_FILE_LINES = 50
-TREES = {
-    path.relative_to(ROOT): ast.parse(path.read_text())
-    for room in ("kafka_io", "pipelines", "resources")
-    for path in sorted((ROOT / room).rglob("*.py"))
-}
 
 
 def functions(tree: ast.Module) -> Iterator[tuple[str, int]]:
@@ -41,21 +37,21 @@ def lines_of(path: Path) -> int:
 
 
 def test_no_function_is_longer_than_60_lines() -> None:
-    long = {f"{path}:{name}": lines for path, tree in TREES.items() for name, lines in functions(tree)}
+    long = {f"{path}:{name}": lines for path, tree in product_trees().items() for name, lines in functions(tree)}
     assert len(long) > 2000
     assert {name: lines for name, lines in long.items() if lines > MAX_FUNCTION_LINES} == {}
 
 
 def test_no_file_is_longer_than_500_lines() -> None:
-    assert {str(path): lines_of(path) for path in TREES if lines_of(path) > MAX_FILE_LINES} == {}
+    assert {str(path): lines_of(path) for path in product_trees() if lines_of(path) > MAX_FILE_LINES} == {}
 
 
 def test_no_file_below_50_lines_has_a_single_importer() -> None:
     importers: defaultdict[str, int] = defaultdict(int)
-    for tree in TREES.values():
+    for tree in product_trees().values():
         for name in imported_modules(tree):
             importers[name] += 1
-    modules = {path: ".".join(path.with_suffix("").parts) for path in TREES if path.name != "__init__.py"}
+    modules = {path: ".".join(path.with_suffix("").parts) for path in product_trees() if path.name != "__init__.py"}
     assert max(importers[name] for name in modules.values()) > 10
     assert [
         str(path) for path, name in modules.items() if lines_of(path) < MIN_FILE_LINES and importers[name] == 1

@@ -10,9 +10,8 @@ from kafka_io.net.security import Sasl
 from pipelines.loading.verify import verify
 from tests.all_requests import REQUESTS
 from tests.small_table import SmallTable
+from tests.syntax_trees import PACKAGES, ROOT, tree_of
 
-ROOT = Path(__file__).parents[1]
-PACKAGES = ("kafka_io", "pipelines", "resources")
 WORKERS = (
     *(ROOT / "kafka_io" / room for room in ("reader", "records", "messages", "schema_registry", "v07", "wire", "net")),
     *(ROOT / "pipelines" / "loading" / name for name in ("fetch.py", "slice_file.py", "rows.py", "work.py")),
@@ -23,7 +22,7 @@ def modules(*places: Path) -> Iterator[tuple[Path, ast.Module]]:
     """The syntax trees of all modules in these folders and files."""
     for place in places:
         for file in sorted(place.rglob("*.py")) if place.is_dir() else [place]:
-            yield file, ast.parse(file.read_text())
+            yield file, tree_of(file)
 
 
 def imported(tree: ast.Module) -> set[str]:

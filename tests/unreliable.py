@@ -55,13 +55,17 @@ class Unreliable:
         self.table.check(files)
 
     def write(
-        self, snapshot: TableSnapshot, entry: LedgerEntry, new: Sequence[SliceFacts], replaced: Sequence[CommittedRange]
+        self,
+        snapshot: TableSnapshot,
+        entry: LedgerEntry,
+        new_slices: Sequence[SliceFacts],
+        replaced: Sequence[CommittedRange],
     ) -> int:
         """Write the entry or not, and raise the error instead of returning the version."""
         if not self.commits:
-            return self.table.write(snapshot, entry, new, replaced)
+            return self.table.write(snapshot, entry, new_slices, replaced)
         if self.commits.pop(0):
-            self.table.write(snapshot, entry, new, replaced)
+            self.table.write(snapshot, entry, new_slices, replaced)
         raise self.error("connection reset by peer")
 
     def row_offsets(self, snapshot: TableSnapshot, committed: CommittedRange) -> Sequence[int]:

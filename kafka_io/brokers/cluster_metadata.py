@@ -112,11 +112,11 @@ class ClusterMetadata(Closing):
 
     def _row(self, topic: str, partition: int) -> MetadataPartition | None:
         """The partition of a known topic. Reads of all partitions of a topic take linear time."""
-        known = self._topics.get(topic)
-        if known is None:
+        topic_metadata = self._topics.get(topic)
+        if topic_metadata is None:
             return None
         if topic not in self._rows:
-            self._rows[topic] = {row.partition_index: row for row in known.partitions}
+            self._rows[topic] = {row.partition_index: row for row in topic_metadata.partitions}
         return self._rows[topic].get(partition)
 
     def all_topics(self) -> MetadataResponse:

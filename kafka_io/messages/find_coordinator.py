@@ -27,7 +27,7 @@ class FindCoordinatorResponse(Struct):
 
     throttle_time_ms: Int32 = wire(since=1, default=0, ignorable=True)  # KIP-124: request quotas
     error_code: Int16 = wire(until=3, default=0)
-    error_message: String | None = wire(since=1, until=3, default=None, ignorable=True)
+    error_message: String | None = wire(since=1, until=3, default=None, ignorable=True)  # KIP-98
     node_id: Int32 = wire(until=3, default=0)
     host: String = wire(until=3, default="")
     port: Int32 = wire(until=3, default=0)

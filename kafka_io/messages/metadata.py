@@ -63,7 +63,7 @@ class MetadataRequest(Request[MetadataResponse], key=3, versions=(0, 13), flexib
 
     topics: tuple[MetadataRequestTopic, ...] | None = wire(null_since=1)  # KIP-4: null for all topics
     # Dropped before v4: there, a broker that creates topics automatically creates each topic that a request names.
-    allow_auto_topic_creation: Bool = wire(since=4, default=True, ignorable=True)
+    allow_auto_topic_creation: Bool = wire(since=4, default=True, ignorable=True)  # no KIP: KAFKA-5291
     include_cluster_authorized_operations: Bool = wire(since=8, until=10, default=False)  # KIP-430
     include_topic_authorized_operations: Bool = wire(since=8, default=False)  # KIP-430
 

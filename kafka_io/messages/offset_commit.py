@@ -35,7 +35,7 @@ class OffsetCommitPartition(Struct):
     partition_index: Int32
     committed_offset: Int64
     committed_leader_epoch: Int32 = wire(since=6, default=-1, ignorable=True)  # KIP-320: detects truncation
-    commit_timestamp: Int64 = wire(since=1, until=1, default=-1)
+    commit_timestamp: Int64 = wire(since=1, until=1, default=-1)  # no KIP: older than the first of them
     committed_metadata: String | None
 
 
@@ -51,7 +51,7 @@ class OffsetCommitRequest(Request[OffsetCommitResponse], key=8, versions=(0, 9),
 
     group_id: String
     generation_id_or_member_epoch: Int32 = wire(since=1, default=-1, ignorable=True)  # KIP-848: an epoch in its groups
-    member_id: String = wire(since=1, default="", ignorable=True)
+    member_id: String = wire(since=1, default="", ignorable=True)  # no KIP: older than the first of them
     group_instance_id: String | None = wire(since=7, default=None)  # KIP-345: static members
     retention_time_ms: Int64 = wire(since=2, until=4, default=-1, ignorable=True)  # KIP-211 removed it
     topics: tuple[OffsetCommitTopic, ...]

@@ -24,7 +24,7 @@ class LeaderEpochTopicResponse(Struct):
 class OffsetForLeaderEpochResponse(Struct):
     """The ends of the epochs, by topic."""
 
-    throttle_time_ms: Int32 = wire(since=2, default=0, ignorable=True)
+    throttle_time_ms: Int32 = wire(since=2, default=0, ignorable=True)  # KIP-320: clients send this request too
     topics: tuple[LeaderEpochTopicResponse, ...]
 
 
@@ -46,7 +46,7 @@ class LeaderEpochTopic(Struct):
 class OffsetForLeaderEpochRequest(Request[OffsetForLeaderEpochResponse], key=23, versions=(0, 4), flexible_from=4):
     """The partitions. The broker must be the leader of all of them. A client sends replica id -2."""
 
-    replica_id: Int32 = wire(since=3, default=-2, ignorable=True)
+    replica_id: Int32 = wire(since=3, default=-2, ignorable=True)  # KIP-392: clients see ends up to the high watermark
     topics: tuple[LeaderEpochTopic, ...]
 
     def check_answer(self, answer: OffsetForLeaderEpochResponse, version: int) -> None:

@@ -28,7 +28,7 @@ class ProducePartitionResponse(Struct):
     error_code: Int16
     base_offset: Int64
     log_append_time_ms: Int64 = wire(since=2, default=-1, ignorable=True)  # KIP-32
-    log_start_offset: Int64 = wire(since=5, default=-1, ignorable=True)
+    log_start_offset: Int64 = wire(since=5, default=-1, ignorable=True)  # KIP-192: detects expired producers
     record_errors: tuple[RecordError, ...] = wire(since=8, default=(), ignorable=True)  # KIP-467
     error_message: String | None = wire(since=8, default=None, ignorable=True)  # KIP-467
     current_leader: LeaderIdAndEpoch = wire(since=10, tag=0, default=LeaderIdAndEpoch())  # KIP-951

@@ -52,8 +52,8 @@ def scan_headers(data: BytesLike, requested: RequestedOffsets, *, where: Where =
     record_set = RecordSet(data, requested, where)
     min_records = max_records = 0
     while not record_set.ended:
-        least, most = _skip_messages(record_set) if record_set.magic in (0, 1) else _skip_batches(record_set)
-        min_records, max_records = min_records + least, max_records + most
+        added_min, added_max = _skip_messages(record_set) if record_set.magic in (0, 1) else _skip_batches(record_set)
+        min_records, max_records = min_records + added_min, max_records + added_max
     return HeaderScan(
         whole_bytes=record_set.position,
         next_offset=record_set.next_offset,

@@ -26,7 +26,7 @@ class FormatEvidence:
         """
         self._paths.setdefault(registry_format, path)
         if len(self._paths) > 1:
-            nodes = " and ".join(f"{path!r} is of Kafka {known}" for known, path in self._paths.items())
+            nodes = " and ".join(f"{path!r} is of Kafka {seen_format}" for seen_format, path in self._paths.items())
             raise RegistryError(f"two generations of Kafka share this registry; give each its own chroot: {nodes}")
 
     @property

@@ -90,7 +90,7 @@ def _definitions(settings: Settings) -> str:
             definitions = definitions_of(Catalog(source=PenstockResource(inline=settings), settings=settings))
             dg.Definitions.validate_loadable(definitions)
             repository = definitions.get_repository_def()
-        except dg.DagsterInvalidDefinitionError as error:  # for example of a cron text; Dagster names it
+        except dg.DagsterInvalidDefinitionError as error:  # for example, Dagster rejects a cron expression
             raise SettingsError(str(error)) from error
     return f"schedules: {len(repository.schedule_defs)}, sensors: {len(repository.sensor_defs)}"
 

@@ -224,8 +224,8 @@ def _last_error(status: PrintedResult, now_ms: int) -> Iterator[str]:
     last = status["last_error"]
     if last and not status["errors"]:
         age = f"{duration((now_ms - last['time_ms']) / 1000)} ago" if last["time_ms"] else "at an unknown time"
-        others = f" (and {last['count'] - 1} more)" if last["count"] > 1 else ""
-        reason = "; its error cannot be read" if not last["errors"] else f": {_error_text(last['errors'][0])}{others}"
+        and_more = f" (and {last['count'] - 1} more)" if last["count"] > 1 else ""
+        reason = "; its error cannot be read" if not last["errors"] else f": {_error_text(last['errors'][0])}{and_more}"
         yield f"the last load failed {age}{reason}"
 
 
@@ -340,11 +340,11 @@ def schemas(results: PrintedResults) -> None:
     """Print a line per schema in the registry, then one per column of the table; warnings on stderr."""
     for result in results:
         if result["schemas"]:
-            known = [
+            rows = [
                 {**schema, "subjects": ", ".join(schema["subjects"]), "met": "met" if schema["is_met"] else "newest"}
                 for schema in result["schemas"]
             ]
-            print_table(">id type met subjects", known)
+            print_table(">id type met subjects", rows)
         columns = [{**column, "new": "new" if column["is_new"] else ""} for column in result["columns"]]
         print_table("name type field new comment", columns)
         for sentence in result["warnings"]:

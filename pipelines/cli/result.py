@@ -37,7 +37,7 @@ class Errors:
 
     @contextmanager
     def caught(self, *, cluster: str, topic: str | None = None) -> Iterator[None]:
-        """Keep an error of the `with` block. Wrong use, and a result that nobody reads, end the command."""
+        """Keep an error of the `with` block. Wrong use still ends the command, and so does a closed output pipe."""
         try:
             yield
         except (click.ClickException, click.exceptions.Exit, SettingsError, BrokenPipeError):

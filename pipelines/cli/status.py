@@ -31,8 +31,9 @@ def status_command(options: GlobalOptions, topics: Sequence[str], cluster: str |
 
     The state of a topic is losing (retention deleted records before they were loaded, or may do so at any moment),
     error (its last load failed, or it cannot be loaded), at risk (less than a quarter of the retention time is left),
-    held back (a transaction has been open for more than 15 minutes), behind, new (its table has no rows yet), gone (the
-    cluster has no such topic; its table stays), or loaded. Exit code 1: a topic is in state error or losing.
+    held back (a transaction has been open for more than 15 minutes), behind (some records are not loaded yet), new (its
+    table has no rows yet), gone (the cluster has no such topic; its table stays), or loaded. Exit code 1: a topic is in
+    state error or losing.
 
     \b
     Examples:

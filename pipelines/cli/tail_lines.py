@@ -48,11 +48,11 @@ def rows_of(
     for partition, batch in batches:
         for start in range(0, batch.num_rows, _CHUNK_ROWS):
             chunk = batch.slice(start, _CHUNK_ROWS)
-            shown = decode(chunk) if decode else [NOT_DECODED] * chunk.num_rows
-            yield [TailRow(partition, *fields) for fields in _fields(chunk, shown)]
+            shown_values = decode(chunk) if decode else [NOT_DECODED] * chunk.num_rows
+            yield [TailRow(partition, *fields) for fields in _fields(chunk, shown_values)]
 
 
-def _fields(batch: pa.RecordBatch, shown: Sequence[ShownValue]) -> Iterator[tuple[Any, ...]]:
+def _fields(batch: pa.RecordBatch, shown_values: Sequence[ShownValue]) -> Iterator[tuple[Any, ...]]:
     columns = dict(zip(batch.schema.names, batch.columns, strict=True))
     if "timestamp" in columns:  # some times are outside the range of Python's datetime
         columns["timestamp"] = columns["timestamp"].cast(pa.int64())
@@ -60,7 +60,7 @@ def _fields(batch: pa.RecordBatch, shown: Sequence[ShownValue]) -> Iterator[tupl
     names = ("offset", "inner", "timestamp", "key", "value", "headers")
     missing = {name: [defaults.get(name)] * batch.num_rows for name in names if name not in columns}
     fields = (missing[name] if name in missing else columns[name].to_pylist() for name in names)
-    return zip(*fields, shown, strict=True)
+    return zip(*fields, shown_values, strict=True)
 
 
 def first_rows(chunks: Iterable[list[TailRow]], max_rows: int | None) -> Iterator[list[TailRow]]:
@@ -118,7 +118,7 @@ def as_line(row: TailRow) -> str:
 
 
 def write(lines: Iterable[str]) -> None:
-    """Write lines to stdout in one call. Colours are for terminals, and not with NO_COLOR."""
+    """Write lines to stdout in one call. Colours are used only on a terminal, and not if NO_COLOR is set."""
     click.echo("\n".join(lines), color=False if os.environ.get("NO_COLOR") else None)
 
 

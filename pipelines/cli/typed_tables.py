@@ -34,8 +34,8 @@ def schema_command(options: GlobalOptions, topic: str, cluster: str | None) -> C
 
     settings = options.settings()
     table = LakeTable.of(Lake.of(settings), only_cluster(settings, cluster), topic)
-    shown = topic_schema(table, settings.format_of(topic), cache(partial(open_schema_registry, settings)))
-    return CommandResult(records=[shown.as_dict()], show=console.schemas)
+    schema = topic_schema(table, settings.format_of(topic), cache(partial(open_schema_registry, settings)))
+    return CommandResult(records=[schema.as_dict()], show=console.schemas)
 
 
 @click.command("redecode")

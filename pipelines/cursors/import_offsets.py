@@ -113,7 +113,7 @@ def parse_source(text: str) -> OffsetsSource:
     """
     kind, _, name = text.partition(":")
     if kind not in KINDS or not name:
-        kinds = ", ".join(f"{known}:..." for known in KINDS)
+        kinds = ", ".join(f"{possible_kind}:..." for possible_kind in KINDS)
         raise ValueError(f"{text!r} is not a source of offsets; give one of {kinds}")
     return lambda cluster, topic: KINDS[kind](cluster, name, topic)
 
@@ -160,8 +160,8 @@ def plan_import(
         *_message_problems(loader, entry, adopted),
     ]
     if problems:
-        others = f" (and {len(problems) - 1} more)" if problems[1:] else ""
-        raise ImportRefused(f"{problems[0]}{others}", table.where)
+        and_more = f" (and {len(problems) - 1} more)" if problems[1:] else ""
+        raise ImportRefused(f"{problems[0]}{and_more}", table.where)
     starts = tuple(_start(id_, imported.get(id_), bound) for id_, bound in sorted(bounds.items()))
     change = _change(loader, entry, adopted, bounds, source)
     return OffsetsImport(topic=topic, source=source, partitions=starts, change=change)

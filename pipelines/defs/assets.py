@@ -46,8 +46,8 @@ def _assets_of(group: TopicGroup, op_name: str, topics: Sequence[str]) -> dg.Ass
 
 def _bounded(context: dg.AssetExecutionContext, group: TopicGroup, topics: Sequence[str]) -> Sequence[str]:
     """At most `topics_per_run` of the topics. The sensor of new topics requests runs for the others."""
-    most = group.catalog.settings.topics_per_run
-    own, others = topics[:most], topics[most:]
+    max_topics = group.catalog.settings.topics_per_run
+    own, others = topics[:max_topics], topics[max_topics:]
     if others:
         registry = TopicRegistry(instance=context.instance, prefix=group.catalog.name, cluster=group.cluster)
         began = context.run.run_id

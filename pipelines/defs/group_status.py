@@ -1,4 +1,4 @@
-"""The status of a group's topics beside their tables, for schedules, checks, observations and runs."""
+"""The status of a group's topics compared with their tables, for schedules, checks, observations and runs."""
 
 from collections.abc import Collection
 

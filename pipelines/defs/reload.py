@@ -44,10 +44,10 @@ def reload_definitions(context: dg.SensorEvaluationContext, webserver: str) -> R
         return Reload(done=False, sentence="reload the code location")
     if hasattr(origin, "create_client"):  # a code server of its own, which the daemon and the webserver watch
         return _reload_code_server(origin.create_client())
-    later = "the daemon loads the new assets within 65 seconds"
+    next_load_sentence = "the daemon loads the new assets within 65 seconds"
     if not webserver:
-        return Reload(done=False, sentence=f"{later}; reload the code location in the UI")
-    return Reload(done=False, sentence=f"{later}; {_reload_webserver(webserver, origin.location_name)}")
+        return Reload(done=False, sentence=f"{next_load_sentence}; reload the code location in the UI")
+    return Reload(done=False, sentence=f"{next_load_sentence}; {_reload_webserver(webserver, origin.location_name)}")
 
 
 def _reload_code_server(client: Any) -> Reload:
@@ -56,7 +56,7 @@ def _reload_code_server(client: Any) -> Reload:
         client.reload_code(timeout=_RELOAD_S)
         is_other = client.get_server_id() != before
     except DagsterUserCodeUnreachableError:
-        # The server loads on, and the names wait in the instance.
+        # The server continues to load. The names of the new topics stay in the instance until a later tick.
         sentence = f"the code server has not loaded the new assets within {_RELOAD_S} s; a later tick requests the runs"
         return Reload(done=False, sentence=sentence)
     if is_other:

@@ -229,7 +229,7 @@ class GroupRun:
         return dg.Failure(summary, metadata=metadata, allow_retries=False)
 
     def _failed_before(self, topic: str) -> bool:
-        """Whether the load before this one failed with the same kind of error: somebody was told then."""
+        """Whether the load before this one failed with the same kind of error, so that an alert was sent then."""
         before, load = self.before.get(topic), self.loads[topic]
         last = before.last_error if before else None
         kinds = {failure.kind for failure in load.failures}

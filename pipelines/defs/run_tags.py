@@ -16,8 +16,8 @@ StepContext = dg.AssetExecutionContext | dg.AssetCheckExecutionContext | dg.OpEx
 def topics_text(topics: Collection[str]) -> str:
     """The topics of a run in a few words."""
     first = ", ".join(list(topics)[:_SHOWN])
-    others = len(topics) - _SHOWN
-    return f"{first} and {others} more" if others > 0 else first
+    other_count = len(topics) - _SHOWN
+    return f"{first} and {other_count} more" if other_count > 0 else first
 
 
 def topic_tags(cluster: str, topics: Collection[str]) -> dict[str, str]:

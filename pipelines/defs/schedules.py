@@ -47,8 +47,8 @@ def load_schedule(group: TopicGroup, cron: str) -> dg.ScheduleDefinition:
             return dg.SkipReason(
                 f"nothing new in {len(group.specs)} topics; {being_loaded} are being loaded{waiting_text}"
             )
-        most, tick_time = penstock.settings().topics_per_run, context.scheduled_execution_time.isoformat()
-        return [_request(group, due[start : start + most], tick_time) for start in range(0, len(due), most)]
+        max_topics, tick_time = penstock.settings().topics_per_run, context.scheduled_execution_time.isoformat()
+        return [_request(group, due[start : start + max_topics], tick_time) for start in range(0, len(due), max_topics)]
 
     return load
 
@@ -59,7 +59,7 @@ def has_work(status: TopicStatus) -> bool:
 
 
 def rests(status: TopicStatus, now: int) -> bool:
-    """Whether a topic that cannot be loaded waits: as long as it has failed already, but at most six hours."""
+    """Whether a failed topic is not tried again yet: it waits as long as it has been failing, at most six hours."""
     last = status.last_error
     if last is None or not last.since_ms:
         return False

@@ -128,9 +128,9 @@ class _Tick:
         """Add topics that are not known, and count those that a later tick adds."""
         known = set(self.registry.known().names)
         names = sorted(_loadable(topics) - known)
-        most = self.penstock.settings().new_topics_per_tick
+        max_new_topics = self.penstock.settings().new_topics_per_tick
         now = now_text()
-        new = [Waiting(since=now, topic=name) for name in names[:most]]
+        new = [Waiting(since=now, topic=name) for name in names[:max_new_topics]]
         # A topic waits before it is known: if the daemon dies in between, the next tick finds it again.
         self.registry.wait([str(entry) for entry in new])
         self.registry.add([entry.topic for entry in new])
@@ -155,15 +155,15 @@ class _Tick:
 
     def _run_requests(self, entries: Sequence[Waiting], topics: Mapping[str, TopicEntry]) -> Iterator[dg.RunRequest]:
         """Runs over the waiting topics, `topics_per_run` each. Topics that a run left keep the config of that run."""
-        most = self.penstock.settings().topics_per_run
-        together: dict[tuple[str, str, str], list[Waiting]] = {}
+        max_topics = self.penstock.settings().topics_per_run
+        entries_by_run: dict[tuple[str, str, str], list[Waiting]] = {}
         for entry in entries:
             group = self.penstock.settings().group_of(self.registry.cluster, entry.topic)
-            together.setdefault((group, entry.run_id, entry.since), []).append(entry)
+            entries_by_run.setdefault((group, entry.run_id, entry.since), []).append(entry)
         groups = {group.name: group for group in self.groups}
-        for (name, run_id, _), members in together.items():
-            for start in range(0, len(members), most):
-                yield self._run_request(groups[name], run_id, members[start : start + most], topics)
+        for (name, run_id, _), members in entries_by_run.items():
+            for start in range(0, len(members), max_topics):
+                yield self._run_request(groups[name], run_id, members[start : start + max_topics], topics)
 
     def _run_request(
         self, group: TopicGroup, run_id: str, entries: Sequence[Waiting], topics: Mapping[str, TopicEntry]
@@ -205,5 +205,5 @@ def _loadable(topics: Mapping[str, TopicEntry]) -> set[str]:
 
 
 def _new_sentences(new: Sequence[Waiting], remaining: int) -> list[str]:
-    more = f", and {remaining} more after them" if remaining else ""
-    return [f"new topics: {len(new)}{more}"] if new else []
+    and_more = f", and {remaining} more after them" if remaining else ""
+    return [f"new topics: {len(new)}{and_more}"] if new else []

@@ -17,7 +17,7 @@ from resources.lake import Lake, lake_errors
 
 _MAX_TEXT = 100  # characters in a cell of a sample row
 _BATCH_ROWS = 1024
-_MAX_CURSORS = 5  # more cursors than these make a data version that nobody reads
+_MAX_CURSORS = 5  # a data version with more cursors would be too long to read
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

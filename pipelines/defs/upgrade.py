@@ -46,11 +46,11 @@ def _topic(partition: str) -> str:
 
 
 def _newest(
-    instance: dg.DagsterInstance, old: dg.AssetKey, partition: str, new: dg.AssetKey
+    instance: dg.DagsterInstance, old_key: dg.AssetKey, partition: str, new_key: dg.AssetKey
 ) -> Iterator[dg.AssetMaterialization]:
-    records_filter = dg.AssetRecordsFilter(asset_key=old, asset_partitions=[partition])
+    records_filter = dg.AssetRecordsFilter(asset_key=old_key, asset_partitions=[partition])
     for record in instance.fetch_materializations(records_filter, limit=1).records:
         event = record.asset_materialization
         if event is not None:
-            note = _NOTE.format(key=old.to_user_string())
-            yield dg.AssetMaterialization(asset_key=new, metadata=event.metadata, description=note)
+            note = _NOTE.format(key=old_key.to_user_string())
+            yield dg.AssetMaterialization(asset_key=new_key, metadata=event.metadata, description=note)

@@ -115,8 +115,14 @@ def avro_values(rows: pa.Table, schema: object, schema_id: int) -> list[bytes]:
 
 def with_broken_records(values: Sequence[bytes]) -> list[bytes]:
     """The values with ten broken ones in their middle."""
-    good, middle = values[0], len(values) // 2
-    broken = (b"a text", b'{"carrier": "UA"}', good[:-4], good + b"!", _frame(_UNKNOWN_ID) + good[5:])
+    valid_value, middle = values[0], len(values) // 2
+    broken = (
+        b"a text",
+        b'{"carrier": "UA"}',
+        valid_value[:-4],
+        valid_value + b"!",
+        _frame(_UNKNOWN_ID) + valid_value[5:],
+    )
     return [*values[:middle], *broken * (BROKEN // len(broken)), *values[middle:]]
 
 

@@ -88,10 +88,10 @@ def run_story(state: DemoState, instance: dg.DagsterInstance) -> bool:
         _run(state, instance, keys)
         columns = _columns(settings, lake)
     with _chapter("Two days of 2014 arrive: flights have a new field, airline, and ten records are broken"):
-        later = {topic: a_year_later(rows[topic]) for topic in TOPICS}
-        flights = _as_avro(settings, with_airline(later["flights"]), FLIGHTS_WITH_AIRLINE)
-        more = {"flights": with_broken_records(flights), "weather": json_values(later["weather"])}
-        _publish(settings, more)
+        next_year_rows = {topic: a_year_later(rows[topic]) for topic in TOPICS}
+        flights = _as_avro(settings, with_airline(next_year_rows["flights"]), FLIGHTS_WITH_AIRLINE)
+        new_values = {"flights": with_broken_records(flights), "weather": json_values(next_year_rows["weather"])}
+        _publish(settings, new_values)
     with _chapter("A second run loads only the new messages"):
         _run(state, instance, keys)
         _print_new_columns(columns, _columns(settings, lake))
@@ -100,7 +100,7 @@ def run_story(state: DemoState, instance: dg.DagsterInstance) -> bool:
         console.proofs([proof.as_dict() for proof in proofs])
     with _chapter("DuckDB queries the tables"):
         bad = _query(lake)
-    published = {topic: len(values[topic]) + len(more[topic]) for topic in TOPICS}
+    published = {topic: len(values[topic]) + len(new_values[topic]) for topic in TOPICS}
     loaded = {proof.topic: sum(partition.rows for partition in proof.partitions) for proof in proofs}
     for topic in TOPICS:
         _out.print(f"  {topic}: {published[topic]:,} published, {loaded[topic]:,} in the table")

@@ -41,7 +41,8 @@ def grown(present: pa.Schema, fields: Iterable[pa.Field], others: Sequence[str] 
     for field in wanted:
         if _is_reserved(field.name) and column_of(field, columns) is None:
             columns.append(_renamed(field, columns))
-    # No field has such a name, so the other columns only occupy theirs.
+    # Placeholders reserve the names of the other columns. They are for a field that cannot exist, so no field goes into
+    # them.
     occupied = [pa.field(name, pa.null(), metadata={FIELD: b"\0"}) for name in others]
     after = grow(pa.schema([*occupied, *columns]), wanted)
     return pa.schema(list(after)[len(occupied) :])
@@ -127,21 +128,24 @@ def missing_columns(present: pa.Schema, of_files: pa.Schema, others: Sequence[st
     taken = {name.casefold() for name in others}
     missing = []
     for column in of_files:
-        known = by_name.get(column.name.casefold())
+        present_column = by_name.get(column.name.casefold())
         if column.name.casefold() in taken:
             raise ColumnConflict(f"the table has a column {column.name} of another origin")
-        if known is None:
+        if present_column is None:
             missing.append(column)
             continue
-        if (known.name, field_name(known)) != (column.name, field_name(column)):
+        if (present_column.name, field_name(present_column)) != (column.name, field_name(column)):
             raise ColumnConflict(
-                f"the table has a column {known.name} for the field {field_name(known)}, not for {field_name(column)}"
+                f"the table has a column {present_column.name} for the field {field_name(present_column)}, "
+                f"not for {field_name(column)}"
             )
-        type_ = _merged(known.type, column.type)
+        type_ = _merged(present_column.type, column.type)
         if type_ is None:
-            raise ColumnConflict(f"the table has a column {known.name} of type {known.type}, not {column.type}")
-        if type_ != known.type:
-            missing.append(known.with_type(type_))
+            raise ColumnConflict(
+                f"the table has a column {present_column.name} of type {present_column.type}, not {column.type}"
+            )
+        if type_ != present_column.type:
+            missing.append(present_column.with_type(type_))
     return pa.schema(missing)
 
 
@@ -168,11 +172,11 @@ def _merged(present: pa.DataType, of_file: pa.DataType) -> pa.DataType | None:
 def _merged_struct(present: pa.StructType, of_file: pa.StructType) -> pa.DataType | None:
     members = {member.name: member for member in present}
     for member in of_file:
-        known = members.get(member.name)
-        if known is None and member.name.casefold() in map(str.casefold, members):
+        present_member = members.get(member.name)
+        if present_member is None and member.name.casefold() in map(str.casefold, members):
             return None
-        type_ = member.type if known is None else _merged(known.type, member.type)
+        type_ = member.type if present_member is None else _merged(present_member.type, member.type)
         if type_ is None:
             return None
-        members[member.name] = (known or member).with_type(type_)
+        members[member.name] = (present_member or member).with_type(type_)
     return pa.struct(list(members.values()))

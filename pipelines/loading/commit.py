@@ -23,6 +23,7 @@ from typing import Self
 
 import pyarrow as pa
 
+from kafka_io.errors import Where
 from kafka_io.model import BrokerPartition, OffsetRange
 from pipelines.loading.columns import NO_COLUMNS, ColumnConflict, missing_columns
 from pipelines.loading.delta_schema import DeltaField, delta_fields
@@ -233,11 +234,7 @@ def _write_until_known(
         snapshot, version = _find_commit(log, planned_on, change.commit, failure)
         if version is not None:
             return CommitResult(version=version, change=change)
-        if snapshot.layout.is_typed != planned_on.layout.is_typed:
-            raise CommitRefused(
-                f"the table became {'typed' if snapshot.layout.is_typed else 'raw'} meanwhile; run again",
-                change.state.topic.where,
-            )
+        check_layout(planned_on, snapshot, change.state.topic.where)
         rebased = change if snapshot.version == written_on else change.rebased(snapshot)
         if rebased is None:
             assert snapshot.entry is not None
@@ -268,6 +265,16 @@ def _find_commit(
         raise
     except LoadError as unreadable:
         raise _unknown(failure, unreadable) from unreadable
+
+
+def check_layout(before: TableSnapshot, now: TableSnapshot, where: Where) -> None:
+    """Check that the table did not become typed or raw while a run worked on it.
+
+    Raises:
+        CommitRefused: it did. Only another run can read the settings that belong to it.
+    """
+    if now.layout.is_typed != before.layout.is_typed:
+        raise CommitRefused(f"the table became {'typed' if now.layout.is_typed else 'raw'} meanwhile; run again", where)
 
 
 def _unknown(failure: Exception, unreadable: LoadError) -> CommitUnknown:
@@ -322,8 +329,8 @@ class LoadChange(Change):
             return {}
         newest = dict(self.state.last_messages)
         for facts in self.facts:
-            known = newest.get(facts.offsets.partition)
-            if facts.last is not None and (known is None or known.offset < facts.last.offset):
+            newest_message = newest.get(facts.offsets.partition)
+            if facts.last is not None and (newest_message is None or newest_message.offset < facts.last.offset):
                 newest[facts.offsets.partition] = facts.last
         return newest
 
@@ -354,8 +361,9 @@ class LoadChange(Change):
             # The first commit of a table decides where its partitions begin. This run may have left that to the
             # commits which are undone now.
             raise self._refused(newest, "all rows were taken back")
-        # This run begins a new partition at 0, as its table had begun. If a rewind has emptied the table since, and the
-        # run that began it then could not ask for this partition, the partition begins where that run's user wants.
+        # This run begins a new partition at offset 0, because its table had begun when the run was planned. If a rewind
+        # has emptied the table since, another run may have begun it again, without an answer about this partition. Then
+        # the partition begins at the start that the user of that run chose.
         starts = state.start_times.keys() - self.state.start_times.keys() if self.state.begun else set()
         for partition in sorted(partitions & starts):
             raise self._refused(newest, f"partition {partition} begins at a time now")

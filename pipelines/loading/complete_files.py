@@ -53,7 +53,9 @@ class CompleteFiles:
         self._first_us, self._last_us = (bound[np.array(complete, np.bool_)] for bound in bounds)
 
     def rows(self, window: Window) -> Iterator[pa.RecordBatch]:
-        """The columns IDENTIFYING of the rows whose loading time is in the window; null is in the first window.
+        """The columns IDENTIFYING of the rows whose loading time is in the window.
+
+        Rows without a loading time belong to the first window.
 
         Raises:
             LakeRefused: a file is damaged.

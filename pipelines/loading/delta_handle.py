@@ -10,7 +10,7 @@ from pipelines.loading.table_log import TableSnapshot
 CLEANED = "penstock.cleanedBefore"
 """The property in which housekeeping announces what it is about to delete; see `cleaned_before`."""
 _READABLE_FEATURES = {"timestampNtz", "vacuumProtocolCheck"}
-_COLUMN_MAPPING_VERSION = 2  # of readers; from version 3 on a table names its features
+_COLUMN_MAPPING_VERSION = 2  # the reader version with column mapping; from version 3 on a table names its features
 
 
 def file_paths(handle: DeltaTable) -> set[str]:

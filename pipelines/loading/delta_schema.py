@@ -36,7 +36,7 @@ def delta_fields(columns: Iterable[pa.Field]) -> Sequence[DeltaField]:
 
 
 def arrow_columns(fields: Iterable[DeltaField]) -> pa.Schema:
-    """The inverse of `delta_fields`; a field of a type that no column of a typed table has is left out."""
+    """The inverse of `delta_fields`. It leaves out fields whose type no column of a typed table can have."""
     return pa.schema([column for field in fields if (column := _arrow_field(field)) is not None])
 
 

@@ -232,18 +232,20 @@ class DivergenceSearch:
         # The log has messages of the table before `low`, and none of its messages from `high` on. Where it shows
         # nothing, a message may have been compacted, and nothing would load it again. So it is not taken back.
         low, high = bound.earliest, min(bound.latest, self.state.covered[partition][1])
-        diverged, shown = high, {_Shown.OTHER} if differs else set[_Shown]()
+        diverged, shown_kinds = high, {_Shown.OTHER} if differs else set[_Shown]()
         while low < high:
             middle = (low + high) // 2
             offset, answer = comparison.first_shown(middle, high)
-            shown.add(answer)
+            shown_kinds.add(answer)
             if answer is _Shown.SAME:
                 low = offset + 1
             else:
                 high = middle if answer is _Shown.NOTHING else offset
                 diverged = diverged if answer is _Shown.NOTHING else offset
         # A log that has only become shorter shows no other message: it was truncated, and not created again.
-        common = _Shown.SAME in shown or (_Shown.OTHER not in shown and not self.with_expired({partition: bound}))
+        common = _Shown.SAME in shown_kinds or (
+            _Shown.OTHER not in shown_kinds and not self.with_expired({partition: bound})
+        )
         return Divergence(offset=diverged, common=common)
 
     def with_expired(self, bounds: Mapping[BrokerPartition, Bounds]) -> set[BrokerPartition]:
@@ -333,7 +335,7 @@ class _Comparison:
     def first_shown(self, start: int, stop: int) -> tuple[int, _Shown]:
         """The first row of `[start, stop)` at whose offset the log shows a message, and which one it shows.
 
-        Where messages cannot be read, rows are left out, more and more of them.
+        If a message cannot be read, the search skips rows: one at first, then twice as many each time.
         """
         step = 1
         while (row := self._row(start)) and row.offsets.start < stop:

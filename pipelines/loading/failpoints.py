@@ -6,15 +6,14 @@ from collections import Counter
 from pathlib import Path
 
 KILL_AT = "PENSTOCK_TEST_KILL_AT"
-"""The variable that says where a process ends, and how: `[how:]failpoint[:n]`, at the n-th pass. `how` is kill,
-stop, fault, exit or raise.
-Several such texts are separated by commas."""
+"""The variable that says where and how a process ends: `[ending:]failpoint[:n]`, at the n-th pass. The ending is kill,
+stop, fault, exit or raise. Several such texts are separated by commas."""
 ONCE = "PENSTOCK_TEST_KILL_ONCE"
 """The variable with a folder, in which the process that ends writes its id to a file named after the text. Of several
 processes with the same text, only the first ends."""
 _SIGNALS = {"kill": signal.SIGKILL, "stop": signal.SIGSTOP, "fault": signal.SIGSEGV}
 
-_passed: Counter[str] = Counter()
+_pass_counts: Counter[str] = Counter()
 
 
 def failpoint(name: str) -> None:
@@ -24,18 +23,18 @@ def failpoint(name: str) -> None:
 
 
 def _pass(name: str) -> None:
-    _passed[name] += 1
+    _pass_counts[name] += 1
     for text in os.environ[KILL_AT].split(","):
-        how, failpoint_name, nth = parsed(text)
-        if (name, _passed[name]) == (failpoint_name, nth) and _is_first(text):
-            _end(how, name)
+        ending, failpoint_name, nth = parsed(text)
+        if (name, _pass_counts[name]) == (failpoint_name, nth) and _is_first(text):
+            _end(ending, name)
 
 
 def parsed(text: str) -> tuple[str, str, int]:
     """Parse a text of KILL_AT: how the process ends, at which failpoint, and at which pass of it."""
     parts = text.split(":")
-    how = parts.pop(0) if parts[0] in {*_SIGNALS, "exit", "raise"} else "kill"
-    return how, parts[0], int(parts[1]) if len(parts) > 1 else 1
+    ending = parts.pop(0) if parts[0] in {*_SIGNALS, "exit", "raise"} else "kill"
+    return ending, parts[0], int(parts[1]) if len(parts) > 1 else 1
 
 
 def _is_first(text: str) -> bool:
@@ -49,9 +48,9 @@ def _is_first(text: str) -> bool:
     return True
 
 
-def _end(how: str, name: str) -> None:
-    if how == "raise":
+def _end(ending: str, name: str) -> None:
+    if ending == "raise":
         raise MemoryError(name)
-    if how == "exit":
+    if ending == "exit":
         os._exit(1)
-    os.kill(os.getpid(), _SIGNALS[how])
+    os.kill(os.getpid(), _SIGNALS[ending])

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 
 from pipelines.loading.layout import RAW, TableLayout
 
-_MAX_TEXT = 64  # of a text in the log; a longer bound is cut, so that the log stays small
+_MAX_TEXT = 64  # characters of a bound in the log; a longer text is cut, so that the log stays small
 _AFTER_ANY_TEXT = "\U0010ffff"
 _MAX_DOUBLE = 1.7976931348623157e308
 # The years 1 to 9999 as days and as microseconds since 1970: readers cannot parse others.

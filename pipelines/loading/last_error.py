@@ -54,8 +54,8 @@ class LastError:
         return {"run": self.run, "time_ms": self.time_ms, "errors": errors, "count": self.count}
 
     def __str__(self) -> str:
-        others = f" (and {self.count - 1} more)" if self.count > 1 else ""
-        return f"{self.failures[0]}{others}" if self.failures else "the error is unknown"
+        and_more = f" (and {self.count - 1} more)" if self.count > 1 else ""
+        return f"{self.failures[0]}{and_more}" if self.failures else "the error is unknown"
 
 
 Remember = Callable[[str, LastError | None], Sequence[str]]

@@ -14,7 +14,7 @@ from kafka_io.errors import LocatedError, Where
 from kafka_io.model import Bounds, BrokerPartition, OffsetRange, TopicEntry
 from pipelines.loading.bad_records import check_bad_records
 from pipelines.loading.columns import NO_COLUMNS
-from pipelines.loading.commit import CommitResult, LoadChange, commit, committable, extended
+from pipelines.loading.commit import CommitResult, LoadChange, check_layout, commit, committable, extended
 from pipelines.loading.decode_plan import check_format, layout_of
 from pipelines.loading.decoding import Decoding, OpenRegistry, no_registry
 from pipelines.loading.divergence import Divergence, DivergenceSearch, check_expired, check_same_logs
@@ -170,7 +170,8 @@ class Loader(SliceFetcher):
         failpoint("bounds known")
         state, divergences = self.check_logs(log, snapshot, state, bounds, errors)
         topic = topic.with_ids(state.ids.learned(topic.ids))
-        if state.replaced:  # since the topic was asked for, another run may have begun a newer one; or a broker lags
+        # Another run may have begun a newer incarnation since this run read the topic, or a broker has old metadata.
+        if state.replaced:
             check_incarnation(self.cluster, topic, bounds)
         warnings = vanished_partitions(state.covered, topic, self.choices)
         lost, truncated = lost_offsets(self.cluster, state, bounds, self.choices, divergences)
@@ -255,6 +256,8 @@ class Loader(SliceFetcher):
             LoadError: no load can continue from it.
         """
         snapshot = log.newer(after) if after else log.snapshot()
+        if after:
+            check_layout(after, snapshot, Where(cluster=self.cluster.name, topic=topic.name))
         check_format(self.formats(topic.name), snapshot, log.uri)
         identity = TopicIdentity.of(self.cluster, topic)
         return snapshot, table_state(snapshot, identity, topic.also, self.choices)
@@ -293,8 +296,8 @@ class Loader(SliceFetcher):
 
         An error makes the load fail in the end, but the other partitions are loaded.
         """
-        asked = [partition for partition in topic.partitions if wanted is None or partition in wanted]
-        answers = self.cluster.bounds(topic.name, asked)
+        requested_partitions = [partition for partition in topic.partitions if wanted is None or partition in wanted]
+        answers = self.cluster.bounds(topic.name, requested_partitions)
         bounds = {partition: answer for partition, answer in answers.items() if isinstance(answer, Bounds)}
         errors: dict[BrokerPartition, LocatedError] = {
             partition: answer for partition, answer in answers.items() if not isinstance(answer, Bounds)

@@ -40,7 +40,7 @@ class PartitionLoad:
         lag_before: the offsets that the broker held beyond the cursor when the load was planned; None if the broker
             did not report them.
         lag: the offsets among these that no load had committed when this one ended; None in the same case.
-        seconds: how long the slices took in sum.
+        seconds: the sum of the times that the slices took.
         source: the broker that served the last read, `id@host:port`; empty if nothing was read.
     """
 
@@ -179,7 +179,7 @@ class RunRecord:
     def begin_step(
         self, partitions: Iterable[BrokerPartition], bounds: Mapping[BrokerPartition, Bounds], state: TableState
     ) -> None:
-        """Note how the partitions stand before a step: what is known even if the step fails."""
+        """Record cursor, end of the log and lag of each partition before a step. They are known even if it fails."""
         self.bounds.update(bounds)
         for id_ in sorted({*partitions, *bounds}):
             bound, known_cursor = bounds.get(id_), state.cursor(id_)
@@ -212,7 +212,7 @@ class RunRecord:
         """The result of the run, which took this time."""
         partitions = tuple(self._partition_load(id_, self.slices[id_]) for id_ in sorted(self.slices))
         fetched = [facts for facts in self.committed if facts.source]
-        others = f" (and {len(self.failures) - 1} more)" if self.failures[1:] else ""
+        and_more = f" (and {len(self.failures) - 1} more)" if self.failures[1:] else ""
         return TopicLoad(
             topic=self.topic,
             table=self.table,
@@ -220,7 +220,7 @@ class RunRecord:
             rows=sum(load.rows for load in partitions),
             bytes=sum(load.bytes for load in partitions),
             files=sum(load.files for load in partitions),
-            error=f"{self.failures[0]}{others}" if self.failures else None,
+            error=f"{self.failures[0]}{and_more}" if self.failures else None,
             failures=tuple(self.failures),
             retriable=any(failure.retriable for failure in self.failures),
             partitions=partitions,

@@ -40,7 +40,7 @@ class Plan:
     def choices(self, state: TableState) -> Iterator[RecordedChoice]:
         """The user's choices that this plan follows; `state` is the table's before it."""
         new = {offsets.partition for offsets in (*self.slices, *self.skipped)}
-        # The cursors of an adopted table continue; if all its rows were taken back, it has none.
+        # An adopted table continues at its cursors. If all its rows were taken back, it has no cursors.
         partitions = state.covered.keys() if state.adopted and state.covered else new
         for setting, value in state.followed.items():
             for partition in sorted(partitions):
@@ -52,7 +52,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunTarget:
-    """The offsets that a run loads in all its steps: `total` offsets of a window, of which `taken` are done.
+    """The offsets that a run loads in all its steps. It loads `total` offsets of a window; `taken` of them are done.
 
     The window is fixed when the run begins, so that the run ends: the next run loads the records and partitions that
     appear later. `cap` is the maximum of `total`; None for no cap.

@@ -48,17 +48,17 @@ def count_rows(ranges: RangeColumns, codes: Numbers, window: Window, read: ReadR
         read: reads rows.
     """
     index, outside = _RangeIndex(ranges, codes), 0
-    passed = _Passed(len(codes))
+    first_pass = _FirstPass(len(codes))
     for rows in map(_Rows.of, read(window)):
         numbers = index.find(rows)
         outside += int(np.count_nonzero(numbers < 0))
-        passed.add(numbers[numbers >= 0], rows.take(numbers >= 0))
+        first_pass.add(numbers[numbers >= 0], rows.take(numbers >= 0))
     copies = np.zeros(len(codes), np.int64)
-    for members, low, high in _sortable(ranges, passed):
+    for members, low, high in _sortable(ranges, first_pass):
         times = ranges.loaded_us[members]
         part = Window(int(times.min()), int(times.max()) + 1)
         _add_copies(copies, index, members, (low, high), map(_Rows.of, read(part)))
-    return RangeCounts(passed.counts - copies, copies, outside)
+    return RangeCounts(first_pass.counts - copies, copies, outside)
 
 
 class _Rows(NamedTuple):
@@ -132,7 +132,7 @@ def _last_not_above(values: Numbers, wanted: Numbers, first: Numbers, last: Numb
     return result
 
 
-class _Passed:
+class _FirstPass:
     """The result of one pass over the rows, for each range.
 
     Attributes:
@@ -163,12 +163,12 @@ class _Passed:
         self._offsets[numbers[ends]], self._inner[numbers[ends]] = rows.offsets[ends], rows.inner[ends]
 
 
-def _sortable(ranges: RangeColumns, passed: _Passed) -> Iterator[tuple[Numbers, int, int]]:
+def _sortable(ranges: RangeColumns, first_pass: _FirstPass) -> Iterator[tuple[Numbers, int, int]]:
     """The unordered ranges, in groups whose rows with the offsets `[low, high)` fit into memory."""
     members: list[int] = []
     rows = 0
-    for number in np.flatnonzero(passed.unordered).tolist():
-        count, start, stop = (int(column[number]) for column in (passed.counts, ranges.starts, ranges.stops))
+    for number in np.flatnonzero(first_pass.unordered).tolist():
+        count, start, stop = (int(column[number]) for column in (first_pass.counts, ranges.starts, ranges.stops))
         if count > _MAX_SORTED_ROWS:
             pieces = -(-count // _MAX_SORTED_ROWS)
             edges = [start + (stop - start) * piece // pieces for piece in range(pieces + 1)]

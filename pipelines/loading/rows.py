@@ -69,7 +69,7 @@ def without_empty_lists(lists: pa.ListArray) -> pa.ListArray:
 
     Tables of Penstock 0.1 hold empty lists.
     """
-    has_items = pc.greater(lists.value_lengths(), 0)  # null for null
+    has_items = pc.greater(lists.value_lengths(), 0)  # a null list stays null
     if has_items.true_count == 0:
         return pa.nulls(len(lists), lists.type)
     if has_items.false_count == 0:

@@ -20,7 +20,7 @@ class SliceSizes:
 
     Args:
         slice: the number of offsets in a full slice.
-        slices: the same for single partitions of which more is known.
+        slices: the same for partitions that differ, because the size of their records is known.
         run: the maximum number of offsets in the rest of a run; None for no cap.
         step: the maximum number of full slices in a step of the run; None for no cap.
     """
@@ -69,8 +69,8 @@ class SliceSizes:
 
 def _equal_share(sizes: Iterable[int], total: int) -> int:
     """The maximum that each of `sizes` may take, so that all together take no more than `total`."""
-    remaining, waiting = total, sorted(sizes)
-    for count, size in zip(range(len(waiting), 0, -1), waiting, strict=True):
+    remaining, sorted_sizes = total, sorted(sizes)
+    for count, size in zip(range(len(sorted_sizes), 0, -1), sorted_sizes, strict=True):
         if size * count > remaining:
             return remaining // count
         remaining -= size
@@ -148,7 +148,7 @@ def group_slices(slices: Sequence[OffsetRange], sizes: SliceSizes) -> list[list[
     count = 1 if total <= FULL else min(len(slices), max(_MIN_TASKS, -(-total // FULL)))
     heap: list[tuple[int, int]] = [(0, task) for task in range(count)]  # in order, as a heap must be
     tasks: list[list[OffsetRange]] = [[] for _ in range(count)]
-    for load, offsets in loads:  # the largest first, each into the task that has the least work so far
+    for load, offsets in loads:  # the largest comes first; each goes into the task with the least work so far
         work, task = heap[0]
         tasks[task].append(offsets)
         heapreplace(heap, (work + load, task))

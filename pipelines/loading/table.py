@@ -307,9 +307,9 @@ class LakeTable:
             lost = [info.path for info in infos if info.type != pafs.FileType.File]
             reason = "was deleted, for example by a vacuum"
         if lost:
-            others = f" (and {len(lost) - 1} more)" if len(lost) > 1 else ""
+            and_more = f" (and {len(lost) - 1} more)" if len(lost) > 1 else ""
             raise RewindRefused(
-                f"the data file {lost[0]}{others} of version {target} {reason}; `penstock history "
+                f"the data file {lost[0]}{and_more} of version {target} {reason}; `penstock history "
                 f"{self.where.topic}` lists later versions",
                 self.where,
             )
@@ -349,7 +349,11 @@ class LakeTable:
             raise FileRefused(f"the data file {path} is not a Parquet file; load again", self.where) from error
 
     def write(
-        self, snapshot: TableSnapshot, entry: LedgerEntry, new: Sequence[SliceFacts], replaced: Sequence[CommittedRange]
+        self,
+        snapshot: TableSnapshot,
+        entry: LedgerEntry,
+        new_slices: Sequence[SliceFacts],
+        replaced: Sequence[CommittedRange],
     ) -> int:
         """Write `entry` on top of `snapshot`, with what its kind does to the rows; returns the version.
 
@@ -360,7 +364,7 @@ class LakeTable:
             TableReplaced: see TableLog.
         """
         self._check_log_is_there(snapshot)
-        files = [facts for facts in new if facts.path]
+        files = [facts for facts in new_slices if facts.path]
         # deltalake's delete writes no entry if it finds no row: then the entry is appended without files.
         replaces = entry.kind in _REPLACING and (files or any(self.count_rows(snapshot, replaced)))
         try:
@@ -410,9 +414,9 @@ class LakeTable:
 
     def message(self, snapshot: TableSnapshot, committed: CommittedRange, offset: int) -> LastMessage:
         """The last message of the range's rows with this offset, as it was read from the log."""
-        wanted = arrow_filter(committed, snapshot.layout) & (pc.field("offset") == offset)
+        row_filter = arrow_filter(committed, snapshot.layout) & (pc.field("offset") == offset)
         with lake_errors(self.uri):
-            rows = snapshot.handle.to_pyarrow_dataset().to_table(filter=wanted)
+            rows = snapshot.handle.to_pyarrow_dataset().to_table(filter=row_filter)
         return LastMessage.of(decoded_rows(rows.sort_by("inner").combine_chunks()))
 
     def version_of(self, entry: LedgerEntry, *, after: TableSnapshot) -> int:

@@ -103,11 +103,15 @@ class TableLog(Protocol):
         """The last message of the range's rows with this offset, as it was read from the log."""
 
     def write(
-        self, snapshot: TableSnapshot, entry: LedgerEntry, new: Sequence[SliceFacts], replaced: Sequence[CommittedRange]
+        self,
+        snapshot: TableSnapshot,
+        entry: LedgerEntry,
+        new_slices: Sequence[SliceFacts],
+        replaced: Sequence[CommittedRange],
     ) -> int:
         """Write `entry` on top of `snapshot`, with what its kind does to the rows; returns the version.
 
-        The columns of the entry are added to the table in the same version. A load adds the files of the `new` slices.
+        The columns of the entry are added to the table in the same version. A load adds the files of the `new_slices`.
         A replay or a cut replaces the rows of the `replaced` ranges by those of the new slices: they are copied, and
         the log does not name these files. So does a redecode with the rows of its new files. A conversion replaces all
         files of the table by the new ones. A rewind brings back the files and the columns of version `entry.target`.

@@ -24,7 +24,7 @@ AFTER_COMMIT = PostCommitHookProperties(cleanup_expired_logs=False)
 """After a commit of Penstock, deltalake may write a checkpoint. It never deletes entries of the log."""
 WRITING = WriterProperties(compression="ZSTD", compression_level=1)
 """The options for files that deltalake writes, when rows are replaced or files are merged."""
-_TWO_DAYS = ("1970-01-01", "1970-01-02")  # no file is in the folders of both
+_TWO_DAYS = ("1970-01-01", "1970-01-02")  # a file has one date, so no file matches both
 
 
 def append(snapshot: TableSnapshot, entry: LedgerEntry, files: Sequence[SliceFacts]) -> None:
@@ -65,7 +65,7 @@ def convert(snapshot: TableSnapshot, entry: LedgerEntry, files: Sequence[SliceFa
 def replace_rows(
     snapshot: TableSnapshot,
     entry: LedgerEntry,
-    new: Sequence[SliceFacts],
+    new_files: Sequence[SliceFacts],
     replaced: Sequence[CommittedRange],
     store: pafs.FileSystem,
 ) -> None:
@@ -79,13 +79,13 @@ def replace_rows(
         "commit_properties": properties(snapshot, entry),
         "post_commithook_properties": AFTER_COMMIT,
     }
-    ranges = [*replaced, *map(CommittedRange.of, new)]
+    ranges = [*replaced, *map(CommittedRange.of, new_files)]
     predicate = " OR ".join(sql_filter(committed, snapshot.layout) for committed in ranges)
-    if new:
+    if new_files:
         # "merge" adds the columns that a table of an older version lacks.
         write_deltalake(
             snapshot.handle,
-            _staged(new, snapshot.layout.with_columns(entry.columns), other_columns(snapshot), store),
+            _staged(new_files, snapshot.layout.with_columns(entry.columns), other_columns(snapshot), store),
             mode="overwrite",
             schema_mode="merge",
             predicate=predicate,
@@ -138,13 +138,13 @@ def _schema_after(snapshot: TableSnapshot, entry: LedgerEntry) -> Schema | None:
     """
     present = {field.name: json.loads(field.to_json()) for field in snapshot.handle.schema().fields}
     if snapshot.layout.is_typed:
-        wanted = {field["name"]: dict(field) for field in entry.columns}
+        needed_fields = {field["name"]: dict(field) for field in entry.columns}
     else:
         columns = Schema.from_arrow(FILE_SCHEMA).fields
-        wanted = {column.name: json.loads(column.to_json()) for column in columns if column.name not in present}
-    if not wanted:
+        needed_fields = {column.name: json.loads(column.to_json()) for column in columns if column.name not in present}
+    if not needed_fields:
         return None
-    return Schema.from_json(json.dumps({"type": "struct", "fields": list((present | wanted).values())}))
+    return Schema.from_json(json.dumps({"type": "struct", "fields": list((present | needed_fields).values())}))
 
 
 def _add(facts: SliceFacts, path: str, layout: TableLayout) -> AddAction:

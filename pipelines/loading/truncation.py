@@ -64,7 +64,8 @@ def compare_logs(
         partition: Divergence(offset=bounds[partition].earliest, common=False)
         for partition in (search.with_expired(beginnings) if beginnings else ())
     }
-    # Where epochs show a truncation, one request has told it. But a shorter log can have any epochs of another topic.
+    # Logs whose epochs show where they were truncated need no search. A log that ends before the cursor is searched in
+    # any case: it may belong to another topic, and then its epochs prove nothing.
     for partition in sorted((differing.keys() - truncated.keys() | shorter) - divergences.keys()):
         try:
             divergences[partition] = search.run(partition, bounds[partition], differs=partition in differing)

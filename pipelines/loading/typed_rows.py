@@ -25,7 +25,7 @@ _TEXT = pa.string()
 
 
 class IncompletePlan(Exception):
-    """Records of a batch have schemas with these ids, or these fields, which the plan does not have."""
+    """The plan lacks schemas or fields that records of a batch have. The error has their ids and fields."""
 
     def __init__(self, values: "DecodedPart", keys: "DecodedPart | None" = None) -> None:
         self.ids, self.fields = values.unknown, values.fields

@@ -24,7 +24,7 @@ QUARANTINE_FOLDER = "_quarantine"
 """The folder inside a table for bytes that were skipped. Delta ignores names that begin with an underscore."""
 GAPS = {"on_corrupt": "corrupt", "on_too_large": "too large"}
 """The choices about unreadable records, with the cause of the gap that each leaves."""
-_MAX_SKIPS = 100  # in one slice; a receipt of each is in the log of the table
+_MAX_SKIPS = 100  # per slice, because the log of the table stores a receipt of each skip
 _NO_ROWS = pa.RecordBatch.from_pylist([], schema=pa.schema([]))
 
 Decide = Callable[[LocatedError, UnreadableRange], str]
@@ -71,7 +71,7 @@ def readable_batches(
         elif position == resumed_at:
             raise failure
         else:
-            resumed_at = position  # what can be read now is read again, but not for ever
+            resumed_at = position  # what can be read from here is read again, but only once
         target, failure = stop, None
         batches = _read(reader, planned, position, stop)
 

@@ -218,7 +218,7 @@ class _Partition:
 
 
 class _Counts:
-    """The rows that the files hold of the ranges. Of the ranges only the sums of each partition are in memory.
+    """Counts the rows of the ranges in the files. Only the sums of each partition stay in memory, not the ranges.
 
     Attributes:
         outside: the number of rows that belong to no range.

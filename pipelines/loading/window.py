@@ -143,15 +143,15 @@ class OffsetWindow:
 
         A table has no holes: offsets between the window and the table's first offset are loaded as well.
         """
-        beyond = sorted(
+        partitions_past_end = sorted(
             id_ for id_, start in self.starts.items() if id_ in covered and max(start, self.ends[id_]) < covered[id_][0]
         )
-        if beyond:
-            first = beyond[0]
-            others = f" (and {len(beyond) - 1} more)" if beyond[1:] else ""
+        if partitions_past_end:
+            first = partitions_past_end[0]
+            and_more = f" (and {len(partitions_past_end) - 1} more)" if partitions_past_end[1:] else ""
             yield (
                 f"the backfill reaches up to the table's first offset: partition {first} up to {covered[first][0]}, "
-                f"beyond the window's end {self.ends[first]}{others}"
+                f"beyond the window's end {self.ends[first]}{and_more}"
             )
 
 
@@ -212,8 +212,8 @@ def _chosen_starts(
         offsets, of_errors = _offsets(TimePosition(time_ms), cluster.offsets_at, state, of_time)
         errors.update(of_errors)
         # The logs may lose records while they are asked for the time. So only an older record that is found after the
-        # answer shows that no newer one has expired. The first offset of the log does not: compaction may have removed
-        # its record.
+        # answer shows that no newer one has expired. The first offset of the log does not show it, because compaction
+        # may have removed its record.
         oldest, of_errors = _offsets(_ANY_TIME, cluster.offsets_at, state, {id_: waiting[id_] for id_ in offsets})
         errors.update(of_errors)
         chosen.update((id_, offsets[id_]) for id_ in oldest if oldest[id_] < offsets[id_])

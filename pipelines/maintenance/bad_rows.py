@@ -30,7 +30,7 @@ from resources.lake import lake_errors
 
 _BATCH_ROWS = 16_384
 _BATCHES_AHEAD = 2
-_MAX_RANGES = 64  # of one commit: each is a part of the filter that deltalake evaluates
+_MAX_RANGES = 64  # per commit, because each range is one condition of the filter that deltalake evaluates
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,8 +64,8 @@ def find_bad_ranges(snapshot: TableSnapshot, uri: str) -> list[BadRanges]:
             ]
             for loaded, day, broker, number, first, last in zip(loaded_us, *columns, strict=True):
                 key = (day, loaded, BrokerPartition(broker, number))
-                known = extents.get(key, (first, last))
-                extents[key] = min(known[0], first), max(known[1], last)
+                extent = extents.get(key, (first, last))
+                extents[key] = min(extent[0], first), max(extent[1], last)
     return list(_by_day(extents))
 
 

@@ -44,9 +44,9 @@ class ComparedOffsets:
         return type(self)(count=self.count + other.count, first=tuple(first))
 
     def __str__(self) -> str:
-        more = ", ..." if self.count > len(self.first) == _MAX_LISTED else ""
+        and_more = ", ..." if self.count > len(self.first) == _MAX_LISTED else ""
         rows = "row" if self.count == 1 else "rows"
-        return f"{self.count} {rows}, at offsets {', '.join(map(str, self.first))}{more}"
+        return f"{self.count} {rows}, at offsets {', '.join(map(str, self.first))}{and_more}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,7 +164,7 @@ class _Piece:
 
     def _take(self, indexes: OffsetArray) -> pa.RecordBatch:
         if len(indexes) and (np.diff(indexes) == 1).all():
-            return self._rows.slice(int(indexes[0]), len(indexes))  # the usual case, and without a copy
+            return self._rows.slice(int(indexes[0]), len(indexes))  # the usual case: a slice copies nothing
         return self._rows.take(pa.array(indexes))
 
 

@@ -184,9 +184,9 @@ def _compare(
         readable = list(_without(offsets, skipped))
         left_out += offsets.size - sum(part.size for part in readable)
         for part in readable:
-            for reached, piece in compare(broker_rows.batches(part, isolation), rows, part):
+            for piece_end, piece in compare(broker_rows.batches(part, isolation), rows, part):
                 comparison += piece
-                on_progress(reached - first)
+                on_progress(piece_end - first)
         aborted += 0 if isolation else broker_rows.gaps[ABORTED]
     return PartitionComparison(
         offsets=on_broker,

@@ -115,7 +115,7 @@ def history(table: LakeTable) -> Iterator[HistoryEntry]:
 
 
 def with_rewinds(commits: Iterable[LogCommit]) -> Iterator[HistoryEntry]:
-    """Commits, newest first, with the rewinds that cancelled some of them. `effective_entries` leaves these out."""
+    """Commits, newest first; a cancelled one has the version of its rewind. `effective_entries` leaves it out."""
     rewind, target = 0, None
     for commit in commits:
         is_undone = target is not None and commit.version > target

@@ -243,7 +243,10 @@ class RedecodeChange(Change):
     def complete(
         self, entry: LedgerEntry, log: TableLog, snapshot: TableSnapshot
     ) -> tuple[LedgerEntry, Sequence[CommittedRange]]:
-        """See Change. The snapshot must have as many rows as the new files, or rows would be lost or come back."""
+        """See Change. The snapshot must have as many rows as the new files.
+
+        Otherwise another program has added or deleted rows, and the commit would lose rows or bring deleted ones back.
+        """
         columns = columns_to_add(self.state, snapshot, self.columns)
         ranges = [CommittedRange.of(facts) for facts in self.facts]
         for committed, rows in zip(ranges, log.count_rows(snapshot, ranges), strict=True):

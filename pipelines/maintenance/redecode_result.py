@@ -18,7 +18,7 @@ class DecodedAgain:
     Attributes:
         decoded: the number of records that decode now.
         bad: how many do not, by reason. If there are very many reasons, the rare ones are counted together.
-        changed: whether a row differs from the one of before.
+        changed: whether a row differs from the row that it replaces.
     """
 
     decoded: int = 0

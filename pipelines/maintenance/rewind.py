@@ -27,24 +27,24 @@ from resources.lake import lake_errors
 class RewindChange(Change):
     """Takes a table back to version `target`; `state` is what the table had there.
 
-    `seen` is the id of the newest commit when the user chose the target. If others are added, the user does not know
-    what the rewind would take back.
+    `known_commit` is the id of the newest commit when the user chose the target. If others are added, the user does not
+    know what the rewind would take back.
     """
 
     kind: CommitKind = CommitKind.REWIND
     target: int
-    seen: str
+    known_commit: str
 
     def complete(
         self, entry: LedgerEntry, log: TableLog, snapshot: TableSnapshot
     ) -> tuple[LedgerEntry, Sequence[CommittedRange]]:
-        """See Change. Housekeeping may have announced to delete files of the target since the rewind was planned."""
+        """See Change. Since the plan was made, housekeeping may have announced that it deletes files of the target."""
         log.check_restorable(snapshot, self.target)
         return replace(entry, target=self.target), ()
 
     def rebased(self, newest: TableSnapshot) -> Self:
         """The same change, if no other commit was added."""
-        if newest.entry is None or newest.entry.commit != self.seen:
+        if newest.entry is None or newest.entry.commit != self.known_commit:
             rival = f"run {newest.entry.run}" if newest.entry else "another writer"
             raise CommitRefused(f"{rival} committed meanwhile; look at the history again", self.state.topic.where)
         return self
@@ -144,7 +144,10 @@ def plan_rewind(table: LakeTable, to: int | datetime, *, run: str) -> Rewind:
         table=table,
         snapshot=snapshot,
         change=RewindChange(
-            target=target.version, state=restored_state(snapshot.entry, entry), seen=snapshot.entry.commit, run=run
+            target=target.version,
+            state=restored_state(snapshot.entry, entry),
+            known_commit=snapshot.entry.commit,
+            run=run,
         ),
         time=target.time,
         rows=_rows_since(table, target.version, snapshot),
@@ -179,13 +182,13 @@ def rewind(planned: Rewind) -> int:
 def _target(table: LakeTable, snapshot: TableSnapshot, to: int | datetime) -> LogCommit:
     if isinstance(to, int):
         target = next(table.commits(to), None) if 0 <= to <= snapshot.version else None
-        wanted = str(to)
+        target_text = str(to)
     else:
         target = next((commit for commit in table.commits(snapshot.version) if commit.time <= to), None)
-        wanted = f"of {to.isoformat(timespec='seconds')} or before"
+        target_text = f"of {to.isoformat(timespec='seconds')} or before"
     if target is None:
         raise RewindRefused(
-            f"the table has no version {wanted}; its newest is version {snapshot.version}, and "
+            f"the table has no version {target_text}; its newest is version {snapshot.version}, and "
             f"`penstock history {table.where.topic}` lists the others",
             table.where,
         )
@@ -198,10 +201,10 @@ def _target(table: LakeTable, snapshot: TableSnapshot, to: int | datetime) -> Lo
 def _rows_since(table: LakeTable, version: int, snapshot: TableSnapshot) -> int:
     """The number of rows that a snapshot has more than an old version."""
     with lake_errors(table.uri):
-        old = table.lake.open(table.uri)
-        assert old is not None
-        old.load_as_version(version)
-        now, then = _rows_by_file(snapshot.handle), _rows_by_file(old)
+        target_handle = table.lake.open(table.uri)
+        assert target_handle is not None
+        target_handle.load_as_version(version)
+        now, then = _rows_by_file(snapshot.handle), _rows_by_file(target_handle)
     return sum(now.values()) - sum(then.values())
 
 

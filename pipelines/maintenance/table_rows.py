@@ -73,7 +73,10 @@ def _by_partition_number(
         adds.column(name).to_pylist() if name in adds.column_names else [None] * adds.num_rows
         for name in ("path", f"min.{name}", f"max.{name}")
     ]
-    numbers_by_path = {path: least if least == most else None for path, least, most in zip(*bounds, strict=True)}
+    numbers_by_path = {
+        path: min_number if min_number == max_number else None
+        for path, min_number, max_number in zip(*bounds, strict=True)
+    }
     files: dict[int | None, list[pads.Fragment]] = defaultdict(list)
     for fragment in fragments:
         files[numbers_by_path.get(fragment.path)].append(fragment)
@@ -191,7 +194,7 @@ class LiveRows:
 
 
 def _as_written_now(rows: pa.RecordBatch, headers: str) -> pa.RecordBatch:
-    """The rows with the column of this name as later versions write it; other lists may be empty."""
+    """The rows with null instead of each empty list of headers, as this version writes them."""
     place = rows.schema.get_field_index(headers)
     if place < 0:
         return rows

@@ -87,16 +87,16 @@ def topic_schema(table: LakeTable, format_: TopicFormat, open_registry: OpenRegi
     snapshot = table.newest()
     if snapshot is not None:
         check_format(format_, snapshot, table.uri)
-    known = snapshot or TableSnapshot(version=0, entry=None, layout=layout_of(format_))
-    plan, warnings = plan_decoding(format_, known.layout)
+    table_snapshot = snapshot or TableSnapshot(version=0, entry=None, layout=layout_of(format_))
+    plan, warnings = plan_decoding(format_, table_snapshot.layout)
     schemas: tuple[WriterSchema, ...] = ()
     if open_registry and format_.has_schemas:
         try:
-            schemas, decoding = _with_registry(table.where.topic or "", format_, known, open_registry)
+            schemas, decoding = _with_registry(table.where.topic or "", format_, table_snapshot, open_registry)
             plan, warnings = decoding.plan, decoding.warnings
         except KafkaIOError as error:
             warnings = [*warnings, f"the schemas are not shown, because the registry cannot be asked: {error}"]
-    present = known.layout.values
+    present = table_snapshot.layout.values
     after = with_columns(present, plan.stored) if plan else present
     return TopicSchema(
         topic=table.where.topic or "",
@@ -117,7 +117,7 @@ def _with_registry(
     registry = open_registry(str(format_.registry))
     met = frozenset(snapshot.entry.schemas if snapshot.entry else ())
     newest = None
-    with suppress(SchemaNotFound):  # the subject of the default naming strategy; those of others are not guessed
+    with suppress(SchemaNotFound):  # only the default naming strategy is tried
         newest = registry.newest(f"{topic}-value").schema
     ids = met if newest is None else met | {newest.id}
     decoding.learn(ids)

@@ -1,1 +1,1 @@
-"""How topics stand beside their tables: what is not loaded yet, how old it is, and how long it will still be there."""
+"""The status of topics and their tables: what is not loaded yet, how old it is, and when retention may delete it."""

@@ -165,7 +165,7 @@ def _loaded_at_ms(table: LakeTable, snapshot: TableSnapshot) -> int | None:
     """When the newest load with ranges was planned, in ms since 1970: records from before that were visible to it."""
     if snapshot.entry is None:
         return None
-    # Mostly the entry of the snapshot is a load, and no other entry has to be read.
+    # Usually the newest entry is a load. Then no other entry is read.
     for entry in chain((snapshot.entry,), (entry for _, entry in table.entries(snapshot))):
         if entry.kind is CommitKind.LOAD and entry.ranges:
             return max(committed.loaded_at_us for committed in entry.ranges) // 1000

@@ -39,14 +39,14 @@ class ValueDecoding:
         names = self._decoding.plan.stored.names
         columns = [_python_values(rows.column(name)) for name in names]
         errors, tombstones = rows.column(ERROR_COLUMN).to_pylist(), rows.column(TOMBSTONE_COLUMN).to_pylist()
-        shown = []
+        shown_values = []
         for row, (error, is_tombstone) in enumerate(zip(errors, tombstones, strict=True)):
             if error is not None or is_tombstone or not self._has_fields:
-                shown.append(ShownValue(error=error))
+                shown_values.append(ShownValue(error=error))
             else:
                 fields = zip(names, (column[row] for column in columns), strict=True)
-                shown.append(ShownValue(fields={name: value for name, value in fields if value is not None}))
-        return shown
+                shown_values.append(ShownValue(fields={name: value for name, value in fields if value is not None}))
+        return shown_values
 
     def _rows(self, records: pa.RecordBatch) -> pa.RecordBatch:
         while True:

@@ -1,8 +1,9 @@
 """Our client reads schemas from a real registry, and reads the same as Confluent's client."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from http.client import HTTPConnection
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit
 
@@ -13,6 +14,8 @@ from kafka_io.schema_registry.client import SchemaRegistry
 from kafka_io.schema_registry.schemas import RegisteredSchema, SchemaType, SubjectVersion
 from kafka_io.schema_registry.settings import SchemaRegistrySettings
 from tests.brokers.apicurio import Apicurio
+from tests.fakes.cluster import FakeCluster
+from tests.fakes.typed import TypedTopic, log_of
 
 pytestmark = pytest.mark.brokers
 
@@ -91,6 +94,35 @@ def test_a_schema_and_its_reference_are_read(kind: SchemaType, apicurio: Apicuri
 def same(kind: SchemaType, text: str, other: str) -> bool:
     """Whether two texts are the same schema."""
     return text.split() == other.split() if kind is SchemaType.PROTOBUF else json.loads(text) == json.loads(other)
+
+
+BODIES: Mapping[SchemaType, bytes] = {
+    SchemaType.AVRO: b"\x0e\6Ulm",
+    SchemaType.JSON: b'{"id": 7, "place": {"city": "Ulm"}}',
+    SchemaType.PROTOBUF: b"\0" + b"\x08\7\x12\5\x0a\3Ulm",
+}
+"""The same order in each language: its number is 7, its place is Ulm. Protobuf's begins with the index of its type."""
+
+
+@pytest.mark.parametrize("kind", SchemaType)
+def test_values_whose_schema_is_in_the_registry_become_columns(
+    kind: SchemaType, apicurio: Apicurio, tmp_path: Path
+) -> None:
+    name, place, order = CASES[kind]
+    register(apicurio, f"{kind}-places", kind, place)
+    schema_id = register(apicurio, f"{kind}-value", kind, order, (name, f"{kind}-places", 1))
+    fake = FakeCluster(logs={0: log_of([b"\0" + schema_id.to_bytes(4, "big") + BODIES[kind], None])})
+    topic = TypedTopic(
+        fake=fake,
+        folder=tmp_path / "lake",
+        format_={"format": kind.lower(), "registry": "main"},
+        registries={"main": {"url": apicurio.url}},
+    )
+    with fake:
+        load = topic.load()
+        assert (load.error, load.rows, load.bad_records) == (None, 2, 0)
+        assert topic.rows("id", "place") == [{"id": 7, "place": {"city": "Ulm"}}, {"id": None, "place": None}]
+        assert topic.deep().problems == ()
 
 
 def test_what_the_registry_does_not_know_is_not_found(ours: SchemaRegistry, apicurio: Apicurio) -> None:

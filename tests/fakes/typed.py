@@ -12,9 +12,12 @@ import pytest
 from deltalake import DeltaTable
 
 from kafka_io.records.build import Record, record_batch
+from pipelines.loading.execute import fetch_here
+from pipelines.loading.fetch_task import FetchTask
 from pipelines.loading.load import Loader
 from pipelines.loading.outcome import TopicLoad
 from pipelines.loading.table import LakeTable
+from pipelines.loading.work import SliceFacts
 from pipelines.maintenance.deep_verify import DeepProof, deep_verify
 from pipelines.maintenance.replay import replay
 from pipelines.maintenance.replay_request import ReplayRequest
@@ -101,3 +104,15 @@ class TypedTopic:
         order = ["_kafka_partition", "_kafka_offset"]
         rows: pa.Table = DeltaTable(self.table.uri).to_pyarrow_table().sort_by([(name, "ascending") for name in order])
         return list(rows.select(list(columns)).to_pylist())
+
+
+class CountedFetches:
+    """Fetches slices in this process, and counts the offsets of each call."""
+
+    def __init__(self) -> None:
+        self.sizes: list[int] = []
+
+    def __call__(self, tasks: Sequence[FetchTask], on_progress: Any) -> list[SliceFacts]:
+        """Fetch the slices of the tasks."""
+        self.sizes.append(sum(task.offsets.size for task in tasks))
+        return fetch_here(tasks, on_progress)

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
+import pytest
 import snappy
 
 from kafka_io.compression import CODECS, MESSAGE_CODECS
@@ -118,6 +119,7 @@ def test_many_shortest_records_are_the_same_as_single_ones() -> None:
     assert shortest_records(2**20 + 9).endswith(b"".join(map(record, range(2**20 - 9, 2**20 + 9))))
 
 
+@pytest.mark.slow
 def test_memory_is_bounded_for_valid_and_for_corrupt_logs(tmp_path: Path) -> None:
     names = []
     for name, data in (*valid_logs(), *worst_logs()):

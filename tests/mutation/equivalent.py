@@ -11,7 +11,7 @@ EQUIVALENT: Mapping[tuple[str, str, str], str] = {
     (
         "pipelines/loading/commit.py",
         "LoadChange._new_last_messages",
-        "known.offset < facts.last.offset -> known.offset <= facts.last.offset",
+        "newest_message.offset < facts.last.offset -> newest_message.offset <= facts.last.offset",
     ): "two slices of a commit do not overlap, so their last messages have different offsets",
     (
         "pipelines/loading/divergence.py",

@@ -77,6 +77,7 @@ def results(project: Path) -> dict[str, str]:
     return dict(line.rsplit(": ", 1) for line in run.stderr.splitlines())
 
 
+@pytest.mark.slow
 def test_a_run_names_the_test_that_notices_each_mutant(tmp_path: Path) -> None:
     (tmp_path / "module.py").write_text(MODULE)
     (tmp_path / "test_module.py").write_text(TESTS)

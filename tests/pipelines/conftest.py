@@ -3,9 +3,12 @@
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from unittest.mock import patch
 
 import dagster as dg
 import pytest
+from alembic.config import Config
+from alembic.script import ScriptDirectory
 from pyspark.sql import SparkSession
 
 from pipelines.loading.load import Loader
@@ -57,6 +60,21 @@ def _instance_in(home: Path) -> dg.DagsterInstance:
     }
     overrides = {"telemetry": {"enabled": False}, "event_log_storage": events}
     return dg.DagsterInstance.local_temp(str(home), overrides=overrides)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def cached_migrations() -> Iterator[None]:
+    """Read the migrations of Dagster's databases once. Dagster reads sixty files for each instance that it opens."""
+    read, directories = ScriptDirectory.from_config, dict[str | None, ScriptDirectory]()
+
+    def read_once(config: Config) -> ScriptDirectory:
+        location = config.get_main_option("script_location")
+        if location not in directories:
+            directories[location] = read(config)
+        return directories[location]
+
+    with patch.object(ScriptDirectory, "from_config", read_once):
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -312,7 +312,11 @@ class SimStore:
                 raise FileRefused(f"the data file {slice_facts.path} is not what its worker wrote")
 
     def write(
-        self, snapshot: TableSnapshot, entry: LedgerEntry, new: Sequence[SliceFacts], replaced: Sequence[CommittedRange]
+        self,
+        snapshot: TableSnapshot,
+        entry: LedgerEntry,
+        new_slices: Sequence[SliceFacts],
+        replaced: Sequence[CommittedRange],
     ) -> int:
         """See TableLog. Between the snapshot and a load, somebody else may have compacted the table.
 
@@ -334,7 +338,7 @@ class SimStore:
             def stays(row: Row) -> bool:
                 return not any(_is_of(row, committed) for committed in replaced)
 
-            files = {facts.path: self.staged[facts.path] for facts in new if facts.path}
+            files = {facts.path: self.staged[facts.path] for facts in new_slices if facts.path}
             newest = self.versions[-1]
             columns = snapshot.layout.with_columns(entry.columns).values
             if not replaced:

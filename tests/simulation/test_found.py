@@ -145,7 +145,7 @@ def test_a_load_that_adopts_a_cluster_forgets_the_epochs_of_rows_that_were_taken
     change = loaded_from("two", snapshot, [other], 5)
     assert snapshot.entry is not None
     restored = table_state(target, replace(CLICKS, cluster_id="one"))
-    rewind = RewindChange(target=target.version, state=restored, seen=snapshot.entry.commit, run="rewind")
+    rewind = RewindChange(target=target.version, state=restored, known_commit=snapshot.entry.commit, run="rewind")
     commit(store, snapshot, rewind, sleep=lambda _: None)
     commit(store, snapshot, change, sleep=lambda _: None)
     entry = store.snapshot().entry
@@ -292,7 +292,7 @@ def test_a_load_does_not_continue_after_a_rewind_by_another_run_just_before_or_a
     def rewind_after(kind: CommitKind) -> None:
         now = sim.store.snapshot()
         if now.entry and now.entry.kind is kind:
-            change = RewindChange(target=before.version, state=restored, seen=now.entry.commit, run="rewind")
+            change = RewindChange(target=before.version, state=restored, known_commit=now.entry.commit, run="rewind")
             commit(sim.store, now, change)
 
     true_truncations = sim.cluster.true_truncations

@@ -83,12 +83,16 @@ class LossyTable(LakeTable):
     lost: Kinds
 
     def write(
-        self, snapshot: TableSnapshot, entry: LedgerEntry, new: Sequence[SliceFacts], replaced: Sequence[CommittedRange]
+        self,
+        snapshot: TableSnapshot,
+        entry: LedgerEntry,
+        new_slices: Sequence[SliceFacts],
+        replaced: Sequence[CommittedRange],
     ) -> int:
         """Write or do not write, and in most cases lose the answer."""
         fate = self.rng.choice(("landed", "not landed", "answered"))
         if fate != "not landed":
-            version = LakeTable.write(self, snapshot, entry, new, replaced)
+            version = LakeTable.write(self, snapshot, entry, new_slices, replaced)
             if fate == "answered":
                 return version
         self.lost[fate] += 1

@@ -50,7 +50,7 @@ class UserActions:
             (ledger_entry for version, ledger_entry in self.store.entries(snapshot) if version <= target), None
         )
         change = RewindChange(
-            target=target, state=restored_state(snapshot.entry, entry), seen=snapshot.entry.commit, run=run
+            target=target, state=restored_state(snapshot.entry, entry), known_commit=snapshot.entry.commit, run=run
         )
         return f"version {commit(self.store, snapshot, change).version} restores version {target}"
 

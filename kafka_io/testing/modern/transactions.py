@@ -130,7 +130,9 @@ class TransactionCoordinator:
         """
         with self._lock:
             producers = self._producers.values()
-            current = next((known for known in producers if known.producer_id == producer.producer_id), None)
+            current = next(
+                (candidate for candidate in producers if candidate.producer_id == producer.producer_id), None
+            )
             if current is not None and producer.epoch != current.epoch:
                 raise BrokerError("a newer producer has this id", code=ErrorCode.INVALID_PRODUCER_EPOCH)
             if current is None or (topic, partition) not in current.partitions:

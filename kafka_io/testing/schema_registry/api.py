@@ -38,12 +38,12 @@ def _posted(body: bytes) -> StoredSchema:
 
 def _shown(schema: StoredSchema) -> dict[str, Any]:
     """A schema as the REST API shows it: without the type if it is Avro, and without an empty list of references."""
-    shown = msgspec.to_builtins(schema)
+    schema_fields = msgspec.to_builtins(schema)
     if schema.schema_type == SchemaType.AVRO:
-        del shown["schemaType"]
+        del schema_fields["schemaType"]
     if not schema.references:
-        del shown["references"]
-    return dict(shown)
+        del schema_fields["references"]
+    return dict(schema_fields)
 
 
 def _version(store: SchemaStore, names: Mapping[str, str], _: bytes) -> dict[str, Any]:

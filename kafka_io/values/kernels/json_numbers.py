@@ -272,14 +272,14 @@ def _put_late(
             content[into] = MINUS
             into += 1
             position += 1
-        seen = 0
-        while seen < digits + min(0, shift):
+        copied_digits = 0
+        while copied_digits < digits + min(0, shift):
             byte = data[position]
             position += 1
-            if byte != POINT and (seen > 0 or byte != ZERO):
+            if byte != POINT and (copied_digits > 0 or byte != ZERO):
                 content[into] = byte
                 into += 1
-                seen += 1
+                copied_digits += 1
         for _ in range(shift):
             content[into] = ZERO
             into += 1

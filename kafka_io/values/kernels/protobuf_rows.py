@@ -4,7 +4,9 @@ A program has a table of message types, with a row for each place where a type i
 the type, in ascending order of their numbers, and to what happens at the end of a message to buffers without a value.
 The fields of a value may come in any order. If a scalar comes twice, the last one counts. A buffer can only be appended
 to, so these values have the result UNUSUAL: a message in several parts, a oneof with two members, a map with the same
-key twice. The caller writes such a value again in the usual form, and decodes that.
+key twice, and what google.protobuf keeps as an unknown field after its bytes were read. That is a number which a closed
+enum lacks, or an entry of a map as a whole if a part of it is unknown. The caller writes such a value again in the
+usual form, without unknown fields, and decodes that.
 """
 
 import numpy as np
@@ -250,7 +252,7 @@ def _value(  # noqa: PLR0912 - messages begin, continue and end in one loop
             if event == _FIELD and fields[field, OP] == MESSAGE:
                 child = fields[field, A]
         if status == OK and event == _UNKNOWN:
-            status, event, position = _skip_unknown(position, end, item, canonical, message, messages, fields, counts)
+            status = UNUSUAL
         if status != OK or (child >= 0 and depth == MAX_DEPTH):
             work[FAULT_FIELD] = field
             work[FAULT_POSITION] = before
@@ -464,29 +466,3 @@ def _put_content(
     if status == OK and node >= 0:
         put_number(node, value, nodes, cells, valid, counts)
     return status
-
-
-@device_function
-def _skip_unknown(
-    position: int,
-    end: int,
-    item: int,
-    canonical: bool,
-    message: int,
-    messages: Int64s,
-    fields: Int64s,
-    counts: Int64s,
-) -> tuple[int, int, int]:
-    """Skip what google.protobuf keeps as an unknown field: (status, event, position).
-
-    That is a number that a closed enum lacks, and an entry of a map as a whole if a part of it is unknown.
-    """
-    if not canonical:
-        return UNUSUAL, _NOTHING, position
-    if messages[message, KIND] != ENTRY:
-        return OK, _NOTHING, position
-    counts[messages[message, MESSAGE_NODE]] = item
-    value_node = fields[messages[message, LAST] - 1, NODE]
-    if value_node >= 0:
-        counts[value_node] = item
-    return OK, _MESSAGE_END, end

@@ -251,7 +251,7 @@ class ProtobufDecoder:
             yield FailedValue(row=row, reason=f"{path}: {reason} (byte {position})" if path else reason)
 
     def _make_usual(self, bodies: _Bodies, rows: list[int]) -> None:
-        """Let google.protobuf write values again: merged, and each field once."""
+        """Let google.protobuf write values again: merged, each field once, and without unknown fields."""
         classes = {type_.entry: message_class(type_.message) for type_ in self._types}
         parts, size = [bodies.data.tobytes()], len(bodies.data)
         bodies.starts, bodies.ends = bodies.starts.copy(), bodies.ends.copy()
@@ -260,6 +260,7 @@ class ProtobufDecoder:
             message = classes[int(bodies.entries[row])]()
             try:
                 message.ParseFromString(bodies.body(row))
+                message.DiscardUnknownFields()
                 usual = message.SerializePartialToString()
             except (DecodeError, ValueError):
                 bodies.canonical[row] = _NOT_READABLE

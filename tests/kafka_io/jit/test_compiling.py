@@ -8,6 +8,8 @@ import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 from kafka_io.jit import compiling
 
 ROOT = Path(__file__).parents[3]
@@ -63,12 +65,14 @@ def run(code: Path, program: str = PROGRAM, **environment: str) -> str:
     return result.stdout.strip()
 
 
+@pytest.mark.slow
 def test_zips_of_the_same_kernels_share_one_compilation(tmp_path: Path) -> None:
     cache = str(tmp_path / "cache")
     assert run(shipped(tmp_path / "first"), NUMBA_CACHE_DIR=cache) == COMPILED
     assert run(shipped(tmp_path / "second"), NUMBA_CACHE_DIR=cache) == LOADED
 
 
+@pytest.mark.slow
 def test_the_default_is_the_cache_of_the_user(tmp_path: Path) -> None:
     code = shipped(tmp_path / "code")
     assert run(code, SMALL, HOME=str(tmp_path)) == COMPILED
@@ -92,6 +96,7 @@ print("compiled", *(sum(each.cache_misses.values()) for each in stats))
 """
 
 
+@pytest.mark.slow
 def test_the_kernels_of_later_formats_are_compiled_once_too(tmp_path: Path) -> None:
     cache = str(tmp_path / "cache")
     assert run(shipped(tmp_path / "first"), LATER, NUMBA_CACHE_DIR=cache) == "compiled 1 1 1 1"

@@ -21,6 +21,7 @@ def load_nothing(run: GroupRun, _config: object, topics: Sequence[str]) -> None:
     run.loads |= {topic: TopicLoad(topic=topic, table="t", rows=1, version=1) for topic in topics}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [300, 1000])
 def test_a_run_has_few_events_and_only_about_its_own_topics(
     instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch, count: int

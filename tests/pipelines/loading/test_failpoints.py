@@ -22,7 +22,7 @@ _CALL = re.compile(r'failpoint\(f?"([^"]+)"\)')
 
 @pytest.fixture(autouse=True)
 def no_failpoint_passed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(failpoints, "_passed", Counter())
+    monkeypatch.setattr(failpoints, "_pass_counts", Counter())
     monkeypatch.delenv(KILL_AT, raising=False)
     monkeypatch.delenv(ONCE, raising=False)
 
@@ -44,7 +44,7 @@ class Kind:
 def test_a_failpoint_does_nothing_in_production() -> None:
     for name in FAILPOINTS:
         failpoint(name)
-    assert not failpoints._passed
+    assert not failpoints._pass_counts
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def test_a_process_ends_at_the_named_pass_of_a_failpoint(monkeypatch: pytest.Mon
 def passed(monkeypatch: pytest.MonkeyPatch) -> Mapping[str, int]:
     """The number of passes of each failpoint, in order of the first pass."""
     monkeypatch.setenv(KILL_AT, "raise:no failpoint")
-    return failpoints._passed
+    return failpoints._pass_counts
 
 
 def test_a_load_passes_its_failpoints_in_order(passed: Mapping[str, int], fake: FakeCluster, tmp_path: Path) -> None:
@@ -119,7 +119,7 @@ def test_only_the_first_of_several_processes_ends(tmp_path: Path, monkeypatch: p
     monkeypatch.setenv(ONCE, str(tmp_path))
     with pytest.raises(MemoryError):
         failpoint("planned")
-    monkeypatch.setattr(failpoints, "_passed", Counter())
+    monkeypatch.setattr(failpoints, "_pass_counts", Counter())
     failpoint("planned")
     assert int((tmp_path / "raise:planned").read_text()) > 0
 

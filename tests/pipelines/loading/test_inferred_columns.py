@@ -1,7 +1,7 @@
 """The columns of JSON without a declared schema come from its values, and grow with them; no key is lost."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,15 +14,12 @@ from deltalake import DeltaTable
 from kafka_io.values.columns import described
 from kafka_io.values.json.inference import MAX_VALUES
 from pipelines.loading.decoding import Decoding, no_registry
-from pipelines.loading.execute import fetch_here
-from pipelines.loading.fetch_task import FetchTask
 from pipelines.loading.layout import RAW, TYPED, TableLayout
-from pipelines.loading.work import SliceFacts
 from pipelines.maintenance.topic_schema import topic_schema
 from resources.errors import TooManyColumns
 from resources.topic_formats import Format, TopicFormat
 from tests.fakes.cluster import FakeCluster
-from tests.fakes.typed import TypedTopic, append, log_of
+from tests.fakes.typed import CountedFetches, TypedTopic, append, log_of
 
 
 def documents(*values: Any) -> list[bytes]:
@@ -34,18 +31,6 @@ def topic(fake: FakeCluster, tmp_path: Path) -> Iterator[TypedTopic]:
     fake.logs = {0: log_of([*documents({"id": 1, "tags": ["a"], "place": {"city": "Ulm"}, "no": None}), None])}
     with fake:
         yield TypedTopic(fake=fake, folder=tmp_path / "lake", format_={"format": "json", "max_bad_share": 1})
-
-
-class CountedFetches:
-    """Fetches slices in this process, and counts the offsets of each call."""
-
-    def __init__(self) -> None:
-        self.sizes: list[int] = []
-
-    def __call__(self, tasks: Sequence[FetchTask], on_progress: Any) -> list[SliceFacts]:
-        """Fetch the slices of the tasks."""
-        self.sizes.append(sum(task.offsets.size for task in tasks))
-        return fetch_here(tasks, on_progress)
 
 
 def test_the_first_load_makes_columns_of_the_keys_and_the_table_remembers_them(topic: TypedTopic) -> None:

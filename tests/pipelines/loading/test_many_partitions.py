@@ -4,6 +4,8 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+import pytest
+
 from kafka_io.model import BrokerPartition
 from pipelines.loading.fetch_task import FetchTask
 from pipelines.loading.ledger import LedgerEntry
@@ -73,6 +75,7 @@ def made(partitions: int) -> Many:
     return Many(cluster, SimStore(scheduler=scheduler))
 
 
+@pytest.mark.slow
 def test_empty_partitions_cost_nothing() -> None:  # fault S10
     many = made(MANY)
     for window in (LoadWindow(since=TimePosition(5)), LoadWindow()):
@@ -84,6 +87,7 @@ def test_empty_partitions_cost_nothing() -> None:  # fault S10
     assert many.fetched == [list(BUSY)] * 2
 
 
+@pytest.mark.slow
 def test_a_table_that_begins_at_the_latest_offset_records_no_empty_partition() -> None:  # fault S10
     many = made(MANY)
     many.send()

@@ -18,6 +18,8 @@ from pipelines.loading.layout import TYPED
 from pipelines.loading.verify import verify
 from pipelines.maintenance.clean import clean
 from pipelines.maintenance.rewind import plan_rewind, rewind
+from pipelines.status.collect import statuses_of
+from resources.kafka import open_cluster
 from tests.fakes.cluster import FakeCluster
 from tests.fakes.typed import TypedTopic, append, log_of
 
@@ -91,6 +93,9 @@ def test_a_record_that_does_not_decode_is_a_row_with_its_bytes_and_the_reason(to
     snapshot = topic.table.existing()
     assert snapshot is not None
     assert topic.table.bad_records(snapshot) == 1
+    with open_cluster(topic.settings, "main") as cluster:
+        [status] = statuses_of(cluster, topic.settings, {"clicks": cluster.topic("clicks")}, now_ms=0)
+    assert status.as_dict(0)["bad_records"] == 1
     assert topic.deep().proven
 
 

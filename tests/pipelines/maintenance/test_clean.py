@@ -93,10 +93,10 @@ def test_housekeeping_passes_its_failpoints_in_order(filled: "SmallTable", monke
     cleaned(filled)  # the merged files are removed from the table
     filled.commit(filled.write(200, 250))
     monkeypatch.setenv(failpoints.KILL_AT, "raise:no failpoint")
-    monkeypatch.setattr(failpoints, "_passed", Counter())
+    monkeypatch.setattr(failpoints, "_pass_counts", Counter())
     cleaned(filled, keep=timedelta(0))
     expected = ["before clean", "clean announced", "file cleaned"]
-    assert list(failpoints._passed) == [*expected, "before compaction", "compaction announced", "after compaction"]
+    assert list(failpoints._pass_counts) == [*expected, "before compaction", "compaction announced", "after compaction"]
 
 
 def test_a_dry_run_reports_the_same_files_and_changes_nothing(filled: "SmallTable") -> None:

@@ -255,12 +255,32 @@ def test_a_load_that_has_fetched_raw_rows_is_refused_by_the_typed_table(
     check_typed(topic, more=1)
 
 
+def test_a_load_is_refused_if_the_table_became_typed_between_its_steps(
+    topic: TypedTopic, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def converted() -> None:
+        topic.format_ = TEXT
+        assert convert(topic).failure is None
+
+    topic.format_ = {}
+    topic.caps = {"slice_records": 1}
+    append(topic.fake.logs[0], [b"more", b"more"])
+    monkeypatch.setattr("pipelines.loading.load._STEP_SLICES", 1)
+    at_failpoint(monkeypatch, "after load entry", converted)
+    load = topic.load()
+    assert load.error is not None
+    assert load.error.startswith("CommitRefused: the table became typed meanwhile; run again")
+    assert load.rows == 1
+    assert topic.load().rows == 1
+    check_typed(topic, more=2)
+
+
 @pytest.mark.parametrize("step", [*STEPS, "log entry written", "after convert entry"])
 def test_a_run_that_ends_at_any_point_leaves_a_raw_or_a_typed_table_and_the_next_one_converts_no_file_twice(
     step: str, topic: TypedTopic, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(KILL_AT, f"raise:{step}")
-    monkeypatch.setattr("pipelines.loading.failpoints._passed", Counter())
+    monkeypatch.setattr("pipelines.loading.failpoints._pass_counts", Counter())
     with pytest.raises(MemoryError):
         convert(topic)
     monkeypatch.delenv(KILL_AT)
@@ -279,7 +299,7 @@ def test_a_note_or_a_file_that_is_lost_or_damaged_is_made_again(
     topic: TypedTopic, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(KILL_AT, "raise:table converted")
-    monkeypatch.setattr("pipelines.loading.failpoints._passed", Counter())
+    monkeypatch.setattr("pipelines.loading.failpoints._pass_counts", Counter())
     with pytest.raises(MemoryError):
         convert(topic)
     monkeypatch.delenv(KILL_AT)

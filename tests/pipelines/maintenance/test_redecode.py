@@ -226,7 +226,7 @@ def test_a_run_that_ends_at_any_point_is_continued_by_the_next_one(
 ) -> None:
     monkeypatch.setattr(bad_rows, "_MAX_RANGES", 1)
     monkeypatch.setenv(KILL_AT, f"raise:{step}:{1 if step == 'redecode planned' else 2}")
-    monkeypatch.setattr("pipelines.loading.failpoints._passed", Counter())
+    monkeypatch.setattr("pipelines.loading.failpoints._pass_counts", Counter())
     with pytest.raises(MemoryError):
         again(topic)
     monkeypatch.delenv(KILL_AT)

@@ -41,12 +41,16 @@ class Overtaken(LakeTable):
     events: list[Callable[[], object]] = field(default_factory=list)
 
     def write(
-        self, snapshot: TableSnapshot, entry: LedgerEntry, new: Sequence[SliceFacts], replaced: Sequence[CommittedRange]
+        self,
+        snapshot: TableSnapshot,
+        entry: LedgerEntry,
+        new_slices: Sequence[SliceFacts],
+        replaced: Sequence[CommittedRange],
     ) -> int:
         """Let it happen once, then write."""
         while self.events:
             self.events.pop()()
-        return LakeTable.write(self, snapshot, entry, new, replaced)
+        return LakeTable.write(self, snapshot, entry, new_slices, replaced)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,10 +60,14 @@ class Silent(LakeTable):
     silences: list[str] = field(default_factory=lambda: ["once"])
 
     def write(
-        self, snapshot: TableSnapshot, entry: LedgerEntry, new: Sequence[SliceFacts], replaced: Sequence[CommittedRange]
+        self,
+        snapshot: TableSnapshot,
+        entry: LedgerEntry,
+        new_slices: Sequence[SliceFacts],
+        replaced: Sequence[CommittedRange],
     ) -> int:
         """Write, and lose the answer."""
-        version = LakeTable.write(self, snapshot, entry, new, replaced)
+        version = LakeTable.write(self, snapshot, entry, new_slices, replaced)
         while self.silences:
             raise CommitOutcomeUnknown(self.silences.pop())
         return version

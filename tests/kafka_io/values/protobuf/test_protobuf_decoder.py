@@ -219,6 +219,18 @@ def test_a_large_map_has_all_its_keys() -> None:
     assert dict(row(schema, message.SerializeToString())["a"]) == dict(message.a)
 
 
+def test_a_map_entry_with_an_unknown_field_is_left_out_and_the_next_row_keeps_its_values() -> None:
+    """google.protobuf ignores the whole entry. The fields of its value were read before the unknown one."""
+    schema = proto3(
+        "message A { map<int32, B> a = 1; } message B { C b = 1; repeated int32 c = 2; } message C { int32 d = 1; }"
+    )
+    value = b"\x0a\2\x08\5" + b"\x12\1\7"
+    entry = b"\x08\1" + b"\x12\7" + value
+    decoded = decode(schema, b"\x0a\x0d" + entry + b"\x18\2", b"\x0a\x0b" + entry)
+    assert decoded.failures == []
+    assert rows(decoded) == [{"a": []}, {"a": [(1, {"b": {"d": 5}, "c": [7]})]}]
+
+
 def test_unknown_fields_of_each_wire_type_are_skipped() -> None:
     schema = proto3("message A { int32 a = 1; B b = 3; } message B { int32 c = 1; }")
     unknown = b"\x78\x96\1" + b"\x79" + b"1" * 8 + b"\x7a\3abc" + b"\x7b\x08\1\x0b\x10\2\x0c\x7c" + b"\x7d1234"
