@@ -75,10 +75,19 @@ def _is_alias_of_field(field: pa.Field, column: pa.Field) -> bool:
 def member_of(field: pa.Field, members: Iterable[pa.Field]) -> pa.Field | None:
     """The member of a union's column that a value of this type goes into. Types decide, because unions get reordered.
 
-    A member of the same name comes before others, and a member of the same type before one that only holds the type.
+    A member that holds the type only by promotion comes last: not every long is a double, and not all bytes are text.
+    Otherwise a member of the same name comes before others, and then a member of the same type.
     """
     candidates = [member for member in members if holds(member.type, field.type)]
-    return min(candidates, key=lambda member: (member.name != field.name, member.type != field.type), default=None)
+    return min(
+        candidates,
+        key=lambda member: (
+            _is_promotion(member.type, field.type),
+            member.name != field.name,
+            member.type != field.type,
+        ),
+        default=None,
+    )
 
 
 def holds(column: pa.DataType, field: pa.DataType) -> bool:
@@ -96,12 +105,16 @@ def holds(column: pa.DataType, field: pa.DataType) -> bool:
         if is_same and types.is_map(column):
             is_same = column.key_type.equals(field.key_type)
         return is_same and holds(content_type(column), content_type(field))
-    is_promotion = (
+    return _is_promotion(column, field) or bool(column.equals(field))
+
+
+def _is_promotion(column: pa.DataType, field: pa.DataType) -> bool:
+    """Whether a column takes the values of a field although it has another type than the field."""
+    return bool(
         (types.is_float64(column) and types.is_int64(field))
         or (types.is_string(column) and types.is_binary(field))
         or (types.is_binary(column) and types.is_string(field))
     )
-    return is_promotion or bool(column.equals(field))
 
 
 def is_union(kind: pa.DataType) -> bool:
@@ -135,9 +148,16 @@ def _grown_fields(columns: list[pa.Field], fields: Iterable[pa.Field]) -> list[p
 
 
 def _grown_members(members: list[pa.Field], fields: Iterable[pa.Field]) -> list[pa.Field]:
+    """The members of a union's column. A type gets a member of its own beside another type that would hold it."""
+    fields = list(fields)
     for field in fields:
         member = member_of(field, members)
-        if member is None:
+        is_shared = (
+            member is not None
+            and _is_promotion(member.type, field.type)
+            and any(other.type.equals(member.type) for other in fields)
+        )
+        if member is None or is_shared:
             members.append(new_column(field.with_name(f"member{len(members)}"), members))
         else:
             index = members.index(member)

@@ -12,7 +12,7 @@ from tests.kafka_io.values.avro.making import framed, mutated, varint
 
 _MOST_VALUES = 20
 _MAX_LEVELS = 32
-_FRAME_BYTES = 5
+FRAME_BYTES = 5
 _NEGATIVE = 0x80
 _LONGEST_VARINT = 5
 
@@ -48,23 +48,24 @@ def check_frames(data: bytes, _rng: random.Random) -> str:
     for body in bodies:
         starts.append(starts[-1] + len(body))
     for row, body in enumerate(bodies):
-        schema_id = _schema_id(body)
+        schema_id = schema_id_of(body)
         assert frames.ids[row] == (-1 if schema_id is None else schema_id), body
-        read = None if schema_id is None else _path(body[_FRAME_BYTES:])
+        read = None if schema_id is None else _path(body[FRAME_BYTES:])
         assert (paths.paths[paths.numbers[row]] if paths.numbers[row] >= 0 else None) == (read[0] if read else None)
         message = content[paths.starts[row] : starts[row + 1]] if paths.starts[row] >= 0 else None
         assert message == (read[1] if read else None), body
     of_frames, of_paths = ([failure.row for failure in read.failures] for read in (frames, paths))
-    assert of_frames == [row for row, body in enumerate(bodies) if _schema_id(body) is None]
-    without_path = [row for row, body in enumerate(bodies) if row not in of_frames and not _path(body[_FRAME_BYTES:])]
+    assert of_frames == [row for row, body in enumerate(bodies) if schema_id_of(body) is None]
+    without_path = [row for row, body in enumerate(bodies) if row not in of_frames and not _path(body[FRAME_BYTES:])]
     assert of_paths == without_path
     assert frames.ids[len(bodies)] == paths.starts[len(bodies)] == -1
     return "refused" if of_frames or of_paths else "read"
 
 
-def _schema_id(value: bytes) -> int | None:
-    is_framed = len(value) >= _FRAME_BYTES and value[0] == 0 and value[1] < _NEGATIVE
-    return int.from_bytes(value[1:_FRAME_BYTES], "big") if is_framed else None
+def schema_id_of(value: bytes) -> int | None:
+    """The id of a value's schema; None if the value has no valid frame."""
+    is_framed = len(value) >= FRAME_BYTES and value[0] == 0 and value[1] < _NEGATIVE
+    return int.from_bytes(value[1:FRAME_BYTES], "big") if is_framed else None
 
 
 def _path(body: bytes) -> tuple[tuple[int, ...], bytes] | None:

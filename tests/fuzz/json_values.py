@@ -12,7 +12,7 @@ from kafka_io.values.json.decoder import JsonDecoder
 from tests.oracles import json_values
 
 _UTC = pa.timestamp("us", tz="UTC")
-_COLUMNS = pa.schema(
+COLUMNS = pa.schema(
     {
         "id": pa.int64(),
         "real": pa.float64(),
@@ -33,15 +33,16 @@ _BROKEN = (b"", b'"', b"\\", b"{", b"}", b"[", b"]", b",", b":", b"\xff", b"\xed
 @cache
 def _decoder() -> JsonDecoder:
     """One decoder for all inputs, so that each of them finds the memory of the one before."""
-    return JsonDecoder(_COLUMNS)
+    return JsonDecoder(COLUMNS)
 
 
 def mutated_documents(rng: random.Random) -> bytes:
     """A few documents for the columns, one per line; most have bytes changed."""
-    return b"\n".join(_mutated(_document(rng), rng).replace(b"\n", b" ") for _ in range(rng.randrange(1, 4)))
+    return b"\n".join(with_broken_bytes(document(rng), rng).replace(b"\n", b" ") for _ in range(rng.randrange(1, 4)))
 
 
-def _document(rng: random.Random) -> bytes:
+def document(rng: random.Random) -> bytes:
+    """A document with some of the columns; some of its values do not fit."""
     members: dict[str, Any] = {
         "id": rng.choice((0, -1, 2**63 - 1, 2**63, rng.getrandbits(62))),
         "real": rng.choice((0.1 + 0.2, 1e308, 5e-324, 7, rng.random() * 10 ** rng.randrange(-30, 30))),
@@ -62,8 +63,9 @@ def _document(rng: random.Random) -> bytes:
     return document.encode()
 
 
-def _mutated(document: bytes, rng: random.Random) -> bytes:
-    data = bytearray(document)
+def with_broken_bytes(text: bytes, rng: random.Random) -> bytes:
+    """The text with up to five places overwritten by what breaks JSON."""
+    data = bytearray(text)
     for _ in range(rng.choice((0, 0, 1, 2, 5))):
         place = rng.randrange(len(data) + 1)
         data[place : place + rng.randrange(3)] = rng.choice(_BROKEN)
@@ -84,9 +86,9 @@ def check_documents(data: bytes, _rng: random.Random) -> str:
     assert len(decoded.rows) == len(values)
     for row, (value, cells) in enumerate(zip(values, decoded.rows.to_pylist(), strict=True)):
         try:
-            expected = json_values.row(value, _COLUMNS)
+            expected = json_values.row(value, COLUMNS)
         except json_values.Refused:
-            expected = dict.fromkeys(_COLUMNS.names)
+            expected = dict.fromkeys(COLUMNS.names)
             assert row in refused, value
         else:
             assert row not in refused, value

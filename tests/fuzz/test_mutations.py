@@ -15,6 +15,7 @@ LOGS, SETS = (1000, 500) if os.environ.get("NUMBA_DISABLE_JIT") != "1" else (60,
 
 
 # faults R05, R06, R07, R08, R09, R10, R11, R12, R13, R14, R27
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 def test_a_mutated_log_gives_typed_errors_or_the_rows_of_the_oracle(seed: int) -> None:
     rng = random.Random(seed)

@@ -1,6 +1,6 @@
 """Reads Avro values by the specification, one after the other, into rows of the columns of `columns_of_avro`.
 
-It knows schemas as JSON, and nothing of the code under test. Schemas have names without namespaces.
+It knows schemas as JSON, and nothing of the code under test.
 """
 
 import json
@@ -26,12 +26,11 @@ class Refused(Exception):
 def parse(schema: Any) -> "Schema":
     """A schema with its named types."""
     named: dict[str, Any] = {}
-    _collect(schema, named)
-    return Schema(schema, named)
+    return Schema(_with_full_names(schema, "", named), named)
 
 
 class Schema:
-    """A schema as JSON, with its named types by name."""
+    """A schema as JSON, with its named types by name. All names in it are full: they contain their namespace."""
 
     def __init__(self, root: Any, named: Mapping[str, Any]) -> None:
         self.root = root
@@ -66,15 +65,29 @@ class Schema:
         return value if is_row else {"value": value}
 
 
-def _collect(schema: Any, named: dict[str, Any]) -> None:
+def _with_full_names(schema: Any, namespace: str, named: dict[str, Any]) -> Any:
+    """The schema with full names. Each type that it declares is added to `named`."""
     if isinstance(schema, list):
-        for branch in schema:
-            _collect(branch, named)
-    elif isinstance(schema, dict):
-        if "name" in schema:
-            named[schema["name"]] = schema
-        for inner in (schema.get("items"), schema.get("values"), *(f["type"] for f in schema.get("fields", ()))):
-            _collect(inner, named)
+        return [_with_full_names(branch, namespace, named) for branch in schema]
+    if isinstance(schema, str):
+        name = _full_name(schema, namespace)
+        return name if name in named else schema
+    full = dict(schema)
+    if "name" in schema:
+        full["name"] = _full_name(schema["name"], schema.get("namespace", namespace))
+        full["namespace"] = namespace = full["name"].rpartition(".")[0]
+        named[full["name"]] = full
+    for key in schema.keys() & {"items", "values"}:
+        full[key] = _with_full_names(schema[key], namespace, named)
+    if "fields" in schema:
+        full["fields"] = [
+            {**field, "type": _with_full_names(field["type"], namespace, named)} for field in schema["fields"]
+        ]
+    return full
+
+
+def _full_name(name: str, namespace: str) -> str:
+    return name if "." in name or not namespace else f"{namespace}.{name}"
 
 
 class _Struct(dict[str, Any]):

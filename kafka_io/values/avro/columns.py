@@ -48,7 +48,7 @@ VALUE = "value"
 
 DURATION = pa.struct([(name, pa.int64()) for name in ("months", "days", "milliseconds")])
 _MAX_NODES = 10_000
-_MAX_DEPTH = 50
+_MAX_RECORDS, _MAX_LEVELS = 50, 200
 _PRIMITIVES = {
     "boolean": pa.bool_(),
     "int": pa.int64(),
@@ -107,7 +107,7 @@ def columns_of_avro(schema: AvroType) -> pa.Schema:
     id: int64
 
     Raises:
-        InvalidSchema: the schema has more than 10,000 fields, or more than 50 records inside each other.
+        InvalidSchema: the schema has more than 10,000 fields, or more than 50 records or 200 types inside each other.
     """
     return columns_of_node(type_node(schema))
 
@@ -128,7 +128,7 @@ def type_node(schema: AvroType) -> TypeNode:
     """A schema as a tree without cycles.
 
     Raises:
-        InvalidSchema: the schema has more than 10,000 fields, or more than 50 records inside each other.
+        InvalidSchema: the schema has more than 10,000 fields, or more than 50 records or 200 types inside each other.
     """
     return _Unfolding().node(schema)
 
@@ -140,8 +140,8 @@ class _Unfolding:
         self._nodes = 0
         self._open: list[RecordType] = []
 
-    def node(self, avro: AvroType) -> TypeNode:  # noqa: PLR0911 - one for each kind of type
-        self._check_limits()
+    def node(self, avro: AvroType, level: int = 0) -> TypeNode:  # noqa: PLR0911 - one for each kind of type
+        self._check_limits(level)
         match avro:
             case Primitive(name, logical):
                 return TypeNode(avro=avro, column=_LOGICAL.get(logical, _PRIMITIVES.get(name)))
@@ -153,23 +153,25 @@ class _Unfolding:
             case Enumeration():
                 return TypeNode(avro=avro, column=pa.string())
             case Array(items):
-                inside = self.node(items)
+                inside = self.node(items, level + 1)
                 element = pa.field("element", _or_text(inside))
                 return TypeNode(avro=avro, column=pa.list_(element), inside=(inside,))
             case Map(values):
-                inside = self.node(values)
+                inside = self.node(values, level + 1)
                 return TypeNode(avro=avro, column=pa.map_(pa.string(), _or_text(inside)), inside=(inside,))
             case Union(branches):
-                return self._union(avro, tuple(self.node(branch) for branch in branches))
+                return self._union(avro, tuple(self.node(branch, level + 1) for branch in branches))
             case RecordType():
-                return self._record(avro)
+                return self._record(avro, level)
 
-    def _check_limits(self) -> None:
+    def _check_limits(self, level: int) -> None:
         self._nodes += 1
         if self._nodes > _MAX_NODES:
             raise InvalidSchema(f"the Avro schema has more than {_MAX_NODES} fields")
-        if len(self._open) > _MAX_DEPTH:
-            raise InvalidSchema(f"the records of the Avro schema are nested deeper than {_MAX_DEPTH} levels")
+        if len(self._open) > _MAX_RECORDS:
+            raise InvalidSchema(f"the records of the Avro schema are nested deeper than {_MAX_RECORDS} levels")
+        if level > _MAX_LEVELS:
+            raise InvalidSchema(f"the types of the Avro schema are nested deeper than {_MAX_LEVELS} levels")
 
     def _union(self, avro: Union, branches: tuple[TypeNode, ...]) -> TypeNode:
         node = TypeNode(avro=avro, column=None, inside=branches)
@@ -179,11 +181,11 @@ class _Unfolding:
             return TypeNode(avro=avro, column=pa.struct(members), inside=branches)
         return TypeNode(avro=avro, column=values[0].column if values else None, inside=branches)
 
-    def _record(self, record: RecordType) -> TypeNode:
+    def _record(self, record: RecordType, level: int) -> TypeNode:
         if record in self._open:
             return TypeNode(avro=record, column=pa.string(), is_recursion=True)
         self._open.append(record)
-        inside = tuple(self.node(field.type) for field in record.fields)
+        inside = tuple(self.node(field.type, level + 1) for field in record.fields)
         self._open.pop()
         fields = tuple(_fields(record, inside))
         with_column = [field for field, node in zip(fields, inside, strict=True) if node.column is not None]

@@ -82,7 +82,9 @@ class Programs:
             InvalidSchema: the schema is too large.
         """
         entry = len(self._ops)
-        if root.column is None or has_own_columns(root):
+        if root.is_struct_of_members:
+            self._outermost_union(root)
+        elif root.column is None or has_own_columns(root):
             self._value(root, ROOT)
         else:
             field = pa.field(VALUE, root.column)
@@ -137,7 +139,7 @@ class Programs:
             self._emit(op.STRUCT, node)
             self._members(node, kind.record_fields, kind.inside)
         elif isinstance(avro, FixedBytes) and avro.logical == "duration" and types.is_struct(column):
-            self._duration(node)
+            self._duration(kind, node)
         elif types.is_list(column) if isinstance(avro, Array) else isinstance(avro, Map) and types.is_map(column):
             self._list(node, kind.inside[0])
         else:
@@ -182,6 +184,18 @@ class Programs:
             else:
                 index, value = next(values)
                 self._branch(kind, value, index, node)
+
+    def _outermost_union(self, kind: TypeNode) -> None:
+        """Ops of a union whose types are columns. As for the fields of a record, the name of a column decides."""
+        assert kind.column is not None
+        values = iter(zip(kind.column, kind.values, strict=True))
+        for branch in self._branches(len(kind.inside)):
+            if kind.inside[branch].avro == _NULL:
+                self._emit(op.NULL, ROOT)
+            else:
+                field, value = next(values)
+                self._emit(op.STRUCT, ROOT)
+                self._members(ROOT, [field], [value])
 
     def _branches(self, count: int) -> Iterator[int]:
         """Emit UNION and the table of its branches. The caller gets the number of each branch, and emits its ops."""
@@ -235,24 +249,24 @@ class Programs:
         self._emit(op.ITEM_END, _NO_NODE, block)
         self._point(block, len(self._ops))
 
-    def _duration(self, node: int) -> None:
-        members = {field_name(self._nodes[place].field): place for place in self._nodes[node].members}
+    def _duration(self, kind: TypeNode, node: int) -> None:
+        places = self._nodes[node].members
+        assigned = assign(list(DURATION), [self._nodes[place].field for place in places])
         self._emit(op.STRUCT, node)
-        for part in DURATION:
-            place = members.pop(part.name, None)
-            if place is None or self._nodes[place].field.type != part.type:
+        for part, index in zip(DURATION, assigned, strict=True):
+            if index is None:
                 self._emit(op.SKIP_FIXED, _NO_NODE, 4)
-                if place is not None:
-                    members[part.name] = place
+            elif self._nodes[places[index]].field.type == part.type:
+                self._emit(op.LITTLE_UINT32, places[index])
             else:
-                self._emit(op.LITTLE_UINT32, place)
-        for place in members.values():
+                self._refuse(kind, places[index])
+        for place in (place for index, place in enumerate(places) if index not in assigned):
             self._emit(op.NULL, place)
 
     def _raw(self, kind: TypeNode, node: int) -> None:
         """Ops that check a value of a recursive type and keep its bytes; `json_text` makes JSON of them."""
         assert isinstance(kind.avro, RecordType)
-        if not types.is_string(self._nodes[node].field.type):
+        if not _is_bytes(self._nodes[node].field.type):
             self._refuse(kind, node)
             return
         if kind.avro not in self.raw_types:
@@ -263,7 +277,7 @@ class Programs:
 
     def _leaf(self, kind: TypeNode, node: int) -> None:
         column, avro = self._nodes[node].field.type, kind.avro
-        is_bytes = types.is_string(column) or types.is_binary(column)
+        is_bytes = _is_bytes(column)
         match avro:
             case Primitive("boolean") if types.is_boolean(column):
                 self._emit(op.BOOLEAN, node)
@@ -275,12 +289,12 @@ class Programs:
                 self._emit(op.LONG if scale is None else op.SCALED, node, scale or 0, is_int, largest)
             case Primitive("float" | "double") if types.is_float64(column):
                 self._emit(op.FLOAT if avro.name == "float" else op.DOUBLE, node)
-            case Primitive("bytes" | "string") if is_bytes:
-                self._emit(op.TEXT if types.is_string(column) else op.BYTES_OP, node)
+            case Primitive("bytes" | "string" as name) if is_bytes:
+                self._emit(op.TEXT if name == "string" or types.is_string(column) else op.BYTES_OP, node)
             case FixedBytes(_, "uuid") if types.is_string(column):
                 self._emit(op.UUID, node, 16)
-            case FixedBytes(size, "" | "uuid") if types.is_binary(column):
-                self._emit(op.FIXED, node, size)
+            case FixedBytes(size, "" | "uuid") if is_bytes:
+                self._emit(op.FIXED_TEXT if types.is_string(column) else op.FIXED, node, size)
             case Enumeration(symbols) if is_bytes:
                 self._emit(op.ENUM, node, len(self._symbols), len(symbols))
                 self._symbols += [symbol.encode() for symbol in symbols]
@@ -330,6 +344,10 @@ class Programs:
                 self._skip(field.type)
             self._emit(op.RETURN)
         self._point(call, self._skipped_records[record])
+
+
+def _is_bytes(column: pa.DataType) -> bool:
+    return bool(types.is_string(column) or types.is_binary(column))
 
 
 def _fewest_bytes(avro: AvroType, depth: int = 0) -> int:

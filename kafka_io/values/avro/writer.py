@@ -91,8 +91,8 @@ def _write(schema: AvroType, value: Any, out: bytearray) -> None:
 
 
 def _expected(wanted: str, value: Any) -> _Misfit:
-    shown = json.dumps(value, default=str)
-    return _Misfit(f"expected {wanted}, not {printable(shown)}")
+    value_text = json.dumps(value, default=str)
+    return _Misfit(f"expected {wanted}, not {printable(value_text)}")
 
 
 def _within(place: str, schema: AvroType, value: Any, out: bytearray) -> None:

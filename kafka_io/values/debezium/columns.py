@@ -20,6 +20,7 @@ OP, TS_MS, SOURCE = "__op", "__ts_ms", "__source"
 ENVELOPE_FIELDS = {OP: "op", TS_MS: "ts_ms", SOURCE: "source"}
 """The columns that say what changed the row, and the fields of the envelope that they hold."""
 
+_MAX_DEPTH = 32
 _UTC, _LOCAL = pa.timestamp("us", tz="UTC"), pa.timestamp("us")
 _CONNECT_TYPES: Mapping[str, pa.DataType] = {
     **dict.fromkeys(("int8", "int16", "int32", "int64"), pa.int64()),
@@ -103,33 +104,35 @@ def envelope_of(columns: pa.Schema) -> pa.Schema:
 
 def _loaded(value: bytes) -> Any:
     try:
-        return json.loads(value)
+        document = json.loads(value)
+        json.dumps(document, ensure_ascii=False).encode()  # refuses lone surrogates
     except (ValueError, RecursionError):
         return None
+    return document
 
 
-def _members(schema: Mapping[str, Any]) -> list[pa.Field]:
-    """The fields of a struct in a schema of Kafka Connect."""
+def _members(schema: Mapping[str, Any], depth: int = 0) -> list[pa.Field]:
+    """The fields of a struct in a schema of Kafka Connect, which is `depth` levels deep."""
     fields = schema.get("fields")
     members = [field for field in fields if isinstance(field, dict)] if isinstance(fields, list) else []
-    return [_field(str(member.get("field", "")), member) for member in members]
+    return [_field(str(member.get("field", "")), member, depth) for member in members]
 
 
-def _field(name: str, schema: Any) -> pa.Field:  # noqa: PLR0911 - one for each kind of type
-    """The field of a schema of Kafka Connect; JSON text if its type is not known."""
-    if not isinstance(schema, dict):
+def _field(name: str, schema: Any, depth: int) -> pa.Field:  # noqa: PLR0911 - one for each kind of type
+    """The field of a schema of Kafka Connect; JSON text if its type is not known or too deep."""
+    if not isinstance(schema, dict) or depth > _MAX_DEPTH:
         return json_text(name)
-    kind, comment = str(schema.get("type")), str(schema.get("doc", ""))
-    if schema.get("name") in _SEMANTIC_TYPES:
-        return json_field(name, *_SEMANTIC_TYPES[schema["name"]], comment)
+    kind, comment, semantic = str(schema.get("type")), str(schema.get("doc", "")), str(schema.get("name"))
+    if semantic in _SEMANTIC_TYPES:
+        return json_field(name, *_SEMANTIC_TYPES[semantic], comment)
     if kind in _CONNECT_TYPES:
         return json_field(name, _CONNECT_TYPES[kind], None, comment)
-    if kind == "struct" and (members := _members(schema)):
+    if kind == "struct" and (members := _members(schema, depth + 1)):
         return json_field(name, pa.struct(members), None, comment)
     if kind == "array":
-        return list_of(name, _field("item", schema.get("items")), comment)
+        return list_of(name, _field("item", schema.get("items"), depth + 1), comment)
     keys = schema.get("keys")
     if kind == "map" and isinstance(keys, dict) and keys.get("type") == "string":
-        value = _field("value", schema.get("values"))
+        value = _field("value", schema.get("values"), depth + 1)
         return json_text(name, comment) if reading_of(value) else json_field(name, pa.map_(pa.string(), value))
     return json_text(name, comment)

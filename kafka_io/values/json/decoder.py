@@ -16,7 +16,8 @@ deep), or if a key of a column occurs twice in an object, or if a column cannot 
     struct, list, map     an object, an array, an object
 
 The metadata key `json` of a field changes how it is read: see JsonReading. `null` is null in every column. A key
-without a column is dropped after its value was checked. Dates and times are in the years 1 to 9999.
+without a column is dropped after its value was checked; but if the key of a value around it also has a column of JSON
+text, that column holds the value around it as a whole. Dates and times are in the years 1 to 9999.
 """
 
 from collections.abc import Collection, Mapping

@@ -179,15 +179,22 @@ def _merged(left: pa.Field, right: pa.Field) -> pa.Field:
 def _grown(columns: list[pa.Field], fields: Iterable[pa.Field]) -> list[pa.Field]:
     """The columns, with everything added that the fields need."""
     for new in fields:
-        places = [place for place, column in enumerate(columns) if _has_key(column, new.name)]
-        if any(_holds(columns[place], new) for place in places):
-            continue
-        place = next((place for place in places if _can_grow(columns[place].type, new.type)), None)
+        place = _place(columns, new)
         if place is None:
             columns.append(new_column(new, columns))
-        else:
+        elif not _holds(columns[place], new):
             columns[place] = columns[place].with_type(_grown_type(columns[place].type, new.type))
     return columns
+
+
+def _place(columns: Sequence[pa.Field], new: pa.Field) -> int | None:
+    """Index of the first column that holds a field, or can get members for it: a decoder puts the values there."""
+    fitting = (
+        index
+        for index, column in enumerate(columns)
+        if _has_key(column, new.name) and (_can_grow(column.type, new.type) or _holds(column, new))
+    )
+    return next(fitting, None)
 
 
 def _can_grow(column: pa.DataType, new: pa.DataType) -> bool:
@@ -212,10 +219,9 @@ def _holds(column: pa.Field, new: pa.Field) -> bool:
     if reading_of(column) is JsonReading.TEXT:
         return True
     if types.is_struct(new.type) and types.is_struct(column.type):
-        return all(
-            any(_holds(member, new_member) for member in column.type if _has_key(member, new_member.name))
-            for new_member in new.type
-        )
+        members = list(column.type)
+        places = [(_place(members, member), member) for member in new.type]
+        return all(place is not None and _holds(members[place], member) for place, member in places)
     if types.is_list(new.type) and types.is_list(column.type):
         return _holds(column.type.value_field, new.type.value_field)
     if types.is_struct(new.type) and types.is_map(column.type):
@@ -230,12 +236,14 @@ def _reads(column: pa.Field, new: pa.Field) -> bool:
         return True
     if JSON_READING in (new.metadata or {}):
         return False
+    # The decimals of samples have no digits after the point; others are declared and also read texts.
+    is_declared_decimal = types.is_decimal(column.type) and column.type.scale > 0
     if types.is_string(new.type):
         is_text = types.is_string(column.type) or types.is_binary(column.type) or types.is_temporal(column.type)
-        return types.is_decimal(column.type) or (is_text and reading_of(column) is None)
+        return is_declared_decimal or (is_text and reading_of(column) is None)
     if types.is_temporal(column.type):
         return types.is_int64(new.type) and reading_of(column) is not None
-    if new.type in _NUMBERS and types.is_decimal(column.type):
+    if new.type in _NUMBERS and is_declared_decimal:
         return True
     return bool(column.type == new.type) or (
         new.type in _NUMBERS and column.type in _NUMBERS and _NUMBERS.index(column.type) >= _NUMBERS.index(new.type)

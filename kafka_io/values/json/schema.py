@@ -8,7 +8,8 @@ checked.
 """
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import count
 from typing import Any
 from urllib.parse import unquote
 
@@ -17,7 +18,7 @@ import pyarrow as pa
 from kafka_io.values.json.reading import JsonReading, json_field, json_text
 
 _UTC = pa.timestamp("us", tz="UTC")
-_MAX_DEPTH = 32
+_MAX_DEPTH, _MAX_FIELDS = 32, 10_000
 _SCALARS = {"integer": pa.int64(), "number": pa.float64(), "string": pa.string(), "boolean": pa.bool_()}
 _FORMATS = {"date": pa.date32(), "date-time": _UTC}
 # Titles of Kafka Connect's logical types.
@@ -38,10 +39,10 @@ def columns_of_json_schema(schema: str, references: Mapping[str, str] | None = N
         references: the texts of other schemas, by the names that `$ref` uses.
 
     Raises:
-        ValueError: the text is no JSON, or the schema describes no object with properties.
+        ValueError: the text is no JSON, or the schema describes no object with properties, or more than 10,000 fields.
     """
     root = _loaded(schema)
-    reader = _SchemaReader(root, {name: _loaded(text) for name, text in (references or {}).items()})
+    reader = _SchemaReader(root, {name: _loaded(text) for name, text in (references or {}).items()}, count(1))
     field = reader.field("", root, ())
     if not pa.types.is_struct(field.type):
         raise ValueError("the JSON Schema describes no object with properties, so it has no columns")
@@ -61,17 +62,21 @@ class _SchemaReader:
     Args:
         root: the schema.
         references: other schemas by name.
+        numbers: the numbers of the fields; schemas that use each other multiply them.
     """
 
-    def __init__(self, root: Any, references: Mapping[str, Any]) -> None:
+    def __init__(self, root: Any, references: Mapping[str, Any], numbers: Iterator[int]) -> None:
         self._root = root
         self._references = references
+        self._numbers = numbers
 
     def field(self, name: str, schema: Any, inside: tuple[int, ...]) -> pa.Field:
         """The field of a schema; `inside` are the schemas around it."""
+        if next(self._numbers) > _MAX_FIELDS:
+            raise ValueError(f"the JSON Schema has more than {_MAX_FIELDS} fields")
         schema, document = self._resolved(schema, self._root)
         if document is not self._root:
-            return _SchemaReader(document, self._references).field(name, schema, inside)
+            return _SchemaReader(document, self._references, self._numbers).field(name, schema, inside)
         if not isinstance(schema, dict):
             return json_text(name)
         comment = str(schema.get("description", ""))

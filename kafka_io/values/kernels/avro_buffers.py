@@ -18,6 +18,7 @@ from kafka_io.values.kernels.avro_program import (
     DECIMAL_FIXED,
     DOUBLE,
     FIXED,
+    FIXED_TEXT,
     FLOAT,
     FULL,
     FULL_NODE,
@@ -303,7 +304,9 @@ def put_fixed(  # noqa: PLR0912 - one branch for each op
             return BAD_BOOLEAN, position
         if op == BOOLEAN:
             put_number(node, int(data[position]), nodes, cells, valid, counts)
-    elif op == FIXED:
+    elif op == FIXED_TEXT and not is_utf8(data, position, position + size):
+        return BAD_TEXT, position
+    elif op in (FIXED, FIXED_TEXT):
         status = put_bytes(data, position, size, node, nodes, cells, valid, content, counts, work)
     elif op == DECIMAL_FIXED:
         status = put_decimal(data, position, size, node, nodes, cells, valid, counts, scratch)

@@ -40,6 +40,7 @@ from kafka_io.values.kernels.json_program import (
     OP,
     OPEN_NODES,
     OTHER,
+    READ_JSON,
     READ_LIST,
     READ_MAP,
     READ_STRUCT,
@@ -53,6 +54,7 @@ from kafka_io.values.kernels.json_statuses import (
     DUPLICATE_KEY,
     EMPTY,
     FULL,
+    INTO_TEXT,
     NOT_A_KEY,
     OK,
     SECOND_DOCUMENT,
@@ -69,6 +71,7 @@ from kafka_io.values.kernels.json_texts import (
     QUOTE,
     after_blanks,
     after_colon,
+    is_nothing,
     literal_end,
     text_end,
     unescape,
@@ -172,7 +175,7 @@ def decode_rows(
 
 
 @merged
-def _document(
+def _document(  # noqa: PLR0912 - one branch for each kind of character
     data: ByteArray,
     position: int,
     end: int,
@@ -229,9 +232,14 @@ def _document(
                 node += 1
                 status, position = put_map_key(data, position, end, node, nodes, cells, valid, content, counts)
                 node += 1 if status == OK else 0
-            if status != OK:
-                work[FAULT_NODE] = node
             phase = _AFTER if node == container else _VALUE
+            if status == INTO_TEXT:
+                depth, text = _text_around(program, work, depth)
+                opened = work[OPEN_NODES + depth]
+                _undo(opened, work[LATE_COUNTS + depth], nodes, cells, counts)
+                status, position, node, phase = OK, work[BEGINS + depth], text, _VALUE
+            elif status != OK:
+                work[FAULT_NODE] = node
     return status
 
 
@@ -327,6 +335,19 @@ def _with_other(node: int, program: Int64s, work: Int64s, depth: int) -> int:
     return depth
 
 
+@device_function
+def _text_around(program: Int64s, work: Int64s, depth: int) -> tuple[int, int]:
+    """The depth of the innermost open value whose key also has a column of JSON text, and that column; -1 if none."""
+    while depth > 0:
+        depth -= 1
+        node = program[work[OPEN_NODES + depth], OTHER]
+        while node != ROOT:
+            if program[node, OP] == READ_JSON:
+                return depth, node
+            node = program[node, OTHER]
+    return -1, ROOT
+
+
 @subroutine
 def _undo(opened: int, late_count: int, nodes: Int64s, cells: Int64s, counts: Int64s) -> None:
     """Take out what an open struct, list or map has got so far: its buffers have as many items as before it began."""
@@ -359,7 +380,8 @@ def _to_member(
 ) -> tuple[int, int, int]:
     """Go to the value of the member whose key is at `position`: (status, position, member).
 
-    If the key has no column, its value is skipped, and the struct is returned instead of a member.
+    If the key has no column, its value is skipped, and the struct is returned instead of a member. The status is
+    INTO_TEXT if a value around it has a column of JSON text besides its own: that keeps all keys.
     """
     if position >= end:
         return CUT, position, struct
@@ -370,8 +392,10 @@ def _to_member(
     if position < 0:
         return -position, position, struct
     if key == NO_KEY:
-        if program[struct, WATCHED] != 0 and not _is_nothing(data, position, end):
+        if program[struct, WATCHED] != 0 and not is_nothing(data, position, end):
             work[HAS_NEW_KEY] = 1
+            if _text_around(program, work, depth)[0] >= 0:
+                return INTO_TEXT, position, struct
         position = value_end(data, position, end, work[BRACKETS:FAULT_NODE], depth)
         return OK if position >= 0 else -position, position, struct
     work[LAST_KEYS + depth - 1] = key
@@ -381,17 +405,6 @@ def _to_member(
             return DUPLICATE_KEY, position, member
         member = program[member, OTHER]
     return OK, position, first
-
-
-@merged
-def _is_nothing(data: ByteArray, position: int, end: int) -> bool:
-    """Whether null, {} or [] begins at `position`. They say nothing about the type of a key."""
-    if position >= end or data[position] == LOWER_N:
-        return True
-    if data[position] != OPEN_OBJECT and data[position] != OPEN_LIST:
-        return False
-    after = after_blanks(data, position + 1, end)
-    return after < end and (data[after] == CLOSE_OBJECT or data[after] == CLOSE_LIST)
 
 
 @subroutine

@@ -9,3 +9,4 @@ BAD_UTF8, CONTROL_CHARACTER, BAD_ESCAPE, LONE_SURROGATE = range(11, 15)
 DUPLICATE_KEY, WRONG_TYPE, NOT_AN_INTEGER, OUT_OF_RANGE, INEXACT, BAD_DATE, BAD_TIME, WRONG_ZONE, BAD_BASE64 = range(
     15, 24
 )
+INTO_TEXT = 24  # an object has a key that its struct lacks, and JSON text can hold it: it is decoded again as text

@@ -395,3 +395,14 @@ def _scalar_end(data: ByteArray, position: int, end: int) -> int:
     if byte in (LOWER_N, LOWER_T, LOWER_F):
         return literal_end(data, position, end)
     return -NOT_A_VALUE
+
+
+@merged
+def is_nothing(data: ByteArray, position: int, end: int) -> bool:
+    """Whether null, {} or [] begins at `position`. They say nothing about the type of a key."""
+    if position >= end or data[position] == LOWER_N:
+        return True
+    if data[position] != OPEN_OBJECT and data[position] != OPEN_LIST:
+        return False
+    after = after_blanks(data, position + 1, end)
+    return after < end and (data[after] == CLOSE_OBJECT or data[after] == CLOSE_LIST)

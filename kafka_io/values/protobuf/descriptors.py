@@ -31,7 +31,7 @@ _CONFLUENT_FILES = {
         "message Decimal { bytes value = 1; uint32 precision = 2; int32 scale = 3; }"
     ),
 }
-_BASE64 = re.compile(r"[A-Za-z0-9+/\s]+={0,2}\s*")
+_BASE64 = re.compile(r"[A-Za-z0-9+/\s]+={0,2}")
 _MAX_FILES = 1000
 _POOL_PREFIX = "Couldn't build proto file into descriptor pool: "
 
@@ -167,7 +167,7 @@ def parse_descriptor_set(data: bytes) -> ProtobufSchema:
 
 def _parsed(name: str, text: str) -> Any:
     """The descriptor of a file, under the name that imports have."""
-    if not _BASE64.fullmatch(text):
+    if not _BASE64.fullmatch(text.rstrip()):
         return file_of_text(name, text)
     file = descriptor_pb2.FileDescriptorProto()
     try:
@@ -184,7 +184,7 @@ def is_built_in(name: str) -> bool:
 
 
 def _is_of_google(name: str) -> bool:
-    return name.startswith(_GOOGLE) and _stem(name) in _GOOGLE_FILES
+    return name == f"{_GOOGLE}{_stem(name)}.proto" and _stem(name) in _GOOGLE_FILES
 
 
 def _stem(name: str) -> str:

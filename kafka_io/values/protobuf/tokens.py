@@ -6,12 +6,13 @@ from dataclasses import dataclass
 
 from kafka_io.errors import InvalidSchema, printable
 
+# Repetitions that never go back (`*+`) take no memory for each character.
 _TOKEN = re.compile(
     r"""(?P<space>\s+)
     | (?P<comment>//[^\n]*|/\*.*?\*/)
-    | (?P<name>\.?[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z_][A-Za-z0-9_]*)*)
+    | (?P<name>\.?[A-Za-z_][A-Za-z0-9_]*+(?:\.[A-Za-z_][A-Za-z0-9_]*+)*+)
     | (?P<number>(?:0[xX][0-9A-Fa-f]+|(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?))
-    | (?P<text>"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*')
+    | (?P<text>"[^"\\\n]*+(?:\\.[^"\\\n]*+)*+"|'[^'\\\n]*+(?:\\.[^'\\\n]*+)*+')
     | (?P<mark>[^\sA-Za-z0-9_"'])""",
     re.VERBOSE | re.DOTALL,
 )
@@ -42,7 +43,7 @@ def tokens(text: str) -> Iterator[Token]:
     """The tokens of a text, and a last one of the kind `end`.
 
     Raises:
-        InvalidSchema: a character belongs to no token.
+        InvalidSchema: a character belongs to no token, or a comment has no end.
     """
     position, line, comments = 0, 1, list[str]()
     while position < len(text):
@@ -50,6 +51,8 @@ def tokens(text: str) -> Iterator[Token]:
         if match is None:
             raise InvalidSchema(f"the .proto text has an unexpected {printable(text[position])} in line {line}")
         kind, word = str(match.lastgroup), match[0]
+        if kind == "mark" and text.startswith("/*", position):
+            raise InvalidSchema(f"the .proto text has a comment without an end in line {line}")
         if kind == "comment":
             comments.append(_plain(word))
         elif kind == "space":

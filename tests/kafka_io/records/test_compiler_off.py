@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[3]
 JIT, RECORDS, VALUES, FUZZ = "tests/kafka_io/jit", "tests/kafka_io/records", "tests/kafka_io/values", "tests/fuzz"
 LAWS = (
@@ -23,6 +25,7 @@ LAWS = (
 )
 
 
+@pytest.mark.slow
 def test_the_laws_hold_with_the_compiler_off() -> None:
     """Numba widens integers; plain Python with numpy scalars does not, so an overflow may show only here (habit 7)."""
     run = subprocess.run(

@@ -3,7 +3,7 @@
 import pyarrow as pa
 import pytest
 
-from kafka_io.values.columns import COMMENT, FIELD, assign, described, grow, holds, is_union
+from kafka_io.values.columns import COMMENT, FIELD, assign, described, grow, holds, is_union, member_of
 
 LONG, DOUBLE, TEXT, BYTES = pa.int64(), pa.float64(), pa.string(), pa.binary()
 
@@ -94,6 +94,36 @@ def test_a_union_grows_by_types_in_whatever_order_they_stand() -> None:
     assert grown.field("x").type.equals(union(LONG, TEXT, pa.bool_()))
     assert is_union(grown.field("x").type)
     assert grow(grown, [pa.field("x", LONG)]) == grown
+
+
+@pytest.mark.parametrize(("wide", "narrow"), [(DOUBLE, LONG), (TEXT, BYTES), (BYTES, TEXT)])
+def test_a_type_goes_into_the_member_of_exactly_this_type_wherever_the_member_is(
+    wide: pa.DataType, narrow: pa.DataType
+) -> None:
+    """A long in a member of doubles would lose digits, and bytes in a member of texts fail if they are no UTF-8."""
+    for place in ("member0", "member1", "member2"):
+        member = member_of(pa.field(place, narrow), union(wide, narrow))
+        assert member is not None
+        assert member.name == "member1"
+
+
+@pytest.mark.parametrize(("wide", "narrow"), [(DOUBLE, LONG), (TEXT, BYTES), (BYTES, TEXT)])
+def test_a_union_of_a_type_and_of_one_that_holds_it_has_a_member_for_each(
+    wide: pa.DataType, narrow: pa.DataType
+) -> None:
+    columns = grow(pa.schema([]), [pa.field("x", union(pa.bool_(), wide))])
+    assert grow(columns, [pa.field("x", union(pa.bool_(), narrow))]) == columns
+    grown = grow(columns, [pa.field("x", union(pa.bool_(), narrow, wide))])
+    assert grown.field("x").type.equals(union(pa.bool_(), wide, narrow))
+    assert grow(grown, [pa.field("x", union(wide, narrow))]) == grown
+
+
+def test_records_of_a_union_go_into_the_members_of_their_places() -> None:
+    """Any struct holds any record, so a member that happens to have the same fields is not the right one."""
+    old, new = pa.struct([("a", LONG)]), pa.struct([("a", LONG), ("b", LONG)])
+    member = member_of(pa.field("member0", old), union(new, old))
+    assert member is not None
+    assert member.name == "member0"
 
 
 def test_a_record_in_a_union_grows_in_its_member() -> None:

@@ -21,6 +21,8 @@ from kafka_io.values.avro.decoder import AvroDecoder
 from kafka_io.values.avro.schema import parse_avro
 from kafka_io.values.columns import grow
 from kafka_io.values.framing import read_frames, read_message_paths
+from kafka_io.values.json.decoder import FramedJsonDecoder
+from kafka_io.values.json.schema import columns_of_json_schema
 from kafka_io.values.protobuf.columns import columns_of_protobuf
 from kafka_io.values.protobuf.decoder import ProtobufDecoder
 from kafka_io.values.protobuf.descriptors import parse_protobuf
@@ -86,6 +88,17 @@ def test_json_values_follow_their_frames(registry: SchemaRegistry) -> None:
     (schema,) = schemas_of(values, registry).values()
     assert schema.schema_type is SchemaType.JSON
     assert [json.loads(body) for body in bodies_of(values)] == expected
+
+
+def test_json_values_are_decoded_into_the_columns_of_their_schema(registry: SchemaRegistry) -> None:
+    values, expected = written("json_schema")
+    ((schema_id, schema),) = schemas_of(values, registry).items()
+    columns = columns_of_json_schema(schema.text)
+    assert columns.equals(pa.schema({"id": pa.int64(), "note": pa.string(), "price": pa.float64()}))
+    decoded = FramedJsonDecoder(columns, {schema_id}).decode(values)
+    assert (decoded.failures, decoded.unknown_schemas) == ([], frozenset())
+    assert decoded.rows.to_pylist() == [dict.fromkeys(columns.names) | row for row in expected]
+    assert FramedJsonDecoder(columns, {schema_id + 1}).decode(values).unknown_schemas == {schema_id}
 
 
 def test_protobuf_frames_name_the_message(registry: SchemaRegistry) -> None:

@@ -306,6 +306,79 @@ def test_frames_and_bodies_that_are_broken_are_reported_in_the_order_of_rows() -
     assert reasons(decoded)[6] == "x: a text is not valid UTF-8 (byte 0)"
 
 
+FIXED = {"type": "fixed", "name": "F", "size": 2}
+DURATION = {"type": "fixed", "name": "D", "size": 12, "logicalType": "duration"}
+
+
+def rows_of_all(*values: tuple[Any, bytes]) -> tuple[list[Any], Mapping[int, str]]:
+    """The rows of bodies, each with its schema, in columns that grew from all these schemas, and the reasons."""
+    columns = pa.schema([])
+    for schema, _ in values:
+        columns = grow(columns, columns_of_avro(parse_avro(json.dumps(schema))))
+    bodies = binary(framed(number, body) for number, (_, body) in enumerate(values, 1))
+    decoded = decoder(columns, *(schema for schema, _ in values)).decode(bodies)
+    decoded.rows.validate(full=True)
+    return decoded.rows.to_pylist(), reasons(decoded)
+
+
+def test_a_duration_fills_its_members_of_a_struct_that_has_another_member_of_the_same_name() -> None:
+    texts = record(x={**record(days="string"), "name": "I"})
+    duration = struct.pack("<III", 1, 2, 3)
+    rows, failed = rows_of_all((texts, b"\2a"), (record(x=DURATION), duration), (texts, b"\2b"))
+    empty = {"days": None, "months": None, "days_2": None, "milliseconds": None}
+    parts = {"days": None, "months": 1, "days_2": 2, "milliseconds": 3}
+    assert rows == [{"x": {**empty, "days": "a"}}, {"x": parts}, {"x": {**empty, "days": "b"}}]
+    assert failed == {}
+
+
+def test_a_duration_is_refused_if_a_member_holds_other_numbers() -> None:
+    doubles = record(x={**record(days="double"), "name": "I"})
+    rows, failed = rows_of_all((doubles, bytes(8)), (record(x=DURATION), bytes(12)), (doubles, bytes(8)))
+    empty = {"days": 0.0, "months": None, "milliseconds": None}
+    assert rows == [{"x": empty}, {"x": None}, {"x": empty}]
+    assert list(failed) == [1]
+
+
+def test_an_outermost_union_fills_the_columns_of_its_types_beside_those_of_an_earlier_record() -> None:
+    """A topic that gets a second type of event has a union of records from then on."""
+    ordered, paid = record(id="int", place="string"), {**record(id="int"), "name": "Paid"}
+    rows, failed = rows_of_all(
+        (record(id="int"), b"\2"), (["null", ordered, paid], b"\2\4\2a"), (["null", ordered, paid], b"\4\6")
+    )
+    empty = {"id": None, "member0": None, "member1": None}
+    assert rows == [{**empty, "id": 1}, {**empty, "member0": {"id": 2, "place": "a"}}, {**empty, "member1": {"id": 3}}]
+    assert failed == {}
+
+
+def test_an_outermost_union_whose_types_change_places_gets_more_columns() -> None:
+    rows, failed = rows_of_all(
+        (["int", "string"], b"\0\2"), (["string", "int"], b"\0\2a"), (["string", "int"], b"\2\4")
+    )
+    empty = dict.fromkeys(("member0", "member1", "member0_2", "member1_2"))
+    assert rows == [{**empty, "member0": 1}, {**empty, "member0_2": "a"}, {**empty, "member1_2": 2}]
+    assert failed == {}
+
+
+def test_a_text_must_be_utf8_also_in_a_column_of_bytes() -> None:
+    rows, failed = rows_of_all(
+        (record(x="bytes"), b"\2\xff"), (record(x="string"), b"\2a"), (record(x="string"), b"\2\xff")
+    )
+    assert rows == [{"x": b"\xff"}, {"x": b"a"}, {"x": None}]
+    assert failed == {2: "x: a text is not valid UTF-8 (byte 0)"}
+
+
+def test_fixed_bytes_fit_into_a_column_of_texts_as_other_bytes_do() -> None:
+    rows, failed = rows_of_all((record(x="string"), b"\2a"), (record(x=FIXED), b"bc"), (record(x=FIXED), b"b\xff"))
+    assert rows == [{"x": "a"}, {"x": "bc"}, {"x": None}]
+    assert failed == {2: "x: a text is not valid UTF-8 (byte 0)"}
+
+
+def test_the_json_of_a_recursive_type_fits_into_a_column_of_bytes() -> None:
+    recursive = record(x=["null", "R"])
+    rows, failed = rows_of_all((record(x="bytes"), b"\2a"), (recursive, b"\2\0"))
+    assert (rows, failed) == ([{"x": b"a"}, {"x": b'{"x":null}'}], {})
+
+
 def blocks(*counts: int) -> bytes:
     return b"".join(map(varint, counts)) + b"\0"
 

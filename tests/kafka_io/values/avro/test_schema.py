@@ -84,6 +84,14 @@ def test_a_name_means_the_type_of_its_namespace() -> None:
     ]
 
 
+def test_a_name_means_the_type_of_its_namespace_before_one_without_a_namespace() -> None:
+    without = {"type": "fixed", "name": "F", "size": 1, "namespace": ""}
+    inside = {"type": "fixed", "name": "F", "size": 2}
+    root = parsed({**record(without, inside, "F"), "name": "a.R"})
+    assert isinstance(root, RecordType)
+    assert [field.type for field in root.fields] == [FixedBytes(1), FixedBytes(2), FixedBytes(2)]
+
+
 def test_a_type_may_contain_itself() -> None:
     root = parsed(record("long", ["null", "R"]))
     assert isinstance(root, RecordType)
@@ -175,3 +183,17 @@ def test_nested_use_of_types_cannot_multiply_without_limit() -> None:
         schema = {**record(schema, inner), "name": f"R{level}"}
     with pytest.raises(InvalidSchema, match="more than 10000 fields"):
         columns_of_avro(parsed(schema))
+
+
+def test_lists_inside_each_other_are_limited_also_if_several_records_declare_them() -> None:
+    schema: Any = "int"
+    declared: list[str] = []
+    for level in range(10):
+        for _ in range(60):
+            schema = {"type": "array", "items": schema}
+        schema = {**record(schema), "name": f"R{level}"}
+        declared.append(json.dumps(schema))
+        schema = f"R{level}"
+    assert columns_of_avro(parse_avro('"R1"', declared)).names == ["f0"]
+    with pytest.raises(InvalidSchema, match="types of the Avro schema are nested deeper than 200 levels"):
+        columns_of_avro(parse_avro('"R9"', declared))

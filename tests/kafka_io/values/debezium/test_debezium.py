@@ -11,7 +11,12 @@ import pytest
 from kafka_io.values.avro.columns import columns_of_avro
 from kafka_io.values.avro.decoder import AvroDecoder
 from kafka_io.values.avro.schema import parse_avro
-from kafka_io.values.debezium.columns import columns_of_debezium, columns_of_debezium_json, envelope_of
+from kafka_io.values.debezium.columns import (
+    columns_of_debezium,
+    columns_of_debezium_json,
+    columns_of_debezium_keys,
+    envelope_of,
+)
 from kafka_io.values.debezium.decoder import DebeziumDecoder
 from kafka_io.values.json.decoder import JsonDecoder
 from kafka_io.values.json.reading import JsonReading, reading_of
@@ -161,3 +166,36 @@ def test_columns_of_the_table_are_read_from_the_fields_that_they_name() -> None:
     values = values_of(event("c", None, {"price": 7}), event("c", None, {"price": "seven"}))
     rows = DebeziumDecoder(columns, JsonDecoder).decode(values).rows.to_pylist()
     assert rows == [{"price_2": None, "price": 7}, {"price_2": "seven", "price": None}]
+
+
+def schema_of(after: str) -> bytes:
+    """An event whose schema has this member, as text."""
+    return b'{"schema": {"fields": [%s]}, "payload": {}}' % after.encode()
+
+
+@pytest.mark.parametrize("name", [{}, [], 7])
+def test_the_name_of_a_type_may_be_anything(name: Any) -> None:
+    member = {"field": "a", "type": "int32", "name": name}
+    event = schema_of(json.dumps({"field": "after", "type": "struct", "fields": [member]}))
+    assert columns_of_debezium_json([event]).field("a").type == pa.int64()
+
+
+def test_a_type_that_is_nested_very_deep_is_json_text_where_it_is_too_deep() -> None:
+    begin = '{"field": "a", "type": "struct", "fields": ['
+    deep = begin * 450 + '{"field": "a", "type": "int32"}' + "]}" * 450
+    kind = columns_of_debezium_json([schema_of(deep.replace('"a"', '"after"', 1))]).field("a").type
+    levels = 0
+    while pa.types.is_struct(kind):
+        [member] = kind
+        kind, levels = member.type, levels + 1
+    assert (levels, reading_of(member)) == (32, JsonReading.TEXT)
+
+
+@pytest.mark.parametrize("part", ["field", "doc", "name"])
+def test_an_event_or_a_key_that_is_not_unicode_says_nothing_and_others_do(part: str) -> None:
+    member = {"field": "a", "type": "int32"}
+    row = [{**member, part: "\ud800"}], [member]
+    events = [schema_of(json.dumps({"field": "after", "type": "struct", "fields": members})) for members in row]
+    assert columns_of_debezium_json(events).names == ["a", "__op", "__ts_ms"]
+    keys = [json.dumps({"schema": {"fields": members}, "payload": {"a": 1}}).encode() for members in row]
+    assert columns_of_debezium_keys(keys) == pa.schema({"a": pa.int64()})

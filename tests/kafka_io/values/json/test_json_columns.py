@@ -1,6 +1,7 @@
 """Columns of JSON values: from a JSON Schema, from the settings, from a sample."""
 
 import json
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -220,6 +221,43 @@ def test_columns_only_grow_and_a_type_that_does_not_fit_gets_a_column_of_its_own
     assert grown.field("lines").type == pa.list_(pa.struct({"sku": pa.string(), "count": pa.int64()}))
     decoded = JsonDecoder(grown).decode(pa.array(sample({"id": "x"}, {"id": 1}), pa.binary()))
     assert (decoded.rows["id"].to_pylist(), decoded.rows["id_2"].to_pylist()) == ([None, 1], ["x", None])
+
+
+def test_schemas_that_use_each_other_cannot_multiply_without_limit() -> None:
+    """Each level has two properties of the next one: two million columns at 20 levels."""
+    levels = {
+        f"level{level}": {"properties": {name: {"$ref": f"#/$defs/level{level + 1}"} for name in "ab"}}
+        for level in range(20)
+    }
+    definitions = {**levels, "level20": {"type": "integer"}}
+    assert property_column({"$ref": "#/$defs/level10"}, **{"$defs": definitions}).type.num_fields == 2
+    with pytest.raises(ValueError, match="the JSON Schema has more than 10000 fields"):
+        property_column({"$ref": "#/$defs/level0"}, **{"$defs": definitions})
+
+
+def test_an_inferred_decimal_holds_only_integers_and_other_values_of_the_key_get_columns_of_their_own() -> None:
+    columns = grow_by_sample(pa.schema([]), sample({"x": 2**63}))
+    assert columns.field("x").type == pa.decimal128(38, 0)
+    grown = grow_by_sample(grow_by_sample(columns, sample({"x": 0.5})), sample({"x": "text"}))
+    assert (grown.names, grown.types[1:]) == (["x", "x_2", "x_3"], [pa.float64(), pa.string()])
+    decoded = JsonDecoder(grown).decode(pa.array(sample({"x": 2**63}, {"x": 0.5}, {"x": "text"}), pa.binary()))
+    assert decoded.failures == []
+    rows = [list(row.values()) for row in decoded.rows.to_pylist()]
+    assert rows == [[Decimal(2**63), None, None], [None, 0.5, None], [None, None, "text"]]
+
+
+def test_new_members_of_an_object_get_columns_even_if_the_key_also_has_a_column_of_json_text() -> None:
+    """The struct is the first column of the key, so objects go into it."""
+    text = {"field": "x", "json": "text"}
+    inner = pa.struct([pa.field("x", pa.struct({"a": pa.int64()})), pa.field("x_2", pa.string(), metadata=text)])
+    columns = pa.schema([*inner, pa.field("y", inner)])
+    of_struct, of_text = {"a": 1, "b": 2}, 3
+    documents = sample({"x": of_struct, "y": {"x": of_struct}}, {"x": of_text, "y": {"x": of_text}})
+    grown = grow_by_sample(columns, documents[:1])
+    assert grown.field("x").type == pa.struct({"a": pa.int64(), "b": pa.int64()})
+    rows = JsonDecoder(grown).decode(pa.array(documents, pa.binary())).rows.to_pylist()
+    in_columns = ({"x": of_struct, "x_2": None}, {"x": None, "x_2": str(of_text)})
+    assert rows == [{**row, "y": row} for row in in_columns]
 
 
 DOCUMENTS = st.recursive(

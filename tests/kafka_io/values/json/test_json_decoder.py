@@ -267,6 +267,39 @@ def test_an_array_whose_items_the_first_column_cannot_hold_goes_into_a_second_on
     assert [failure.reason for failure in decoded.failures] == ["tags_3: the document is not complete (byte 9)"]
 
 
+def test_an_object_with_a_key_that_its_struct_lacks_goes_into_the_column_of_json_text_if_there_is_one() -> None:
+    text = {"json": "text"}
+    members = pa.struct([("a", pa.int64()), pa.field("in", pa.list_(pa.struct({"b": pa.decimal128(38, 0)})))])
+    columns = pa.schema(
+        [
+            pa.field("x", members),
+            pa.field("x_2", pa.int64(), metadata={"field": "x"}),
+            pa.field("x_3", pa.string(), metadata={"field": "x", **text}),
+            pa.field("y", pa.struct({"a": pa.int64()})),
+        ]
+    )
+    fitting = {"a": 1, "in": [{"b": 2**70}]}
+    values = (
+        {"x": fitting, "y": {"a": 2}},
+        {"x": {**fitting, "new": 3}, "y": {"a": 2, "new": 4}},
+        {"x": {"in": [{"b": 2**70}, {"b": 1, "new": 5}]}, "y": None},
+        {"x": {**fitting, "null": None, "list": []}},
+        {"x": 6},
+    )
+    decoded = decode(columns, *(json.dumps(value).encode() for value in values))
+    assert decoded.failures == []
+    assert list(decoded.new_keys) == [1, 2]
+    rows = [tuple(row.values()) for row in decoded.rows.to_pylist()]
+    in_struct = {"a": 1, "in": [{"b": Decimal(2**70)}]}
+    assert rows == [
+        (in_struct, None, None, {"a": 2}),
+        (None, None, json.dumps(values[1]["x"]), {"a": 2}),
+        (None, None, json.dumps(values[2]["x"]), None),
+        (in_struct, None, None, None),
+        (None, 6, None, None),
+    ]
+
+
 def test_a_column_is_found_by_its_aliases() -> None:
     columns = pa.schema([pa.field("price", pa.int64(), metadata={"aliases": "cost,sum"})])
     decoded = decode(columns, b'{"price": 1}', b'{"cost": 2}', b'{"sum": 3}', b'{"cost": 4, "sum": 4}')

@@ -70,6 +70,7 @@ def test_a_file_of_google_is_not_taken_from_the_references() -> None:
     ("text", "imports", "reason"),
     [
         (ORDER, {}, "imports shop/place.proto, which its references do not contain"),
+        ('import "google/protobuf/any";', {}, "imports google/protobuf/any, which its references do not contain"),
         ('import "b"; ', {"b": 'import "c";', "c": 'import "b";'}, "is not valid"),
         ("AAAA", {}, "neither a .proto text nor a descriptor in Base64"),
         ("A", {}, "neither a .proto text nor a descriptor in Base64"),

@@ -1,6 +1,8 @@
 """Texts of `.proto` files: read as protoc reads them, or refused with the line."""
 
 import re
+import time
+import tracemalloc
 from collections.abc import Mapping
 from importlib import import_module
 from importlib.metadata import files
@@ -152,6 +154,7 @@ def test_an_edition_has_the_features_that_it_states() -> None:
         ('syntax = "proto2"; message A { optional int32 a = 1 [default = {}]; }', "unexpected { in line 1"),
         ('syntax = "proto3"; message A { \x00', r"unexpected '\x00' in line 1"),
         ('syntax = "proto3"; import "a', 'unexpected " in line 1'),
+        ("message A {}\n/* message B {}", "the .proto text has a comment without an end in line 2"),
         ('syntax = "proto3";' + "message A {" * 40, "nested deeper than 32 levels"),
     ],
 )
@@ -165,3 +168,18 @@ def test_a_text_is_read_in_a_time_that_grows_with_its_length() -> None:
     nested = "[" * 30_000
     with pytest.raises(InvalidSchema, match="ends too early"):
         file_of_text("a.proto", f'syntax = "proto3"; option (a) = {nested}')
+    for text in ("service A { " + "/* " * 30_000, "syntax" + " " * 100_000 + "= 1;"):
+        start = time.process_time()
+        with pytest.raises(InvalidSchema):
+            parse_protobuf(text)
+        assert time.process_time() - start < 1
+
+
+@pytest.mark.parametrize("token", ['"%s"', "'%s'", "%s"])
+def test_a_long_token_takes_no_more_memory_than_a_few_times_its_length(token: str) -> None:
+    text = f"option a = {token % (500_000 * 'a.')}a;" if token == "%s" else f"option a = {token % (1_000_000 * 'a')};"
+    tracemalloc.start()
+    file_of_text("a.proto", text)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 10 * len(text)
