@@ -162,6 +162,7 @@ def parse_descriptor_set(data: bytes) -> ProtobufSchema:
         raise InvalidSchema("the file is not a descriptor set, which `protoc --descriptor_set_out` writes") from error
     if not files.file:
         raise InvalidSchema("the descriptor set has no files")
+    _check_texts(files)
     return ProtobufSchema(list(files.file))
 
 
@@ -174,8 +175,19 @@ def _parsed(name: str, text: str) -> Any:
         file.ParseFromString(base64.b64decode(text))
     except (binascii.Error, DecodeError) as error:
         raise InvalidSchema("the Protobuf schema is neither a .proto text nor a descriptor in Base64") from error
+    _check_texts(file)
     file.name = name
     return file
+
+
+def _check_texts(message: Any) -> None:
+    """Refuse a descriptor with a text that is not UTF-8, which google.protobuf gives as bytes."""
+    for field, value in message.ListFields():
+        for item in value if field.is_repeated else [value]:
+            if field.message_type is not None:
+                _check_texts(item)
+            elif field.type == field.TYPE_STRING and not isinstance(item, str):
+                raise InvalidSchema(f"the Protobuf schema has a text that is not valid UTF-8: {field.name}")
 
 
 def is_built_in(name: str) -> bool:

@@ -218,8 +218,8 @@ class MessagePrograms:
             column = self._nodes[node].field.type
             if types.is_int64(kind.column) and types.is_float64(column):
                 flags |= op.TO_DOUBLE
-            if code in {op.STRING, op.BYTES_OP}:
-                code = op.STRING if types.is_string(column) else op.BYTES_OP
+            if code == op.BYTES_OP and types.is_string(column):
+                code = op.STRING
         if is_repeated(descriptor) and wire != op.LENGTH:
             flags |= op.PACKABLE
         return (descriptor.number, wire, code, node, a, b, flags)

@@ -69,7 +69,7 @@ def tokens(text: str) -> Iterator[Token]:
 def _plain(comment: str) -> str:
     """A comment as one line without its marks."""
     inner = comment.removeprefix("/*").removesuffix("*/") if comment.startswith("/*") else comment
-    return " ".join(_LINE_OF_COMMENT.sub("", inner).split())
+    return " ".join(_LINE_OF_COMMENT.sub("", inner).split()).encode(errors="replace").decode()
 
 
 def unquoted(token: str) -> bytes:

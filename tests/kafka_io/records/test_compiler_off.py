@@ -22,6 +22,7 @@ LAWS = (
     f"{VALUES}/avro/test_decoder.py::test_a_value_that_nobody_should_have_sent_fails_at_once",
     f"{FUZZ}/test_mutations.py::test_a_mutated_set_of_0_7_gives_typed_errors_or_the_rows_of_the_oracle",
     f"{FUZZ}/test_typed_values.py",
+    f"{VALUES}/protobuf/test_protobuf_differential.py",
 )
 
 

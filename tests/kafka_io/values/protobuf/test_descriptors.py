@@ -87,6 +87,21 @@ def test_bytes_that_are_no_descriptor_set_are_refused(data: bytes) -> None:
         parse_descriptor_set(data)
 
 
+@pytest.mark.parametrize("place", ["name", "dependency", "package", "comment"])
+def test_a_descriptor_with_a_text_that_is_not_utf8_is_refused(place: str) -> None:
+    """google.protobuf reads such a text as bytes."""
+    file = file_of_text("a.proto", 'syntax = "proto3"; package A; message Order { /* A */ int32 id = 1; }')
+    if place == "dependency":
+        file.dependency.append("A")
+    file.name = "A" if place == "name" else "a.proto"
+    data = file.SerializeToString().replace(b"\1A", b"\1\xff")
+    assert b"\xff" in data
+    with pytest.raises(InvalidSchema, match="not valid UTF-8"):
+        parse_protobuf(base64.b64encode(data).decode())
+    with pytest.raises(InvalidSchema, match="not valid UTF-8"):
+        parse_descriptor_set(b"\x0a" + bytes([len(data)]) + data)
+
+
 def test_a_path_and_a_name_without_a_message_are_refused() -> None:
     schema = parse_protobuf(PLACE)
     with pytest.raises(InvalidSchema, match=re.escape("no message with the index path [0, 1]")):

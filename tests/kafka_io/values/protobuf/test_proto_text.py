@@ -163,6 +163,12 @@ def test_a_text_that_does_not_follow_the_language_is_refused(text: str, reason: 
         parse_protobuf(text)
 
 
+def test_a_comment_that_is_not_unicode_is_a_comment() -> None:
+    """A registry sends texts as JSON, which can express half of a surrogate pair."""
+    schema = parse_protobuf('syntax = "proto3"; message A { /* one \ud800 */ int32 a = 1; }')
+    assert schema.comments == {"A.a": "one ?"}
+
+
 def test_a_text_is_read_in_a_time_that_grows_with_its_length() -> None:
     """A registry may send 16 MB; the pool of google.protobuf is not asked here."""
     nested = "[" * 30_000

@@ -231,6 +231,18 @@ def test_a_map_entry_with_an_unknown_field_is_left_out_and_the_next_row_keeps_it
     assert rows(decoded) == [{"a": []}, {"a": [(1, {"b": {"d": 5}, "c": [7]})]}]
 
 
+def test_a_text_must_be_utf8_also_in_a_column_of_bytes() -> None:
+    schema = proto3("message A { string a = 1; bytes b = 2; }")
+    bodies = (b"\x0a\1x", b"\x0a\1\xff", b"\x12\1x", b"\x12\1\xff")
+    decoded = decode(schema, *bodies, columns=pa.schema({"a": pa.binary(), "b": pa.string()}))
+    refused = {"a": None, "b": None}
+    assert rows(decoded) == [{"a": b"x", "b": ""}, refused, {"a": b"", "b": "x"}, refused]
+    assert {failure.row: failure.reason for failure in decoded.failures} == {
+        1: "a: a text is not valid UTF-8 (byte 0)",
+        3: "b: a text is not valid UTF-8 (byte 0)",
+    }
+
+
 def test_unknown_fields_of_each_wire_type_are_skipped() -> None:
     schema = proto3("message A { int32 a = 1; B b = 3; } message B { int32 c = 1; }")
     unknown = b"\x78\x96\1" + b"\x79" + b"1" * 8 + b"\x7a\3abc" + b"\x7b\x08\1\x0b\x10\2\x0c\x7c" + b"\x7d1234"
