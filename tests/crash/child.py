@@ -16,6 +16,7 @@ import pyarrow.dataset  # noqa: F401 - imported by commands, like the next one a
 import resources.kafka  # noqa: F401
 from kafka_io.model import Generation
 from kafka_io.reader.source import warm
+from kafka_io.values.avro import decoder as avro_decoder
 from pipelines.cli.main import main
 from pipelines.loading import failpoints as steps
 from pipelines.loading import load, verify  # noqa: F401
@@ -27,6 +28,7 @@ from resources.spark import Progress
 
 for generation in (Generation.V07, Generation.MODERN):
     warm(generation)
+avro_decoder.warm()
 
 PRINTED = ("output", "errors")
 

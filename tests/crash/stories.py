@@ -9,45 +9,69 @@ from pathlib import Path
 
 from deltalake import DeltaTable
 
+from kafka_io.testing.schema_registry.faults import answers
 from tests.crash.child import DriverOptions
-from tests.crash.drivers import Driver, Ended
+from tests.crash.drivers import Ended
 from tests.crash.harness import LOAD, Act, Trial
 from tests.crash.worlds import TOPIC
 
 _ALL_AT_ONCE = DriverOptions(slices_per_commit=16)
+_KILLED = -9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Story:
     """A list of acts; after the last one the table has the complete topic.
 
-    The act `rival` runs while the driver of another act is stopped at the failpoint `rival_at`.
+    The act `rival` runs while the driver of another act is stopped at the failpoint `rival_at`. It has the settings of
+    that act besides its own. Its driver is killed at the failpoint `rival_end`, if there is one.
     """
 
     name: str
     acts: tuple[Act, ...]
     rival_at: str = ""
     rival: Act | None = None
+    rival_end: str = ""
 
 
-def _old_stage(table: Path) -> None:
+def _old_stage(trial: Trial) -> None:
     """Create the files of replays that were killed long ago."""
     for name in ("a", "b", "c"):
-        file = table / "_replays" / name / "0.parquet"
+        file = Path(trial.table.uri) / "_replays" / name / "0.parquet"
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(b"")
         os.utime(file, (0, 0))
 
 
-def _undecoded(table: Path) -> None:
+def _undecoded(trial: Trial) -> None:
     """Let the records of a typed table look as if a load had not decoded them."""
     changed = {"_error": "'not decoded'", "_raw": "arrow_cast(value, 'Binary')", "value": "NULL"}
-    DeltaTable(table).update(updates=changed)
+    DeltaTable(trial.table.uri).update(updates=changed)
+
+
+def _registry_down(trial: Trial) -> None:
+    """Let the registry answer 503 for a while: a load fails after two attempts, and the next one has to ask twice."""
+    assert trial.world.registry is not None
+    trial.world.registry.inject(answers(503), path="/schemas/ids/2", times=3)
 
 
 _REPLAY = ("replay", TOPIC, "--from", "earliest", "--to", "latest", "--json")
 _REWIND = ("rewind", TOPIC, "--version", "1", "--yes", "--json")
 CLEAN = Act(arguments=("clean", TOPIC, "--delete", "--json"), prepare=_old_stage)
+_FIRST_SCHEMA = Act(settings={"variant": "avro-1", "value_format": "avro"})
+BOTH_SCHEMAS = Act(settings={"variant": "avro", "value_format": "avro"})
+REGISTRY_DOWN_STORY = Story(name="registry down", acts=(_FIRST_SCHEMA, replace(BOTH_SCHEMAS, prepare=_registry_down)))
+SCHEMA_STORIES = (
+    Story(name="schema", acts=(_FIRST_SCHEMA, BOTH_SCHEMAS)),
+    Story(
+        name="schema and rival",
+        acts=(replace(_FIRST_SCHEMA, options=_ALL_AT_ONCE), replace(BOTH_SCHEMAS, options=_ALL_AT_ONCE)),
+        rival_at="before load entry",
+        rival=Act(),
+        rival_end="after load entry",
+    ),
+)
+"""In each act the first commit adds columns: those of the first schema, and then those of the second one."""
 STORIES = (
     Story(name="load", acts=(Act(),)),
     Story(name="capped", acts=(Act(settings={"capped": True}),)),
@@ -83,6 +107,8 @@ STORIES = (
     ),
     Story(name="rewind", acts=(Act(), Act(arguments=_REWIND), Act())),
     Story(name="clean", acts=(Act(), CLEAN, Act())),
+    *SCHEMA_STORIES,
+    REGISTRY_DOWN_STORY,
 )
 
 
@@ -92,12 +118,12 @@ def play(trial: Trial, story: Story, act: int, step: str) -> Ended:
     That driver ends at the failpoint `step`. The lake of `trial` must be as the earlier acts leave it.
     """
     acts = story.acts[act:]
-    acts[0].prepare(Path(trial.table.uri))
+    acts[0].prepare(trial)
     ended = _disturbed(trial, story, acts[0], step)
     trial.check()
     trial.finish(acts[0])
     for later in acts[1:]:
-        later.prepare(Path(trial.table.uri))
+        later.prepare(trial)
         trial.finish(later)
     trial.check_complete()
     return ended
@@ -107,15 +133,11 @@ def _disturbed(trial: Trial, story: Story, act: Act, kill_at: str) -> Ended:
     if story.rival is None:
         return trial.run(act, kill_at=kill_at)
     driver = trial.start(act, kill_at=f"stop:{story.rival_at},{kill_at}")
-    let_rival_act(trial, driver, story.rival)
-    return driver.wait()
-
-
-def let_rival_act(trial: Trial, driver: Driver, rival: Act) -> None:
-    """If the driver stops, run the rival, and then resume the driver."""
     if driver.stopped():
-        assert trial.run(rival).code == 0
+        rival = replace(story.rival, settings={**act.settings, **story.rival.settings})
+        assert trial.run(rival, kill_at=story.rival_end).code == (_KILLED if story.rival_end else 0)
         driver.resume()
+    return driver.wait()
 
 
 def count_failpoints(trial: Trial, story: Story, lakes: Path) -> list[Counter[str]]:
@@ -128,7 +150,7 @@ def count_failpoints(trial: Trial, story: Story, lakes: Path) -> list[Counter[st
     for number, act in enumerate(story.acts):
         shutil.copytree(trial.home / "lake", lakes / str(number))
         file = lakes / f"steps-{number}"
-        act.prepare(Path(trial.table.uri))
+        act.prepare(trial)
         _disturbed(trial, story, replace(act, options=replace(act.options, steps_file=file)), "nowhere")
         passes.append(Counter(file.read_text().splitlines()))
         trial.finish(act)

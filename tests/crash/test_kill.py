@@ -6,10 +6,18 @@ from pathlib import Path
 import pytest
 
 from tests.crash.stage import WORLDS, Stage
-from tests.crash.stories import STORIES, Story, first_and_last_pass, play
+from tests.crash.stories import SCHEMA_STORIES, STORIES, Story, first_and_last_pass, play
 from tests.failpoints import FAILPOINTS
 
 pytestmark = [pytest.mark.crash, pytest.mark.zookeeper]
+AROUND_COLUMNS = (
+    "before load entry",
+    "columns changed",
+    "log entry written",
+    "after load entry",
+    "conflict seen",
+    "rebased",
+)
 
 
 def cases(stage: Stage, step: str) -> Iterator[tuple[str, Story, int, int]]:
@@ -33,3 +41,14 @@ def test_a_load_whose_driver_is_killed_is_completed_by_the_next_one(
         trial = stage.trial_before(world, story, act, tmp_path / str(number))
         killed = play(trial, story, act, f"{step}:{nth}")
         assert killed.code == -9, killed.output
+
+
+@pytest.mark.parametrize("act", [0, 1])
+@pytest.mark.parametrize("step", AROUND_COLUMNS)
+def test_a_load_that_is_killed_while_it_adds_columns_is_completed_by_the_next_one(
+    step: str, act: int, stage: Stage, tmp_path: Path
+) -> None:
+    story = next(story for story in SCHEMA_STORIES if stage.failpoint_counts("modern", story)[act][step])
+    assert stage.failpoint_counts("modern", story)[act]["columns changed"] == 1
+    killed = play(stage.trial_before("modern", story, act, tmp_path), story, act, step)
+    assert killed.code == -9, killed.output

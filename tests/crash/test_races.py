@@ -1,17 +1,19 @@
 """Drivers that work on one table at the same time, and drivers that are resumed after others have committed."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from pipelines.loading.ledger import LedgerEntry
 from tests.crash.child import DriverOptions
 from tests.crash.drivers import Driver
-from tests.crash.harness import Act, Trial
+from tests.crash.harness import REGISTRY_DOWN, Act, Trial
 from tests.crash.stage import WORLDS, Stage
-from tests.crash.stories import CLEAN
+from tests.crash.stories import BOTH_SCHEMAS, CLEAN, REGISTRY_DOWN_STORY, SCHEMA_STORIES
 
 pytestmark = [pytest.mark.crash, pytest.mark.zookeeper]
 AT_ONCE = Act(options=DriverOptions(slices_per_commit=100))
@@ -103,6 +105,37 @@ def test_a_driver_that_is_resumed_while_it_adds_columns_finds_those_of_another_r
     trial.check_complete()
 
 
+@pytest.mark.parametrize("plan", [{}, {"slice_records": 40, "capped": True}])
+def test_two_drivers_that_both_bring_a_new_schema_add_its_columns_once(
+    plan: Mapping[str, Any], stage: Stage, tmp_path: Path
+) -> None:
+    """Both have decoded records of the new schema before one of them commits."""
+    trial = stage.trial_before("modern", SCHEMA_STORIES[0], 1, tmp_path)
+    act = replace(BOTH_SCHEMAS, options=AT_ONCE.options)
+    rival = replace(act, settings={**act.settings, **plan})
+    drivers = [stopped_driver(trial, either, "columns changed") for either in (act, rival)]
+    for driver in drivers:
+        driver.resume()
+    ended = [driver.wait() for driver in drivers]
+    assert [driver.code for driver in ended] == [0, 0], ended
+    trial.check()
+    trial.check_complete()
+
+
+def test_a_load_fails_while_the_registry_does_not_answer_and_the_next_one_loads_everything(
+    stage: Stage, tmp_path: Path
+) -> None:
+    trial = stage.trial_before("modern", REGISTRY_DOWN_STORY, 1, tmp_path)
+    [*_, act] = REGISTRY_DOWN_STORY.acts
+    before = newest(trial)
+    act.prepare(trial)
+    ended = trial.run(act)
+    [failure] = json.loads(ended.output)["errors"]
+    assert (ended.code, failure["kind"], newest(trial)) == (1, REGISTRY_DOWN, before)
+    assert trial.run(act).code == 0
+    trial.check_complete()
+
+
 @pytest.mark.parametrize("step", AFTER_ENTRY)
 def test_a_driver_that_is_resumed_late_finds_its_own_commit(
     step: str, stage: Stage, tmp_path: Path
@@ -152,7 +185,7 @@ def test_only_one_of_two_compactions_at_once_merges_files(step: str, stage: Stag
 def test_two_housekeeping_runs_at_once_both_succeed(stage: Stage, tmp_path: Path) -> None:
     trial = stage.trial("modern", tmp_path / "lake")
     trial.finish(Act())
-    CLEAN.prepare(Path(trial.table.uri))
+    CLEAN.prepare(trial)
     late = stopped_driver(trial, CLEAN, "file cleaned")
     assert trial.run(CLEAN).code == 0
     late.resume()

@@ -1,11 +1,14 @@
-"""Brokers with one topic whose messages are known: two brokers of 0.7, and a modern one with variants of its log."""
+"""Brokers with one topic whose messages are known: two brokers of 0.7, and a modern one with variants of its log.
+
+The modern one has a schema registry, too.
+"""
 
 import json
 import shutil
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pyarrow as pa
@@ -13,15 +16,17 @@ import pyarrow as pa
 from kafka_io.model import BrokerPartition
 from kafka_io.testing.modern.config import ModernBrokerConfig
 from kafka_io.testing.modern.server import ModernBrokerServer
+from kafka_io.testing.schema_registry.server import EmbeddedSchemaRegistry
+from tests.crash.avro_values import EARLIER, SCHEMAS, avro_value
 from tests.live import live_cluster, numbered
 from tests.nodes import empty_registry
 from tests.publishing import publish
 
 TOPIC = "clicks"
 MESSAGES = numbered(1200)
-_KEPT_MESSAGES = 700  # the number of messages in the `truncated` variant
 _PARTITIONS = 4
 _BATCH = 7
+_AVRO = 'registry = "main"\nmax_bad_share = 1'
 Numbers = Mapping[BrokerPartition, Sequence[int]]
 """The numbers of the messages of each partition, in order."""
 
@@ -33,12 +38,15 @@ class World:
     Args:
         cluster: the lines of `[clusters.main]`.
         variants: these lines for other brokers that claim to be the same cluster. `truncated` has only the first
-            messages. `altered` has later messages with the same numbers, but with other text.
+            messages. `altered` has later messages with the same numbers, but with other text. `avro` has messages with
+            the same numbers in Avro, and `avro-1` only the first of them, which have the first schema.
+        registry: has the schemas of the Avro values.
     """
 
     name: str
     cluster: str
     variants: Mapping[str, str] = field(default_factory=dict)
+    registry: EmbeddedSchemaRegistry | None = None
 
     def settings(
         self,
@@ -57,6 +65,8 @@ class World:
         format of the topic.
         """
         per_run = "bytes_per_run = 16000\nrecords_per_run = 500" if capped else ""
+        format_lines = _AVRO if value_format == "avro" else ""
+        registry_lines = f'[registries.main]\nurl = "{self.registry.url}"' if self.registry else ""
         spark_lines = "\n".join(f'"{key}" = "{value}"' for key, value in (spark or {}).items())
         return f"""start = "{start}"
 lake = "lake"
@@ -64,6 +74,8 @@ lake = "lake"
 {self.variants.get(variant, self.cluster)}
 [topics.{TOPIC}]
 format = "{value_format}"
+{format_lines}
+{registry_lines}
 [choices]
 on_truncated = "rewind"
 [caps]
@@ -88,18 +100,35 @@ def old_world(zookeeper: str, folder: Path) -> Iterator[World]:
 
 @contextmanager
 def modern_world(folder: Path) -> Iterator[World]:
-    """Start a modern broker, and one broker for each other variant of its log."""
-    config = ModernBrokerConfig(broker_id=0, data_dir=folder / "current", partitions=_PARTITIONS)
-    _fill(config, MESSAGES[:_KEPT_MESSAGES])
-    shutil.copytree(folder / "current", folder / "truncated")
-    shutil.copytree(folder / "current", folder / "altered")
-    configs = {name: replace(config, data_dir=folder / name) for name in ("current", "truncated", "altered")}
-    _fill(configs["current"], MESSAGES[_KEPT_MESSAGES:])
-    _fill(configs["altered"], [message.replace(b"x", b"y") for message in MESSAGES[_KEPT_MESSAGES:]])
+    """Start a modern broker, one broker for each other variant of its log, and a schema registry."""
+    later = MESSAGES[EARLIER:]
+    altered = [message.replace(b"x", b"y") for message in later]
+    avro = [avro_value(number) for number in range(len(MESSAGES))]
+    configs = {
+        **_filled(folder, MESSAGES[:EARLIER], {"current": later, "truncated": (), "altered": altered}),
+        **_filled(folder, avro[:EARLIER], {"avro": avro[EARLIER:], "avro-1": ()}),
+    }
     with ExitStack() as running:
         servers = {name: running.enter_context(ModernBrokerServer(config)) for name, config in configs.items()}
         variants = {name: f'bootstrap = "127.0.0.1:{server.port}"' for name, server in servers.items()}
-        yield World(name="modern", cluster=variants["current"], variants=variants)
+        registry = running.enter_context(EmbeddedSchemaRegistry())
+        for schema in SCHEMAS:
+            assert registry.register(f"{TOPIC}-value", schema.registered("avro").text) == schema.id
+        yield World(name="modern", cluster=variants["current"], variants=variants, registry=registry)
+
+
+def _filled(
+    folder: Path, earlier: Sequence[bytes], later: Mapping[str, Sequence[bytes]]
+) -> Mapping[str, ModernBrokerConfig]:
+    """Fill the logs of some variants, which begin with the same messages, and go on with those in `later`."""
+    configs = {name: ModernBrokerConfig(broker_id=0, data_dir=folder / name, partitions=_PARTITIONS) for name in later}
+    first, *others = configs.values()
+    _fill(first, earlier)
+    for other in others:
+        shutil.copytree(first.data_dir, other.data_dir)
+    for name, messages in later.items():
+        _fill(configs[name], messages)
+    return configs
 
 
 def _fill(config: ModernBrokerConfig, messages: Sequence[bytes]) -> None:
@@ -117,8 +146,9 @@ def numbers(rows: pa.Table) -> Numbers:
     if not rows.num_rows:  # a typed table has no columns for fields before its first rows
         return numbers_of
     for row in rows.sort_by([(name, "ascending") for name in order]).to_pylist():
-        # Where the value does not decode, its bytes are in `_raw`.
-        value = row["_raw"] if row.get("_raw") is not None else row.get("value")
-        message = row if value is None else json.loads(value)  # JSON is decoded into columns
+        # Where the value does not decode, its bytes are in `_raw`. The frame of Avro may precede their JSON text.
+        raw = row.get("_raw")
+        value = row.get("value") if raw is None else raw[raw.index(b"{") :]
+        message = row if value is None else json.loads(value)  # JSON and Avro are decoded into columns
         numbers_of[BrokerPartition(row[broker], row[partition])].append(message["number"])
     return numbers_of

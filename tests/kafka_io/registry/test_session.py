@@ -98,7 +98,7 @@ def test_a_silent_server_is_unavailable(tmp_path: Path) -> None:
         assert server._jvm is not None
         server._jvm.send_signal(signal.SIGSTOP)
         try:
-            with pytest.raises(RegistryUnavailable, match="did not answer a request for '/'"):
+            with pytest.raises(RegistryUnavailable, match="did not answer a request for '/"):
                 registry.topics()
         finally:
             server._jvm.send_signal(signal.SIGCONT)
