@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
@@ -27,6 +27,8 @@ if TYPE_CHECKING:  # workers need no settings, and pydantic is slow to import
     from resources.settings import Settings
 
 
+_LISTINGS = 3
+"""How often a folder is listed that other processes create and delete."""
 _ESCAPE = re.compile(r"%[0-9A-Fa-f]{2}")
 _RETRY_OPTIONS = {
     "max_retries": "100",
@@ -116,7 +118,7 @@ class Lake:
     def clusters(self) -> list[str]:
         """The names of the clusters that have a folder in the lake, sorted."""
         with lake_errors(self.root):
-            infos = filesystem(self.root, self.options).get_file_info(pafs.FileSelector("", allow_not_found=True))
+            infos = list_folder(filesystem(self.root, self.options), "")
         folders = (info.base_name for info in infos if info.type == pafs.FileType.Directory)
         return sorted(name for name in folders if not name.startswith("_"))
 
@@ -166,8 +168,7 @@ class Lake:
 
 def _tables(files: pafs.FileSystem, folder: list[str]) -> Iterator[list[str]]:
     """The paths of the tables below `folder`. Only folders with a part of a long name are searched, never a table."""
-    selector = pafs.FileSelector("/".join(folder), allow_not_found=True)
-    for info in files.get_file_info(selector):
+    for info in list_folder(files, "/".join(folder)):
         path = [*folder, info.base_name]
         if info.type == pafs.FileType.Directory and topic_names.continues(info.base_name):
             yield from _tables(files, path)
@@ -221,6 +222,19 @@ def reason_of(error: Exception) -> str:
     if number:
         return place + system_reason(OSError(int(number[1] or number[2]), ""))
     return "`penstock --debug` with the same command shows the reason"
+
+
+def list_folder(files: pafs.FileSystem, folder: str, *, recursive: bool = False) -> list[pafs.FileInfo]:
+    """The files and folders in `folder`; none if it does not exist.
+
+    pyarrow first lists the folder, and after a failure asks whether it exists. If another process creates it between
+    these two steps, pyarrow raises FileNotFoundError, and the next attempt finds the folder.
+    """
+    selector = pafs.FileSelector(folder, allow_not_found=True, recursive=recursive)
+    for _ in range(_LISTINGS - 1):
+        with suppress(FileNotFoundError):
+            return files.get_file_info(selector)
+    return files.get_file_info(selector)
 
 
 def filesystem(uri: str, options: Mapping[str, str]) -> pafs.FileSystem:

@@ -17,7 +17,7 @@ import pyarrow.fs as pafs
 from kafka_io.errors import LocatedError
 from pipelines.loading.work import SliceFailure
 from resources import topic_names
-from resources.lake import Lake, filesystem, lake_errors
+from resources.lake import Lake, filesystem, lake_errors, list_folder
 
 _FOLDER = ("_penstock", "last_errors")  # no encoded topic begins with an underscore
 _SUFFIX = ".json"
@@ -111,7 +111,7 @@ class LastErrors:
         return frozenset(self._list())
 
     def _list(self) -> list[str]:
-        infos = self._files.get_file_info(pafs.FileSelector(self._folder, allow_not_found=True, recursive=True))
+        infos = list_folder(self._files, self._folder, recursive=True)
         return [info.path for info in infos if info.type == pafs.FileType.File]
 
     def _continued(self, topic: str, error: LastError) -> LastError:

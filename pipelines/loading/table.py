@@ -46,7 +46,7 @@ from resources.errors import (
     TableForeign,
     TableReplaced,
 )
-from resources.lake import Lake, filesystem, lake_errors, reason_of
+from resources.lake import Lake, filesystem, lake_errors, list_folder, reason_of
 
 _TXN_EXPIRY = "delta.setTransactionRetentionDuration"
 _LOG_CLEANUP = "delta.enableExpiredLogCleanup"
@@ -145,7 +145,7 @@ class LakeTable:
         """
         files = filesystem(self.uri, self.lake.options)
         with lake_errors(self.uri):
-            infos = files.get_file_info(pafs.FileSelector("_delta_log", allow_not_found=True))
+            infos = list_folder(files, "_delta_log")
         names = [info.base_name.partition(".") for info in infos]
         versions = [int(number) for number, _, suffix in names if suffix == "json" and number.isdecimal()]
         if versions:

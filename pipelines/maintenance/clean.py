@@ -31,7 +31,7 @@ from pipelines.loading.table_log import TableSnapshot
 from pipelines.loading.table_writes import AFTER_COMMIT, WRITING
 from pipelines.maintenance.staging import STAGING_FOLDER
 from resources.errors import TableForeign
-from resources.lake import filesystem, lake_errors
+from resources.lake import filesystem, lake_errors, list_folder
 
 _COMPACTION = "penstock.compaction"
 _DELETES_AT_ONCE = 8
@@ -203,19 +203,18 @@ def _data_files(table: LakeTable) -> Iterator[pafs.FileInfo]:
     The folders of a partition column are never hidden.
     """
     files = filesystem(table.uri, table.lake.options)
-    for top in files.get_file_info(pafs.FileSelector("")):
+    for top in list_folder(files, ""):
         if top.base_name.startswith(("_", ".")) and not top.base_name.startswith(_PARTITION_FOLDERS):
             continue
         is_folder = top.type == pafs.FileType.Directory
-        for info in files.get_file_info(pafs.FileSelector(top.path, recursive=True)) if is_folder else [top]:
+        for info in list_folder(files, top.path, recursive=True) if is_folder else [top]:
             if info.type == pafs.FileType.File and info.base_name.endswith(".parquet"):
                 yield info
 
 
 def _staged_files(table: LakeTable) -> Iterator[pafs.FileInfo]:
     """The files of replays that were killed."""
-    selector = pafs.FileSelector(STAGING_FOLDER, allow_not_found=True, recursive=True)
-    for info in filesystem(table.uri, table.lake.options).get_file_info(selector):
+    for info in list_folder(filesystem(table.uri, table.lake.options), STAGING_FOLDER, recursive=True):
         if info.type == pafs.FileType.File:
             yield info
 

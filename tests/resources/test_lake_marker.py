@@ -3,13 +3,14 @@
 import os
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from unittest.mock import patch
+from unittest.mock import Mock, patch
 
 import pyarrow as pa
+import pyarrow.fs as pafs
 import pytest
 
 from resources.errors import StoreUnsafe
-from resources.lake import Lake
+from resources.lake import Lake, list_folder
 from resources.lake_marker import check_put_if_absent, read_marker, use_lake
 from tests.fakes.object_store import ObjectStore, object_store
 
@@ -33,6 +34,13 @@ def test_only_a_lake_without_tables_is_new_at_its_first_use(tmp_path: Path) -> N
     assert use_lake(lake).is_new
     assert not use_lake(lake).is_new
     assert not use_lake(Lake(root=str(older))).is_new
+
+
+def test_a_folder_that_appears_while_it_is_listed_is_listed_again() -> None:
+    """pyarrow raises this error when another process creates the folder after the listing has failed."""
+    infos = [pafs.FileInfo("main", pafs.FileType.Directory)]
+    files = Mock(get_file_info=Mock(side_effect=[FileNotFoundError("Cannot list directory"), infos]))
+    assert list_folder(files, "") == infos
 
 
 def test_runs_that_use_a_new_lake_at_once_agree_about_its_id(tmp_path: Path) -> None:
