@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
@@ -27,8 +27,6 @@ if TYPE_CHECKING:  # workers need no settings, and pydantic is slow to import
     from resources.settings import Settings
 
 
-_LISTINGS = 3
-"""How often a folder is listed that other processes create and delete."""
 _ESCAPE = re.compile(r"%[0-9A-Fa-f]{2}")
 _RETRY_OPTIONS = {
     "max_retries": "100",
@@ -228,13 +226,13 @@ def list_folder(files: pafs.FileSystem, folder: str, *, recursive: bool = False)
     """The files and folders in `folder`; none if it does not exist.
 
     pyarrow first lists the folder, and after a failure asks whether it exists. If another process creates it between
-    these two steps, pyarrow raises FileNotFoundError, and the next attempt finds the folder.
+    these two steps, pyarrow raises FileNotFoundError, and the second listing finds the folder.
     """
     selector = pafs.FileSelector(folder, allow_not_found=True, recursive=recursive)
-    for _ in range(_LISTINGS - 1):
-        with suppress(FileNotFoundError):
-            return files.get_file_info(selector)
-    return files.get_file_info(selector)
+    try:
+        return list(files.get_file_info(selector))
+    except FileNotFoundError:
+        return list(files.get_file_info(selector))
 
 
 def filesystem(uri: str, options: Mapping[str, str]) -> pafs.FileSystem:

@@ -37,7 +37,7 @@ def test_only_a_lake_without_tables_is_new_at_its_first_use(tmp_path: Path) -> N
 
 
 def test_a_folder_that_appears_while_it_is_listed_is_listed_again() -> None:
-    """pyarrow raises this error when another process creates the folder after the listing has failed."""
+    """This is the error of pyarrow when another process creates the folder after the listing has failed."""
     infos = [pafs.FileInfo("main", pafs.FileType.Directory)]
     files = Mock(get_file_info=Mock(side_effect=[FileNotFoundError("Cannot list directory"), infos]))
     assert list_folder(files, "") == infos
