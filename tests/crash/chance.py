@@ -15,7 +15,7 @@ from tests.crash.stories import STORIES
 _KILLED = -9
 _MOST_ROUNDS = 2
 _REFUSED = ("CommitRefused", "FormatChanged", REGISTRY_DOWN)
-"""The kinds of errors with which a driver may end. `FormatChanged`: a rival converted the table before it was opened."""
+"""The kinds of errors with which a driver may end. `FormatChanged`: a rival converted the table first."""
 
 
 class Failed(Exception):

@@ -10,9 +10,16 @@ import pytest
 from kafka_io.errors import ConnectFailed, Corrupt, KafkaIOError, OffsetOutOfRange, Where
 from kafka_io.model import Bounds, BrokerPartition, OffsetRange
 from kafka_io.records.last_message import LastMessage
-from pipelines.loading.divergence import Divergence, DivergenceSearch, check_same_logs, compare_last_messages
-from pipelines.loading.ledger import CommitKind, LedgerEntry, TableState, TopicIdentity
-from pipelines.loading.work import CommittedRange
+from pipelines.loading.divergence import (
+    Divergence,
+    DivergenceSearch,
+    check_expired,
+    check_same_logs,
+    compare_last_messages,
+    unexplained_beginnings,
+)
+from pipelines.loading.ledger import CommitKind, LedgerEntry, RecordedChoice, TableState, TopicIdentity
+from pipelines.loading.work import EXPIRED, CommittedRange
 from resources.errors import TopicRecreated
 
 A, B = BrokerPartition(None, 0), BrokerPartition(None, 1)
@@ -62,6 +69,89 @@ def test_a_log_with_the_last_message_is_the_same() -> None:
     check_same_logs(answering(STORED), state_of(), {A: Bounds(earliest=0, latest=20)})
     with pytest.raises(ConnectFailed):
         check_same_logs(answering(ConnectFailed("away")), state_of(), {A: Bounds(earliest=0, latest=20)})
+
+
+CORRUPT_AT_5 = Corrupt("the checksum is wrong", Where(offset=5))
+EXPIRED_BEFORE_10 = OffsetRange(A, 0, 10)
+
+
+def beginning_at_5(first: object) -> Mock:
+    """A cluster whose log begins at offset 5, with this answer for its first message; an empty range has no message."""
+
+    def last_messages(_: str, ranges: Mapping[BrokerPartition, OffsetRange]) -> object:
+        return {partition: first if offsets.size else None for partition, offsets in ranges.items()}
+
+    return Mock(bounds=lambda *_: {A: Bounds(earliest=5, latest=30)}, last_messages=Mock(side_effect=last_messages))
+
+
+@pytest.mark.parametrize(
+    "first", [LastMessage(offset=5, digest="log"), LastMessage(offset=9, digest="log"), CORRUPT_AT_5]
+)
+def test_a_log_with_a_message_before_the_end_of_what_expired_was_created_again(first: object) -> None:
+    """Also if the message cannot be read: it is there."""
+    with pytest.raises(TopicRecreated, match="messages before offset 10, which had expired"):
+        check_expired(beginning_at_5(first), state_of(), [EXPIRED_BEFORE_10])
+
+
+@pytest.mark.parametrize("first", [LastMessage(offset=10, digest="log"), None, OffsetOutOfRange("gone")])
+def test_a_log_whose_first_message_is_after_what_expired_is_the_same(first: object) -> None:  # fault B14
+    """The earliest offset in the bounds is below: the messages there were compacted, or the answer is wrong."""
+    cluster = beginning_at_5(first)
+    check_expired(cluster, state_of(), [EXPIRED_BEFORE_10])
+    assert cluster.last_messages.call_count == 1
+
+
+def test_what_expired_is_not_certain_if_a_broker_does_not_answer() -> None:
+    without_bounds = Mock(bounds=lambda *_: {A: ConnectFailed("away")})
+    for cluster in (without_bounds, beginning_at_5(ConnectFailed("away"))):
+        with pytest.raises(ConnectFailed):
+            check_expired(cluster, state_of(), [EXPIRED_BEFORE_10])
+
+
+@pytest.mark.parametrize(
+    ("earliest", "covered", "message", "is_unexplained"),
+    [
+        (14, (0, 20), 14, False),
+        (15, (0, 20), 14, True),
+        (19, (0, 20), 14, True),
+        (20, (0, 20), 14, False),
+        (0, (0, 20), None, True),
+        (15, (20, 20), None, False),  # nothing is in the table yet
+    ],
+)
+def test_a_log_that_begins_after_the_last_message_and_before_the_cursor_lacks_an_explanation(
+    earliest: int, covered: tuple[int, int], message: int | None, is_unexplained: bool
+) -> None:
+    messages = {} if message is None else {A: LastMessage(offset=message, digest="table")}
+    state = replace(state_of(), covered={A: covered}, last_messages=messages)
+    bounds = {A: Bounds(earliest=earliest, latest=30), B: Bounds(earliest=0, latest=30)}
+    assert unexplained_beginnings(state, bounds) == ({A: bounds[A]} if is_unexplained else {})
+
+
+ADOPTED = RecordedChoice.of("on_recreated", "adopt", OffsetRange(A, 0, 0))
+OTHER_CHOICE = RecordedChoice.of("on_unreadable", "skip", OffsetRange(A, 15, 16))
+
+
+@pytest.mark.parametrize(
+    ("newest_choices", "found"),
+    [((), {A}), ((OTHER_CHOICE,), {A}), ((ADOPTED,), set()), ((OTHER_CHOICE, ADOPTED), set())],
+)
+def test_what_expired_before_the_user_adopted_another_log_says_nothing_about_this_one(
+    newest_choices: tuple[RecordedChoice, ...], found: set[BrokerPartition]
+) -> None:
+    expired = CommittedRange(offsets=EXPIRED_BEFORE_10, gaps={EXPIRED: 10})
+    loaded = CommittedRange(offsets=OffsetRange(A, 10, 20), rows=10)
+    older, newest = (
+        replace(commit(committed.offsets.stop, 0, ""), ranges=(committed,), choices=choices)
+        for committed, choices in ((expired, ()), (loaded, newest_choices))
+    )
+    search = DivergenceSearch(
+        cluster=beginning_at_5(LastMessage(offset=5, digest="log")),
+        log=Mock(entries=lambda _: [(2, newest), (1, older)]),
+        snapshot=Mock(),
+        state=state_of(),
+    )
+    assert search.with_expired({A: Bounds(earliest=5, latest=30)}) == found
 
 
 def search_in(

@@ -198,6 +198,17 @@ def test_changes_to_a_log_are_refused_after_another_run_restarted_the_table_with
     assert small.rows() == 7
 
 
+def test_a_table_is_restarted_on_top_of_what_another_run_has_loaded_of_the_former_topic(small: "SmallTable") -> None:
+    small.commit(small.write(0, 50))
+    snapshot = small.table.snapshot()
+    restarted = table_state(snapshot, OTHER, choices=Choices(on_recreated="restart"))
+    change = LoadChange(state=restarted, facts=(small.write(0, 20),), run="restarting")
+    small.commit(small.write(50, 80))
+    commit(small.table, snapshot, change, sleep=lambda _: None)
+    state = table_state(small.table.snapshot(), OTHER)
+    assert (state.topic, state.covered, small.rows()) == (OTHER, {A: (0, 20)}, 10)
+
+
 def test_a_topic_that_was_given_an_id_keeps_its_first_incarnation(small: "SmallTable") -> None:
     small.commit(small.write(0, 50))
     upgraded = TopicIdentity(cluster="main", name="clicks", incarnation="AAAAAAAAAAAAAAAAAAAABw", cluster_id="new")
