@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
+from unittest.mock import Mock
 
 import dagster as dg
 import pyarrow as pa
@@ -12,6 +13,7 @@ from deltalake import DeltaTable, write_deltalake
 from kafka_io.testing.modern.config import ModernBrokerConfig
 from kafka_io.testing.modern.server import ModernBrokerServer
 from pipelines.defs.known_topics import Waiting
+from resources.kafka import open_cluster
 from resources.settings import PATH_VARIABLE, Settings
 from tests.live import numbered
 from tests.pipelines.defs.declared import LOAD, defs_of, failure, job, key, loaded, observed, registry_of, run, verdicts
@@ -80,6 +82,22 @@ def test_a_load_of_a_typed_table_reports_new_columns_and_bad_records(
     watched = verdicts(job(instance, "watch", settings=typed))["orders"]
     assert not watched["bad_records"].passed
     assert "schema_changes" not in watched  # its result is the same as that of the load
+
+
+def test_a_run_reads_the_settings_once_and_opens_its_cluster_once(
+    instance: dg.DagsterInstance, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An edit of the file does not give a run two settings, and all topics share the connections."""
+    for name in ("a", "b", "c"):
+        publish_by_settings(settings, name, numbered(5))
+    assert run(instance, ["a", "b", "c"]).success
+    reads, opened = Mock(wraps=Settings.load), Mock(wraps=open_cluster)
+    monkeypatch.setattr(Settings, "load", reads)
+    monkeypatch.setattr("resources.penstock.open_cluster", opened)
+    publish_by_settings(settings, "a", numbered(5))
+    result = run(instance, ["a", "b", "c"])
+    assert loaded(result)["a"]["rows"] == 5
+    assert (reads.call_count, opened.call_count) == (1, 1)
 
 
 def test_only_a_load_that_brought_rows_is_a_materialization(
