@@ -60,11 +60,6 @@ EQUIVALENT: Mapping[tuple[str, str, str], str] = {
     ("pipelines/loading/table.py", "LakeTable.write", "self._check_log_is_there(snapshot) -> pass"): _DELTALAKE_READS,
     (
         "pipelines/loading/table.py",
-        "LakeTable._check_last_entry",
-        "True -> False",
-    ): "without a folder of the log, the table cannot be opened, and both ends are LakeUnavailable",
-    (
-        "pipelines/loading/table.py",
         "LakeTable.drop",
         "True -> False",
     ): "the folder is inside of the table's, which exists",
