@@ -178,7 +178,7 @@ def test_the_topics_of_other_definitions_are_not_there() -> None:
 def test_runs_and_ticks_use_the_settings_that_definitions_were_built_from(
     instance: dg.DagsterInstance, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:  # audit E6
-    text = 'lake = "lake"\n[clusters.main]\nzookeeper = "127.0.0.1:1"\n'
+    text = 'lake = "lake"\n[clusters.main]\nbootstrap = "127.0.0.1:1"\n[caps]\nattempts = 1\n'
     (tmp_path / "penstock.toml").write_text(text)
     monkeypatch.delenv("DAGSTER_HOME", raising=False)
     monkeypatch.chdir(tmp_path)
