@@ -20,7 +20,7 @@ from pipelines.loading.divergence import (
 )
 from pipelines.loading.ledger import CommitKind, LedgerEntry, RecordedChoice, TableState, TopicIdentity
 from pipelines.loading.work import EXPIRED, CommittedRange
-from resources.errors import TopicRecreated
+from resources.errors import CursorAheadOfLog, TopicRecreated
 
 A, B = BrokerPartition(None, 0), BrokerPartition(None, 1)
 CLICKS = TopicIdentity(cluster="main", name="clicks", incarnation="7")
@@ -75,13 +75,14 @@ CORRUPT_AT_5 = Corrupt("the checksum is wrong", Where(offset=5))
 EXPIRED_BEFORE_10 = OffsetRange(A, 0, 10)
 
 
-def beginning_at_5(first: object) -> Mock:
+def beginning_at_5(first: object, *, latest: int = 30) -> Mock:
     """A cluster whose log begins at offset 5, with this answer for its first message; an empty range has no message."""
 
     def last_messages(_: str, ranges: Mapping[BrokerPartition, OffsetRange]) -> object:
         return {partition: first if offsets.size else None for partition, offsets in ranges.items()}
 
-    return Mock(bounds=lambda *_: {A: Bounds(earliest=5, latest=30)}, last_messages=Mock(side_effect=last_messages))
+    bounds = {A: Bounds(earliest=5, latest=latest)}
+    return Mock(bounds=lambda *_: bounds, last_messages=Mock(side_effect=last_messages))
 
 
 @pytest.mark.parametrize(
@@ -99,6 +100,17 @@ def test_a_log_whose_first_message_is_after_what_expired_is_the_same(first: obje
     cluster = beginning_at_5(first)
     check_expired(cluster, state_of(), [EXPIRED_BEFORE_10])
     assert cluster.last_messages.call_count == 1
+
+
+def test_a_log_that_begins_at_the_end_of_what_expired_is_the_same() -> None:
+    """Also if its first message cannot be read."""
+    check_expired(beginning_at_5(CORRUPT_AT_5), state_of(), [OffsetRange(A, 0, 5)])
+
+
+def test_a_log_that_ends_before_the_end_of_what_expired_was_truncated_or_created_again() -> None:
+    with pytest.raises(CursorAheadOfLog, match="ends at 9, but records up to 10 had expired"):
+        check_expired(beginning_at_5(None, latest=9), state_of(), [EXPIRED_BEFORE_10])
+    check_expired(beginning_at_5(None, latest=10), state_of(), [EXPIRED_BEFORE_10])
 
 
 def test_what_expired_is_not_certain_if_a_broker_does_not_answer() -> None:
