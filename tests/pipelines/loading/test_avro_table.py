@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 from functools import partial
 from io import BytesIO
 from pathlib import Path
@@ -36,9 +37,14 @@ V2: Fields = [
     {"name": "note", "type": ["null", "string"]},
 ]
 V4: Fields = [{"name": "id", "type": "int"}, {"name": "price", "type": "boolean"}]
+LOCAL_TIME = {"type": "long", "logicalType": "local-timestamp-millis"}
 V3: Fields = [
     {"name": "id", "type": "int"},
-    {"name": "at", "type": {"type": "long", "logicalType": "local-timestamp-millis"}},
+    {"name": "at", "type": LOCAL_TIME},
+]
+NESTED_TIMES: Fields = [
+    {"name": "times", "type": {"type": "array", "items": LOCAL_TIME}},
+    {"name": "by_name", "type": {"type": "map", "values": {"type": "array", "items": LOCAL_TIME}}},
 ]
 
 
@@ -110,6 +116,19 @@ def test_schemas_that_alternate_fill_the_columns_of_their_types_without_another_
     assert rows[-1]["at"].isoformat() == "2023-11-14T22:13:20+00:00"
     assert topic.deep().problems == ()
     assert (topic.replay().error, topic.replay().changed) == (None, False)
+
+
+def test_times_without_a_zone_are_stored_as_utc_also_inside_of_lists_and_maps(
+    topic: TypedTopic, registry: EmbeddedSchemaRegistry
+) -> None:
+    at = datetime(2023, 11, 14, 22, 13, 20)  # noqa: DTZ001
+    nested = registry.register("clicks-value", schema(NESTED_TIMES))
+    topic.fake.logs = {0: log_of([framed(nested, NESTED_TIMES, times=[at], by_name={"a": [at]})])}
+    load = topic.load()
+    assert (load.error, load.rows) == (None, 1)
+    in_utc = [at.replace(tzinfo=UTC)]
+    assert topic.rows("times", "by_name") == [{"times": in_utc, "by_name": [("a", in_utc)]}]
+    assert topic.deep().problems == ()
 
 
 def test_the_first_load_finds_ids_in_a_sample_and_fetches_large_slices_once(topic: TypedTopic) -> None:
