@@ -11,15 +11,19 @@ A column never changes its type, so a field whose type changes gets another colu
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import pyarrow as pa
 from pyarrow import types
+
+from kafka_io.errors import InvalidSchema
 
 COMMENT, ALIASES, FIELD = b"comment", b"aliases", b"field"
 
 # Delta refuses these characters in the names of columns.
 _REFUSED = re.compile(r"[ ,;{}()\n\t=]")
+# Fuzzed schemas need at most three rounds; the last one adds nothing.
+_MAX_ROUNDS = 100
 
 
 def described(name: str, kind: pa.DataType, *, comment: str = "", aliases: Sequence[str] = ()) -> pa.Field:
@@ -135,6 +139,24 @@ def grow(columns: pa.Schema, fields: Iterable[pa.Field]) -> pa.Schema:
     ['price', 'price_2']
     """
     return pa.schema(_grown_fields(list(columns), fields), columns.metadata)
+
+
+def grow_until_stable(columns: pa.Schema, steps: Sequence[Callable[[pa.Schema], pa.Schema]]) -> pa.Schema:
+    """The columns after steps of which each adds what one schema needs. The steps repeat until none adds anything.
+
+    A column that a later schema adds can take a field of an earlier schema, and then needs the members of that field.
+    For example, a field `old` with the alias `new` is in the column `new` until there is a column `old`.
+
+    Raises:
+        InvalidSchema: the steps still add columns after 100 rounds.
+    """
+    for _ in range(_MAX_ROUNDS):
+        before = columns
+        for step in steps:
+            columns = step(columns)
+        if columns.equals(before, check_metadata=True):
+            return columns
+    raise InvalidSchema(f"the fields of the schemas still need new columns after {_MAX_ROUNDS} rounds")
 
 
 def _grown_fields(columns: list[pa.Field], fields: Iterable[pa.Field]) -> list[pa.Field]:

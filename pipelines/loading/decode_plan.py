@@ -1,14 +1,15 @@
 """The plan by which workers decode values. It is made before the fetch: all rows of a file have the same columns."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Protocol
 
 import pyarrow as pa
 import pyarrow.ipc
 
 from kafka_io.schema_registry.schemas import RegisteredSchema
-from kafka_io.values.columns import column_of, grow
+from kafka_io.values.columns import column_of, grow, grow_until_stable
 from kafka_io.values.json.inference import grow_by_fields
 from pipelines.loading.columns import (
     Grow,
@@ -98,7 +99,12 @@ class Learned:
 
 
 NOTHING_LEARNED = Learned()
-_GrowBy = Callable[[pa.Schema, Iterable[pa.Field], Grow], pa.Schema]
+
+
+class _GrowBy(Protocol):
+    """Grows the columns of values, or those of keys, by the fields of a schema or of a sample."""
+
+    def __call__(self, columns: pa.Schema, fields: Iterable[pa.Field], grow_: Grow) -> pa.Schema: ...
 
 
 def plan_decoding(
@@ -141,10 +147,11 @@ def _in_file(format_: "TopicFormat", encoding: str) -> WriterSchemas | None:
 def _planned(format_: "TopicFormat", encoding: str, learned: Learned, columns: pa.Schema, grow_by: _GrowBy) -> bytes:
     """The columns with everything added that declared fields and samples need, as an Arrow IPC message."""
     declared = list(_declared(format_, encoding, learned.schemas))
-    for fields in declared:
-        columns = grow_by(columns, _stored(fields), grow)
-    for fields in learned.samples:
-        columns = grow_by(columns, _stored(fields), grow_by_fields)
+    steps = [
+        *(partial(grow_by, fields=_stored(fields), grow_=grow) for fields in declared),
+        *(partial(grow_by, fields=_stored(fields), grow_=grow_by_fields) for fields in learned.samples),
+    ]
+    columns = grow_until_stable(columns, steps)
     read = _as_declared(columns, [field for fields in declared for field in fields])
     message: bytes = read.serialize().to_pybytes()
     return message

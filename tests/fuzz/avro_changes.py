@@ -5,6 +5,7 @@ import json
 import random
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -13,7 +14,7 @@ from kafka_io.records.decoded_batch import DecodeLimits
 from kafka_io.values.avro.columns import columns_of_avro
 from kafka_io.values.avro.decoder import AvroDecoder
 from kafka_io.values.avro.schema import parse_avro
-from kafka_io.values.columns import grow
+from kafka_io.values.columns import grow, grow_until_stable
 from kafka_io.values.decoding import DecodedValues
 from tests.fuzz.avro_values import row_of, same
 from tests.fuzz.grown_columns import GrownColumns
@@ -25,8 +26,6 @@ _MOST_VALUES = 20
 _NAMES = ("f0", "f1", "f2", "f3", "F0", "f0_2", "days", "months", "value", "a b")
 """Names of fields: some collide if case does not count, or with the name of a second column, or in a duration."""
 _UNKNOWN = 99
-_MOST_ROUNDS = 2
-"""A new column can take a field from another one. The columns of that field then grow in a second round."""
 _DURATION = {"type": "fixed", "size": 12, "logicalType": "duration"}
 
 
@@ -176,10 +175,7 @@ def _decoder(schemas: list[Any]) -> tuple[AvroDecoder, list[pa.Schema]]:
     """The decoder of all schemas for the columns that grew from them, and the columns of each schema."""
     types = [parse_avro(json.dumps(schema)) for schema in schemas]
     own = [columns_of_avro(avro) for avro in types]
-    columns = pa.schema([])
-    for _ in range(_MOST_ROUNDS):
-        for fields in own:
-            columns = grow(columns, fields)
+    columns = grow_until_stable(pa.schema([]), [partial(grow, fields=fields) for fields in own])
     return AvroDecoder(columns, dict(enumerate(types))), own
 
 

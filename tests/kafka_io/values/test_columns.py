@@ -1,9 +1,22 @@
 """A column never changes its type: a field goes into a column that holds it, or into a new one."""
 
+from functools import partial
+
 import pyarrow as pa
 import pytest
 
-from kafka_io.values.columns import COMMENT, FIELD, assign, described, grow, holds, is_union, member_of
+from kafka_io.errors import InvalidSchema
+from kafka_io.values.columns import (
+    COMMENT,
+    FIELD,
+    assign,
+    described,
+    grow,
+    grow_until_stable,
+    holds,
+    is_union,
+    member_of,
+)
 
 LONG, DOUBLE, TEXT, BYTES = pa.int64(), pa.float64(), pa.string(), pa.binary()
 
@@ -130,3 +143,21 @@ def test_a_record_in_a_union_grows_in_its_member() -> None:
     columns = grow(pa.schema([]), [pa.field("x", union(LONG, pa.struct([("a", LONG)])))])
     grown = grow(columns, [pa.field("x", pa.struct([("b", TEXT)]))])
     assert grown.field("x").type.equals(union(LONG, pa.struct([("a", LONG), ("b", TEXT)])))
+
+
+def test_columns_grow_by_schemas_until_no_schema_adds_anything() -> None:
+    """In the second round `old` leaves the column `new`, and takes its member `x` into its own column."""
+    new, other = described("new", pa.struct([("c", LONG)])), described("old", pa.struct([("b", LONG)]))
+    old = described("old", pa.struct([described("x", LONG)]), aliases=["new"])
+    steps = [partial(grow, fields=[field]) for field in (new, old, other)]
+    columns = grow_until_stable(pa.schema([]), steps)
+    assert [(column.name, [member.name for member in column.type]) for column in columns] == [
+        ("new", ["c", "x"]),
+        ("old", ["b", "x"]),
+    ]
+    assert grow_until_stable(columns, steps).equals(columns, check_metadata=True)
+
+
+def test_columns_that_grow_in_every_round_are_refused() -> None:
+    with pytest.raises(InvalidSchema, match="still need new columns after 100 rounds"):
+        grow_until_stable(pa.schema([]), [lambda columns: columns.append(pa.field(f"f{len(columns)}", LONG))])

@@ -187,3 +187,28 @@ def test_a_change_by_the_writer_gives_old_and_new_values_their_columns(name: str
 def test_a_table_that_has_the_new_columns_gives_old_and_new_values_their_columns(name: str) -> None:
     step = MOVES[name]
     assert moved(step.old, step.new, by_writer=False) == (step.by_table[0], list(step.by_table[1]))
+
+
+def record(name: str, *fields: str) -> Any:
+    """A record of integers."""
+    return {"type": "record", "name": name, "fields": [{"name": field, "type": "long"} for field in fields]}
+
+
+@pytest.mark.parametrize("first_load", [[1], [1, 2], [1, 2, 3]])
+def test_a_field_keeps_all_its_members_if_a_later_schema_takes_its_name_for_another_field(
+    first_load: Sequence[int],
+) -> None:
+    """The second schema's `old` is an alias of `new`, until the third schema has a field `old` of its own."""
+    schemas = {
+        1: version({"new": record("New", "c")}, new={"c": 1}),
+        2: version({"old": record("Old", "a")}, aliases={"old": ["new"]}, old={"a": 2}),
+        3: version({"old": record("Old", "b")}, old={"b": 3}),
+    }
+    layout, _ = table_after(TYPED, schemas, first_load)
+    layout, rows = table_after(layout, schemas, [1, 2, 3])
+    assert rows == [
+        {"new": {"c": 1, "a": None}, "old": None},
+        {"new": None, "old": {"b": None, "a": 2}},
+        {"new": None, "old": {"b": 3, "a": None}},
+    ]
+    assert table_after(layout, schemas, [1, 2, 3])[0] == layout
