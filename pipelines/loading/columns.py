@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import pyarrow as pa
 
-from kafka_io.values.columns import FIELD, column_of, content_type, field_name, grow, with_content_type
+from kafka_io.values.columns import FIELD, content_type, field_name, grow, new_column, with_content_type
 
 RESERVED_PREFIX = "_kafka_"
 KEY_PREFIX = "_kafka_key_"
@@ -36,26 +36,25 @@ def grown(present: pa.Schema, fields: Iterable[pa.Field], others: Sequence[str] 
 
     `others` are names of further columns of the table, which hold no field.
     """
-    columns = list(present)
-    wanted = list(fields)
-    for field in wanted:
-        if _is_reserved(field.name) and column_of(field, columns) is None:
-            columns.append(_renamed(field, columns))
     # Placeholders reserve the names of the other columns. They are for a field that cannot exist, so no field goes into
     # them.
     occupied = [pa.field(name, pa.null(), metadata={FIELD: b"\0"}) for name in others]
-    after = grow(pa.schema([*occupied, *columns]), wanted)
-    return pa.schema(list(after)[len(occupied) :])
+    after = list(grow(pa.schema([*occupied, *present]), fields))
+    for index in range(len(occupied) + len(present), len(after)):
+        if _is_reserved(field_name(after[index])):
+            after[index] = _renamed(after[index], after)
+    return pa.schema(after[len(occupied) :])
 
 
 def _is_reserved(name: str) -> bool:
     return name.lower() in _RESERVED or name.lower().startswith(RESERVED_PREFIX)
 
 
-def _renamed(field: pa.Field, columns: Sequence[pa.Field]) -> pa.Field:
-    """A column for a field whose own name is reserved."""
-    [*_, column] = grow(pa.schema(columns), [field.with_name(f"value{field.name}")])
-    return column.with_metadata({**(field.metadata or {}), FIELD: field.name.encode()})
+def _renamed(column: pa.Field, columns: Sequence[pa.Field]) -> pa.Field:
+    """The column of a field whose own name is reserved. No other column has the new name."""
+    name = field_name(column)
+    free = new_column(column.with_name(f"value{name}"), columns)
+    return free.with_metadata({**(column.metadata or {}), FIELD: name.encode()})
 
 
 def value_columns(columns: pa.Schema) -> pa.Schema:

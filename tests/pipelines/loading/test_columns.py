@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 from kafka_io.errors import InvalidSchema
 from kafka_io.schema_registry.schemas import RegisteredSchema, SchemaType
 from kafka_io.values.columns import FIELD, column_of, described
+from kafka_io.values.json.inference import grow_by_fields
+from kafka_io.values.json.reading import json_text
 from pipelines.loading.columns import ColumnConflict, grown, missing_columns, rename_warnings, with_columns
 from pipelines.loading.decode_plan import plan_decoding
 from pipelines.loading.formats import avro_type
@@ -65,6 +67,14 @@ def test_a_field_with_a_reserved_name_gets_value_in_front_of_it(field: str, colu
     assert after.names == [column]
     assert grown(after, [described(field, LONG)], RESERVED).names == [column]
     assert grown(after, [described(field, TEXT)], RESERVED).names == [column, f"{column}_2"]
+
+
+def test_a_reserved_name_whose_column_holds_json_text_gets_no_second_column() -> None:
+    """The rules of the samples decide which column holds a field, and they are not those of the schemas."""
+    columns = grown(pa.schema([]), [json_text("_error")], RESERVED, grow_by_fields)
+    assert columns.names == ["value_error"]
+    for kind in (LONG, pa.float64(), pa.struct([("a", LONG)])):
+        assert grown(columns, [described("_error", kind)], RESERVED, grow_by_fields) == columns
 
 
 def test_a_name_of_a_column_that_penstock_did_not_add_is_taken() -> None:
