@@ -16,11 +16,11 @@ from kafka_io.values.avro.columns import columns_of_avro
 from kafka_io.values.avro.decoder import AvroDecoder
 from kafka_io.values.avro.schema import AvroType, parse_avro
 from kafka_io.values.columns import described
-from kafka_io.values.debezium.columns import columns_of_debezium, columns_of_debezium_json, columns_of_debezium_keys
+from kafka_io.values.debezium.columns import columns_of_debezium, fields_of_events, fields_of_keys
 from kafka_io.values.debezium.decoder import DebeziumDecoder, DebeziumKeyDecoder
 from kafka_io.values.decoding import ValueDecoder
 from kafka_io.values.json.decoder import FramedJsonDecoder, JsonDecoder
-from kafka_io.values.json.inference import columns_of_sample
+from kafka_io.values.json.inference import fields_of_sample
 from kafka_io.values.json.schema import columns_of_json_schema
 from kafka_io.values.protobuf.columns import columns_of_protobuf
 from kafka_io.values.protobuf.decoder import FIRST_MESSAGE, ProtobufDecoder
@@ -102,13 +102,9 @@ def _debezium_json_decoder(columns: pa.Schema, _schemas: KnownSchemas) -> ValueD
 
 def _fields_of_events(values: Sequence[bytes]) -> Sequence[pa.Field]:
     try:
-        return list(columns_of_debezium_json(values))
+        return fields_of_events(values)
     except ValueError:  # no value of the sample is an event
         return ()
-
-
-def _fields_of_keys(keys: Sequence[bytes]) -> Sequence[pa.Field]:
-    return list(columns_of_debezium_keys(keys))
 
 
 def _debezium_avro_decoder(columns: pa.Schema, schemas: KnownSchemas) -> ValueDecoder:
@@ -177,7 +173,7 @@ ENCODINGS: Mapping[str, ValueEncoding] = {
     ),
     "inferred json": ValueEncoding(
         decoder=lambda columns, _: JsonDecoder(columns),
-        of_sample=lambda values: list(columns_of_sample(values)),
+        of_sample=fields_of_sample,
     ),
     "framed json": ValueEncoding(
         decoder=lambda columns, schemas: FramedJsonDecoder(columns, schemas.keys()),
@@ -185,7 +181,7 @@ ENCODINGS: Mapping[str, ValueEncoding] = {
     ),
     "debezium": ValueEncoding(decoder=_debezium_json_decoder, of_sample=_fields_of_events),
     "debezium avro": ValueEncoding(decoder=_debezium_avro_decoder, of_schema=_fields_of_envelope),
-    "debezium key": ValueEncoding(decoder=lambda columns, _: DebeziumKeyDecoder(columns), of_sample=_fields_of_keys),
+    "debezium key": ValueEncoding(decoder=lambda columns, _: DebeziumKeyDecoder(columns), of_sample=fields_of_keys),
     "protobuf": _protobuf(None),
     "local protobuf": _protobuf_file(None),
     "avro": ValueEncoding(decoder=_avro_decoder, of_schema=lambda schema: list(columns_of_avro(avro_type(schema)))),

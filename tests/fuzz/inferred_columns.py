@@ -6,15 +6,16 @@ import random
 from collections.abc import Iterator
 from contextlib import suppress
 from decimal import Decimal, InvalidOperation
+from functools import partial
 from typing import Any, NoReturn
 
 import pyarrow as pa
 
 from kafka_io.records.decoded_batch import DecodeLimits
-from kafka_io.values.columns import field_name
+from kafka_io.values.columns import field_name, grow_until_stable
 from kafka_io.values.decoding import DecodedValues
 from kafka_io.values.json.decoder import JsonDecoder
-from kafka_io.values.json.inference import columns_of_sample, grow_by_fields, grow_by_sample
+from kafka_io.values.json.inference import grow_by_sample
 from kafka_io.values.json.reading import JsonReading, reading_of
 from tests.fuzz.json_values import with_broken_bytes
 from tests.fuzz.sized import joined, parted
@@ -76,22 +77,16 @@ def check_samples(data: bytes, _rng: random.Random) -> str:
     Returns "read" if all values can be read, else "refused".
     """
     samples = [parted(sample) for sample in parted(data)]
-    columns = pa.schema([])
-    for sample in samples:
-        grown = grow_by_sample(columns, sample)
-        assert grown.equals(grow_by_fields(columns, columns_of_sample(sample)), check_metadata=True)
-        _check_grown(columns, grown)
-        columns = grown
-    for sample in samples:
-        assert grow_by_sample(columns, sample).equals(columns, check_metadata=True), sample
     values = [value for sample in samples for value in sample]
-    decoded = _decoded(values, columns)
-    # A sample with several types of a key says nothing of its members, so values with new keys are samples, too.
-    for row in decoded.new_keys.tolist():
-        grown = grow_by_sample(columns, [values[row]])
-        _check_grown(columns, grown)
-        columns = grown
-    decoded = _decoded(values, columns)
+    columns, is_new = pa.schema([]), True
+    while is_new:
+        columns = grow_until_stable(columns, [partial(_checked_growth, sample=sample) for sample in samples])
+        decoded = _decoded(values, columns)
+        # A sample with several types of a key says nothing of its members, so single values are samples, too.
+        rows = {*decoded.new_keys.tolist(), *(failure.row for failure in decoded.failures)}
+        alone = [[values[row]] for row in sorted(rows)]
+        samples += alone
+        is_new = any(grow_by_sample(columns, sample) != columns for sample in alone)
     refused = {failure.row: failure.reason for failure in decoded.failures}
     for row, (value, cells) in enumerate(zip(values, decoded.rows.to_pylist(), strict=True)):
         document = _document(value)
@@ -102,6 +97,13 @@ def check_samples(data: bytes, _rng: random.Random) -> str:
     return "refused" if refused else "read"
 
 
+def _checked_growth(columns: pa.Schema, sample: list[bytes]) -> pa.Schema:
+    """The columns after a sample, which keeps all columns that were there before."""
+    grown = grow_by_sample(columns, sample)
+    _check_grown(columns, grown)
+    return grown
+
+
 def _decoded(values: list[bytes], columns: pa.Schema) -> DecodedValues:
     decoded = JsonDecoder(columns).decode(pa.array(values, pa.binary()))
     decoded.rows.validate(full=True)
@@ -109,12 +111,15 @@ def _decoded(values: list[bytes], columns: pa.Schema) -> DecodedValues:
 
 
 def _has_members(cells: dict[str, Any], fields: Any, document: _Object) -> bool:
-    """Whether exactly one column of each key has its value, and no other column has any."""
+    """Whether exactly one column of each key has its value, and no other column has any.
+
+    A key without a column has a value without scalars.
+    """
     filled = [(field_name(field), field, cells[field.name]) for field in fields if cells[field.name] is not None]
-    wanted = {key: member for key, member in document if member is not None}
-    return sorted(key for key, _, _ in filled) == sorted(wanted) and all(
-        _has_value(cell, field, wanted[key]) for key, field, cell in filled
-    )
+    keys = [key for key, _, _ in filled]
+    known = {field_name(field) for field in fields}
+    wanted = {key: member for key, member in document if member is not None and (key in known or _has_type(member))}
+    return sorted(keys) == sorted(wanted) and all(_has_value(cell, field, wanted[key]) for key, field, cell in filled)
 
 
 def _has_value(cell: Any, field: pa.Field, value: Any) -> bool:
@@ -180,15 +185,16 @@ def _refuse(constant: str) -> NoReturn:
 
 
 def _is_clear(value: Any) -> bool:
-    """Whether no object has a key twice, numbers are finite, and each object and array has a scalar that has a type."""
+    """Whether no object has a key twice, and numbers are finite."""
     if isinstance(value, Decimal):
         return math.isfinite(float(value))
     if isinstance(value, _Object) and len(dict(value)) < len(value):
         return False
-    return not isinstance(value, list) or (any(map(_has_type, _inside(value))) and all(map(_is_clear, _inside(value))))
+    return not isinstance(value, list) or all(map(_is_clear, _inside(value)))
 
 
 def _has_type(value: Any) -> bool:
+    """Whether a value has a scalar, so that its key needs a column."""
     return any(map(_has_type, _inside(value))) if isinstance(value, list) else value is not None
 
 

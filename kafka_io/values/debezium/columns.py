@@ -13,7 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from kafka_io.values.json.inference import MAX_VALUES, columns_of_sample, list_of, merged_fields
+from kafka_io.values.json.inference import MAX_VALUES, fields_of_sample, list_of, merged_fields, without_empty
 from kafka_io.values.json.reading import JsonReading, json_field, json_text, reading_of
 
 OP, TS_MS, SOURCE = "__op", "__ts_ms", "__source"
@@ -60,6 +60,15 @@ def columns_of_debezium_json(values: Iterable[bytes | None]) -> pa.Schema:
     Raises:
         ValueError: no value is an envelope of Debezium.
     """
+    return pa.schema(without_empty(fields_of_events(values)))
+
+
+def fields_of_events(values: Iterable[bytes | None]) -> list[pa.Field]:
+    """The fields of a sample of JSON values, also those with empty types; see `columns_of_debezium_json`.
+
+    Raises:
+        ValueError: no value is an envelope of Debezium.
+    """
     schemas, others = dict[str, Any](), list[bytes]()
     for value, _ in zip(values, range(MAX_VALUES), strict=False):
         document = _loaded(value or b"")
@@ -68,18 +77,18 @@ def columns_of_debezium_json(values: Iterable[bytes | None]) -> pa.Schema:
             schemas[json.dumps(schema)] = schema
         else:
             others.append(value or b"")
-    inferred = columns_of_sample(others)
+    inferred = pa.schema(fields_of_sample(others))
     payload = [inferred.field("payload").type] if "payload" in inferred.names else []
     envelopes = [*map(_members, schemas.values()), list(inferred), *map(list, filter(pa.types.is_struct, payload))]
     merged = pa.schema(merged_fields(envelopes))
     rows = [merged.field(name).type for name in ("after", "before") if name in merged.names]
     row = pa.field("after", pa.struct(merged_fields(filter(pa.types.is_struct, rows))))
     about = [merged.field("source")] if "source" in merged.names else []
-    return columns_of_debezium(pa.schema([*([row] if row.type.num_fields else []), *about]))
+    return list(columns_of_debezium(pa.schema([*([row] if row.type.num_fields else []), *about])))
 
 
-def columns_of_debezium_keys(keys: Iterable[bytes | None]) -> pa.Schema:
-    """The columns for a sample of JSON keys: from the schemas in the keys, and inferred from keys without one."""
+def fields_of_keys(keys: Iterable[bytes | None]) -> list[pa.Field]:
+    """The fields of a sample of JSON keys: from the schemas in the keys, and inferred from keys without one."""
     schemas, others = dict[str, Any](), list[bytes]()
     for key, _ in zip(keys, range(MAX_VALUES), strict=False):
         document = _loaded(key or b"")
@@ -88,7 +97,7 @@ def columns_of_debezium_keys(keys: Iterable[bytes | None]) -> pa.Schema:
             schemas[json.dumps(document["schema"])] = document["schema"]
         else:
             others.append(json.dumps(document["payload"]).encode() if is_wrapped else key or b"")
-    return pa.schema(merged_fields([*map(_members, schemas.values()), columns_of_sample(others)]))
+    return merged_fields([*map(_members, schemas.values()), fields_of_sample(others)])
 
 
 def envelope_of(columns: pa.Schema) -> pa.Schema:

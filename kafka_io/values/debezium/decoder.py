@@ -82,7 +82,7 @@ class DebeziumKeyDecoder:
     [{'id': 1}, {'id': 2}, {'id': None}]
 
     Args:
-        columns: the columns, see `columns_of_debezium_keys`.
+        columns: the columns, see `fields_of_keys`.
     """
 
     def __init__(self, columns: pa.Schema) -> None:

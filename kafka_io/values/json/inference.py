@@ -3,7 +3,11 @@
 The type of a key is the narrowest that holds all its values in the sample: bool, long, decimal(38, 0) for integers
 beyond a long, double, string, list, struct. A text stays a text, even if it looks like a date, because the next value
 may not look so. Keys whose values have several types become JSON text, and so do objects with very many keys, as they
-are mostly maps. A key gets no column as long as all its values are null, {} or [].
+are mostly maps.
+
+Null, {} and [] say nothing about the type of a key: a key that has no column gets none for them. But a sample keeps {}
+and [] as empty types, a struct without members and a list of nulls, because they are values. If a key has columns and
+none of them holds its {} or [], it gets a column of JSON text.
 """
 
 import json
@@ -33,6 +37,11 @@ def columns_of_sample(values: Iterable[bytes | None]) -> pa.Schema:
     id: double
     name: string
     """
+    return pa.schema(without_empty(fields_of_sample(values)))
+
+
+def fields_of_sample(values: Iterable[bytes | None]) -> list[pa.Field]:
+    """The fields of a sample of values, also those of keys that only have {} and [], with empty types."""
     seen = _Seen()
     size = 0
     for count, value in enumerate(values):
@@ -42,12 +51,20 @@ def columns_of_sample(values: Iterable[bytes | None]) -> pa.Schema:
         document = _document(value)
         if document is not None:
             seen.add(document, 0)
-    return pa.schema([field for name, member in seen.members.items() if (field := member.field(name)) is not None])
+    return seen.member_fields()
 
 
 def grow_by_sample(columns: pa.Schema, values: Iterable[bytes | None]) -> pa.Schema:
-    """The columns, and new ones for what a sample has and no column holds. No column changes its type."""
-    return grow_by_fields(columns, columns_of_sample(values))
+    """The columns, and new ones for what a sample has and no column holds. No column changes its type.
+
+    >>> grow_by_sample(pa.schema({"id": pa.int64()}), [b'{"id": {}, "other": {}}'])
+    id: int64
+    id_2: string
+      -- field metadata --
+      json: 'text'
+      field: 'id'
+    """
+    return grow_by_fields(columns, fields_of_sample(values))
 
 
 def grow_by_fields(columns: pa.Schema, fields: Iterable[pa.Field]) -> pa.Schema:
@@ -67,6 +84,11 @@ def merged_fields(samples: Iterable[Iterable[pa.Field]]) -> list[pa.Field]:
     for new in (new for fields in samples for new in fields):
         merged[new.name] = _merged(merged[new.name], new) if new.name in merged else new
     return list(merged.values())
+
+
+def without_empty(fields: Iterable[pa.Field]) -> list[pa.Field]:
+    """The fields of a sample without empty types."""
+    return [solid for field in fields if (solid := _solid(field)) is not None]
 
 
 def split_sample(values: pa.BinaryArray, rows: Iterable[int]) -> Iterator[list[bytes]]:
@@ -94,6 +116,10 @@ def _document(value: bytes | None) -> dict[str, Any] | None:
 
 def _refuse(constant: str) -> None:
     raise ValueError(constant)
+
+
+_NOTHING = pa.field("item", pa.null())
+"""The items of arrays that have none, or only nulls."""
 
 
 @dataclass(slots=True)
@@ -124,19 +150,21 @@ class _Seen:
             self.scalars.add(_scalar(value))
 
     def field(self, name: str) -> pa.Field | None:
-        """The column for the values; None if they say nothing yet."""
+        """The field for the values; None if all of them are null."""
         kinds = bool(self.scalars) + self.is_object + self.is_list
         if self.is_deep or kinds > 1 or (len(self.scalars) > 1 and not self.scalars <= set(_NUMBERS)):
             return json_text(name)
         if self.scalars:
             return json_field(name, next(iter(self.scalars)) if len(self.scalars) == 1 else self._widest())
         if self.items is not None:
-            item = self.items.field("item")
-            return None if item is None else list_of(name, item)
+            return list_of(name, self.items.field("item") or _NOTHING)
         if len(self.members) > _MAX_MEMBERS:
             return json_text(name)
-        members = [field for key, seen in self.members.items() if (field := seen.field(key)) is not None]
-        return json_field(name, pa.struct(members)) if members else None
+        return json_field(name, pa.struct(self.member_fields())) if self.is_object else None
+
+    def member_fields(self) -> list[pa.Field]:
+        """The fields for the members of the values, which are objects."""
+        return [field for key, seen in self.members.items() if (field := seen.field(key)) is not None]
 
     def _widest(self) -> pa.DataType:
         return max(self.scalars, key=_NUMBERS.index)
@@ -161,8 +189,24 @@ def list_of(name: str, item: pa.Field, comment: str = "") -> pa.Field:
     return json_field(name, pa.list_(item), None, comment)
 
 
+def _solid(field: pa.Field) -> pa.Field | None:
+    """The field without members of empty types; None if its own type is empty."""
+    if types.is_null(field.type):
+        return None
+    if types.is_list(field.type):
+        item = _solid(field.type.value_field)
+        return None if item is None else field.with_type(pa.list_(item))
+    if types.is_struct(field.type):
+        members = without_empty(field.type)
+        return field.with_type(pa.struct(members)) if members else None
+    return field
+
+
 def _merged(left: pa.Field, right: pa.Field) -> pa.Field:
     """The field that holds the values of two samples."""
+    for one, other in ((left, right), (right, left)):
+        if _solid(other) is None and _holds(one, other):
+            return one
     is_same_scalar = left.type == right.type and not types.is_nested(left.type)
     if reading_of(left) is JsonReading.TEXT or (is_same_scalar and reading_of(left) is reading_of(right)):
         return left
@@ -181,10 +225,19 @@ def _grown(columns: list[pa.Field], fields: Iterable[pa.Field]) -> list[pa.Field
     for new in fields:
         place = _place(columns, new)
         if place is None:
-            columns.append(new_column(new, columns))
+            wanted = _wanted(columns, new)
+            columns += [new_column(wanted, columns)] if wanted is not None else []
         elif not _holds(columns[place], new):
             columns[place] = columns[place].with_type(_grown_type(columns[place].type, new.type))
     return columns
+
+
+def _wanted(columns: Sequence[pa.Field], new: pa.Field) -> pa.Field | None:
+    """The column that a field needs which no column holds; None if it is empty, and its key has no column yet."""
+    solid = _solid(new)
+    if solid is None and any(_has_key(column, new.name) for column in columns):
+        return json_text(new.name)
+    return solid
 
 
 def _place(columns: Sequence[pa.Field], new: pa.Field) -> int | None:
@@ -216,7 +269,7 @@ def _has_key(column: pa.Field, key: str) -> bool:
 
 def _holds(column: pa.Field, new: pa.Field) -> bool:
     """Whether a column holds all values of a field."""
-    if reading_of(column) is JsonReading.TEXT:
+    if reading_of(column) is JsonReading.TEXT or types.is_null(new.type):
         return True
     if types.is_struct(new.type) and types.is_struct(column.type):
         members = list(column.type)

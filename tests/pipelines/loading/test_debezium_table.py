@@ -150,3 +150,13 @@ def test_an_envelope_in_avro_gives_the_same_rows(topic: TypedTopic) -> None:
             "after or before"
         )
         assert topic.deep().problems == ()
+
+
+def test_an_empty_object_that_the_column_of_its_key_does_not_hold_is_kept_as_json_text(topic: TypedTopic) -> None:
+    topic.load()
+    append(topic.fake.logs[0], values(event("c", None, {"id": {}, "note": []}), event("c", None, {"id": 2, "new": {}})))
+    load = topic.load()
+    assert (load.error, load.bad_records) == (None, 0)
+    rows = topic.rows("id", "id_2", "note", "note_2", "__op")[4:]
+    assert [tuple(row.values()) for row in rows] == [(None, "{}", None, "[]", "c"), (2, None, None, None, "c")]
+    assert topic.deep().problems == ()

@@ -114,6 +114,47 @@ def test_an_empty_array_is_not_null(topic: TypedTopic) -> None:
     assert topic.deep().problems == ()
 
 
+def test_an_empty_object_or_array_that_no_column_of_its_key_holds_is_kept_as_json_text(topic: TypedTopic) -> None:
+    """Some producers write an empty object as [], so this must not fill a table with bad records."""
+    topic.load()
+    empty = documents({"id": {}}, {"id": []}, {"place": []}, {"tags": {}}, {"no": {}})
+    append(topic.fake.logs[0], empty)
+    load = topic.load()
+    assert (load.error, load.bad_records) == (None, 0)
+    assert load.warnings == tuple(
+        f"the field {name!r} had the type {kind} before: the new column {name}_2 holds it, with the type string"
+        for name, kind in (("id", "int64"), ("place", "struct<city: string>"), ("tags", "list<element: string>"))
+    )
+    assert topic_schema_names(topic) == ["id", "tags", "place", "id_2", "place_2", "tags_2"]
+    rows = topic.rows("id_2", "place_2", "tags_2")[2:]
+    assert [tuple(row.values()) for row in rows] == [
+        ("{}", None, None), ("[]", None, None), (None, "[]", None), (None, None, "{}"), (None, None, None),
+    ]  # fmt: skip
+    append(topic.fake.logs[0], documents({"id": {}, "place": {}, "tags": []}, {"id": {"a": 1}}, {"id": 8}))
+    fetches = CountedFetches()
+    load = topic.load(fetch=fetches)
+    assert (load.error, load.bad_records, load.warnings, len(fetches.sizes)) == (None, 0, (), 1)
+    assert [tuple(row.values()) for row in topic.rows("id", "id_2")[7:]] == [
+        (None, "{}"),
+        (None, '{"a": 1}'),
+        (8, None),
+    ]
+    assert topic.deep().problems == ()
+
+
+def test_an_empty_value_that_was_loaded_before_its_key_had_a_column_is_null_until_a_replay(topic: TypedTopic) -> None:
+    append(topic.fake.logs[0], documents({"id": 2, "no": []}))
+    topic.load()
+    append(topic.fake.logs[0], documents({"id": 3, "no": 5}))
+    load = topic.load()
+    assert (load.error, load.bad_records, load.warnings) == (None, 0, ())
+    assert [row["no"] for row in topic.rows("no")] == [None, None, None, 5]
+    assert topic.deep().problems == ()
+    assert topic.replay().error is None
+    assert [tuple(row.values()) for row in topic.rows("no", "no_2")][2:] == [(None, "[]"), (5, None)]
+    assert topic.deep().problems == ()
+
+
 def test_what_a_column_of_json_text_holds_is_read_alike_by_later_loads(topic: TypedTopic) -> None:
     """Delta has no such type: the metadata of the column says it, also inside of structs."""
     mixed = documents({"any": 1, "deep": {"any": [1]}, "list": [1, "a"]}, {"any": "x", "deep": {"any": 2}})

@@ -10,7 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kafka_io.values.json.decoder import JsonDecoder
-from kafka_io.values.json.inference import MAX_VALUES, columns_of_sample, grow_by_sample
+from kafka_io.values.json.inference import (
+    MAX_VALUES,
+    columns_of_sample,
+    fields_of_sample,
+    grow_by_sample,
+    merged_fields,
+    without_empty,
+)
 from kafka_io.values.json.reading import JsonReading, json_field, json_text, reading_of
 from kafka_io.values.json.schema import columns_of_json_schema
 from kafka_io.values.json.settings import columns_of_settings
@@ -258,6 +265,78 @@ def test_new_members_of_an_object_get_columns_even_if_the_key_also_has_a_column_
     rows = JsonDecoder(grown).decode(pa.array(documents, pa.binary())).rows.to_pylist()
     in_columns = ({"x": of_struct, "x_2": None}, {"x": None, "x_2": str(of_text)})
     assert rows == [{**row, "y": row} for row in in_columns]
+
+
+HOLDERS = {
+    "id": pa.int64(),
+    "text": pa.string(),
+    "day": pa.date32(),
+    "price": pa.decimal128(38, 2),
+    "place": pa.struct({"city": pa.string()}),
+    "tags": pa.list_(pa.string()),
+    "lists": pa.list_(pa.list_(pa.int64())),
+    "lines": pa.list_(pa.struct({"sku": pa.string()})),
+    "counts": pa.map_(pa.string(), pa.int64()),
+}
+
+
+@pytest.mark.parametrize(
+    ("value", "held_by"),
+    [
+        (None, {*HOLDERS}),
+        ({}, {"place", "counts"}),
+        ([], {"tags", "lists", "lines"}),
+        ([None], {"tags", "lists", "lines"}),
+        ([[]], {"lists"}),
+        ([{}], {"lines"}),
+        ({"other": {}}, {"place"}),
+        ([{"other": []}, None], {"lines"}),
+    ],
+)
+def test_an_empty_value_goes_into_a_column_that_holds_it_or_into_one_of_json_text(value: Any, held_by: Any) -> None:
+    columns = pa.schema(HOLDERS)
+    for name in HOLDERS:
+        values = sample({name: value, "unknown": value})
+        grown = grow_by_sample(columns, values)
+        assert grown.names == [*HOLDERS, *([] if name in held_by else [f"{name}_2"])]
+        assert grow_by_sample(grown, values).equals(grown, check_metadata=True)
+        decoded = JsonDecoder(grown).decode(pa.array(values, pa.binary()))
+        assert decoded.failures == []
+        if name not in held_by:
+            assert decoded.rows.to_pylist()[0] == {**dict.fromkeys(grown.names), f"{name}_2": json.dumps(value)}
+
+
+def test_members_of_structs_get_columns_for_empty_values_in_the_same_way() -> None:
+    columns = grow_by_sample(pa.schema([]), sample({"x": {"a": 1, "b": {}}, "y": [{"a": 1}]}))
+    assert columns == pa.schema({"x": pa.struct({"a": pa.int64()}), "y": pa.list_(pa.struct({"a": pa.int64()}))})
+    documents = sample({"x": {"a": {}, "b": {}}, "y": [{"a": []}, {"a": 2}]})
+    grown = grow_by_sample(columns, documents)
+    rows = JsonDecoder(grown).decode(pa.array(documents, pa.binary())).rows.to_pylist()
+    assert rows == [{"x": {"a": None, "a_2": "{}"}, "y": [{"a": None, "a_2": "[]"}, {"a": 2, "a_2": None}]}]
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "merged"),
+    [
+        ({}, {"a": 1}, pa.struct({"a": pa.int64()})),
+        ([], [1], pa.list_(pa.int64())),
+        ([{}], [{"a": 1}], pa.list_(pa.struct({"a": pa.int64()}))),
+        ({"a": []}, {"b": 1}, pa.struct({"b": pa.int64()})),
+        ({}, 1, pa.string()),
+        ([], {"a": 1}, pa.string()),
+        ([{}], [1], pa.string()),
+        ({}, [], pa.string()),
+    ],
+)
+def test_two_samples_give_the_field_of_one_sample_with_the_values_of_both(
+    left: Any, right: Any, merged: pa.DataType
+) -> None:
+    values = sample({"x": left}, {"x": right})
+    for first, second in (values, values[::-1]):
+        fields = merged_fields([fields_of_sample([first]), fields_of_sample([second])])
+        assert without_empty(fields) == list(columns_of_sample([first, second]))
+        assert fields[0].type == fields_of_sample([first, second])[0].type
+        assert without_empty(fields)[0].type == merged
 
 
 DOCUMENTS = st.recursive(
