@@ -3,12 +3,14 @@
 import os
 import signal
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from pipelines.loading.failpoints import KILL_AT, ONCE
+from tests.crash.avro_values import EARLIER
 from tests.crash.harness import Trial
 from tests.crash.stage import Stage
 from tests.crash.worlds import MESSAGES
@@ -47,10 +49,15 @@ def gate() -> Iterator[Gate]:
         yield gate
 
 
-def begin(site: Site, trial: Trial, *, kill_at: str = "", **options: float) -> Path:
-    """Begin a load of the topic at a site. Returns the folder where the worker that reaches `kill_at` leaves a mark."""
-    home, settings = trial.new_driver_files(request_timeout_s=REQUEST_TIMEOUT_S)
-    site.driver.begin(settings, for_workers={KILL_AT: kill_at, ONCE: str(home)} if kill_at else {}, **options)
+def begin(
+    site: Site, trial: Trial, *, kill_at: str = "", settings: Mapping[str, Any] | None = None, **options: float
+) -> Path:
+    """Begin a load of the topic at a site, with these arguments of World.settings.
+
+    Returns the folder where the worker that reaches `kill_at` leaves a mark.
+    """
+    home, file = trial.new_driver_files(request_timeout_s=REQUEST_TIMEOUT_S, **(settings or {}))
+    site.driver.begin(file, for_workers={KILL_AT: kill_at, ONCE: str(home)} if kill_at else {}, **options)
     return home
 
 
@@ -92,6 +99,34 @@ def test_workers_run_the_code_that_was_sent_to_them(name: str, sites: Sites) -> 
         assert any(environment.folder.is_relative_to(site.hosts.folder(host)) for host in HOSTS)
         assert ".zip/kafka_io/" in environment.code
         assert str(ROOT) not in environment.path.split(":")
+
+
+def schema_requests(trial: Trial) -> list[int]:
+    """The id of each schema that the registry was asked for."""
+    assert trial.world.registry is not None
+    prefix = "GET /schemas/ids/"
+    return [int(line.removeprefix(prefix)) for line in trial.world.registry.requests if line.startswith(prefix)]
+
+
+@pytest.mark.parametrize("name", CLUSTER_NAMES)
+def test_records_of_a_schema_that_only_workers_have_met_are_decoded(
+    name: str, sites: Sites, trial: Trial, gate: Gate
+) -> None:
+    """Workers report an unknown id to the driver. It asks the registry once, and sends the schema to the workers."""
+    site = sites.open(name)
+    loads = (("avro-1", EARLIER, [], [1, 99]), ("avro", len(MESSAGES) - EARLIER, [1], [2, 99]))
+    for variant, rows, known, new in loads:
+        earlier_requests = len(schema_requests(trial))
+        gate.close()
+        begin(site, trial, settings={"variant": variant, "value_format": "avro"})
+        gate.wait_for_fetches(len(HOSTS))
+        assert schema_requests(trial)[earlier_requests:] == known
+        gate.open()
+        result = site.driver.end()
+        assert (result.error, result.rows) == (None, rows)
+        assert schema_requests(trial)[earlier_requests:] == [*known, *new]
+        trial.check()
+    check_complete(site, trial)
 
 
 @pytest.mark.parametrize("name", CLUSTER_NAMES)
