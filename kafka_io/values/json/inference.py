@@ -204,9 +204,9 @@ def _solid(field: pa.Field) -> pa.Field | None:
 
 def _merged(left: pa.Field, right: pa.Field) -> pa.Field:
     """The field that holds the values of two samples."""
-    for one, other in ((left, right), (right, left)):
-        if _solid(other) is None and _holds(one, other):
-            return one
+    for holder, other in ((left, right), (right, left)):
+        if _solid(other) is None and _holds(holder, other):
+            return holder
     is_same_scalar = left.type == right.type and not types.is_nested(left.type)
     if reading_of(left) is JsonReading.TEXT or (is_same_scalar and reading_of(left) is reading_of(right)):
         return left
