@@ -114,7 +114,10 @@ def test_records_of_a_schema_that_only_workers_have_met_are_decoded(
 ) -> None:
     """Workers report an unknown id to the driver. It asks the registry once, and sends the schema to the workers."""
     site = sites.open(name)
-    loads = (("avro-1", EARLIER, [], [1, 99]), ("avro", len(MESSAGES) - EARLIER, [1], [2, 99]))
+    loads: Sequence[tuple[str, int, list[int], list[int]]] = (
+        ("avro-1", EARLIER, [], [1, 99]),
+        ("avro", len(MESSAGES) - EARLIER, [1], [2, 99]),
+    )
     for variant, rows, known, new in loads:
         earlier_requests = len(schema_requests(trial))
         gate.close()
