@@ -19,7 +19,7 @@ from kafka_io.errors import Where
 from kafka_io.model import BrokerPartition, OffsetRange, TopicEntry, TopicIds
 from kafka_io.records.last_message import LastMessage
 from pipelines.loading.delta_schema import DeltaField
-from pipelines.loading.work import CommittedRange, SliceFacts
+from pipelines.loading.work import CommittedRange, LoadedRange, SliceFacts
 
 if TYPE_CHECKING:
     from kafka_io.cluster.cluster import Cluster
@@ -157,6 +157,8 @@ class LedgerEntry:
             schema.
         schemas: the ids of all schemas of values that the loads of the table have seen.
         key_schemas: the ids of all schemas of keys that the loads of the table have seen.
+        written: the rows that a replay or a redecode has written in place of others. The ranges of a replay also name
+            rows that it only copied, and a redecode has no ranges.
     """
 
     commit: str
@@ -177,6 +179,7 @@ class LedgerEntry:
     columns: tuple[DeltaField, ...] = ()
     schemas: tuple[int, ...] = ()
     key_schemas: tuple[int, ...] = ()
+    written: tuple[LoadedRange, ...] = ()
 
     def to_json(self) -> str:
         """The entry as text for the commit info."""
@@ -186,7 +189,7 @@ class LedgerEntry:
         stored["epochs"] = {str(partition): epoch for partition, epoch in self.epochs.items()}
         stored["last_messages"] = {str(partition): message for partition, message in self.last_messages.items()}
         stored["start_times"] = {str(partition): time_ms for partition, time_ms in self.start_times.items()}
-        for name in ("columns", "schemas", "key_schemas"):
+        for name in ("columns", "schemas", "key_schemas", "written"):
             if not stored[name]:
                 del stored[name]
         return msgspec.json.encode(stored).decode()
@@ -220,6 +223,7 @@ class LedgerEntry:
                 "columns": tuple(stored.get("columns", ())),
                 "schemas": tuple(stored.get("schemas", ())),
                 "key_schemas": tuple(stored.get("key_schemas", ())),
+                "written": msgspec.convert(stored.get("written", ()), tuple[LoadedRange, ...]),
             }
         )
 

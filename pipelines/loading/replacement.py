@@ -14,7 +14,7 @@ from pipelines.loading.incarnations import incarnations
 from pipelines.loading.ledger import CommitKind, Coverage, LedgerEntry
 from pipelines.loading.offset_ranges import split_ranges, with_counts
 from pipelines.loading.table_log import TableLog, TableSnapshot
-from pipelines.loading.work import CommittedRange
+from pipelines.loading.work import CommittedRange, LoadedRange
 from resources.errors import CommitRefused, LoadError
 
 
@@ -45,12 +45,13 @@ class ReplaceChange(Change):
         by_topic = {incarnation.topic: incarnation.ranges for incarnation in incarnations(log.entries(snapshot))}
         inside, outside = split_ranges(by_topic.get(self.state.topic, ()), self.ranges)
         self._check_shortfall(log, snapshot, outside)
-        fetched = map(CommittedRange.of, self.facts)
+        fetched = list(map(CommittedRange.of, self.facts))
         # The replaced rows are written into new files. So the entry's ranges do not name the files of before.
         ranges = [replace(committed, path=None) for committed in (*fetched, *with_counts(log, snapshot, outside))]
         columns = columns_to_add(self.state, snapshot, self.columns)
         covered = self.coverage_after(self.state.covered)
-        return replace(entry, ranges=tuple(ranges), covered=covered, columns=columns), inside
+        written = tuple(map(LoadedRange.of, fetched))
+        return replace(entry, ranges=tuple(ranges), covered=covered, columns=columns, written=written), inside
 
     def _check_shortfall(
         self, log: TableLog, snapshot: TableSnapshot, outside: Sequence[tuple[CommittedRange, CommittedRange]]

@@ -117,6 +117,25 @@ class CommittedRange:
         return msgspec.convert({**stored, "offsets": offsets}, cls)
 
 
+@dataclass(frozen=True, slots=True)
+class LoadedRange:
+    """Offsets of one partition whose rows have the same loading time, in microseconds since 1970.
+
+    Partition, offset and loading time identify the rows of a table, also if it holds several incarnations of the topic.
+    """
+
+    offsets: OffsetRange
+    loaded_at_us: int
+
+    def __str__(self) -> str:
+        return str(self.offsets)
+
+    @classmethod
+    def of(cls, committed: CommittedRange) -> Self:
+        """The rows of a committed range."""
+        return cls(committed.offsets, committed.loaded_at_us)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SkippedOffsets:
     """Offsets without rows because their records cannot be read, and the user chose to skip them.

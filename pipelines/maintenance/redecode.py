@@ -23,7 +23,7 @@ from pipelines.loading.ledger import CommitKind, LedgerEntry, TableState
 from pipelines.loading.table import LakeTable
 from pipelines.loading.table_log import TableLog, TableSnapshot
 from pipelines.loading.typed_rows import IncompletePlan
-from pipelines.loading.work import CommittedRange, SliceFacts, SliceFailure
+from pipelines.loading.work import CommittedRange, LoadedRange, SliceFacts, SliceFailure
 from pipelines.maintenance.bad_rows import BadRanges, RowsDecodedAgain, find_bad_ranges
 from pipelines.maintenance.redecode_result import DecodedAgain, TopicRedecode
 from pipelines.maintenance.staging import remove_staged, staging_folder
@@ -255,7 +255,7 @@ class RedecodeChange(Change):
                     f"{committed} has {rows} rows now, and {committed.rows} were decoded again; run again",
                     self.state.topic.where,
                 )
-        return replace(entry, columns=columns), ()
+        return replace(entry, columns=columns, written=tuple(map(LoadedRange.of, ranges))), ()
 
     def rebased(self, newest: TableSnapshot) -> Self:
         """The same change on top of loads and compactions, which change no rows.
