@@ -148,3 +148,35 @@ class SparkFailed(LoadError):
     """Spark could not run the load, or one of its tasks failed too often."""
 
     retriable = True
+
+
+class IncrementOvertaken(LoadError):
+    """Another process of the same consumer has committed first. Nothing of this increment is in the output."""
+
+    retriable = True
+
+
+class RowsReplaced(LoadError):
+    """The source has replaced or removed rows that the consumer has seen, and the consumer chose to fail then."""
+
+
+class SourceChanged(LoadError):
+    """The source is another table, or an older copy, than the one whose rows are in the output."""
+
+
+class SourceLogCleaned(LoadError):
+    """The log of the source lacks entries that are needed to tell what is new since the consumer looked last."""
+
+
+class SourceFilesCleaned(LoadError):
+    """A data file of an old version of the source was deleted, so its removed rows cannot be read any more."""
+
+
+class OutputRefused(LoadError):
+    """The output cannot take the increment. Nothing of it is in the output."""
+
+
+class OutputBusy(LoadError):
+    """Another process has the output open."""
+
+    retriable = True

@@ -16,48 +16,64 @@ Entries are read from the newest down to the base, however many there are below.
 entries: those that say when the replaced rows were loaded.
 """
 
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import chain
 
-from kafka_io.model import OffsetRange
+from kafka_io.model import BrokerPartition, OffsetRange
 from pipelines.increments.offset_sets import OffsetSet
 from pipelines.loading.incarnations import effective_entries
 from pipelines.loading.ledger import CommitKind, Coverage, LedgerEntry, TopicIdentity
 from pipelines.loading.work import CommittedRange, LoadedRange
 
-Pieces = tuple[LoadedRange, ...]
 Entries = Iterable[tuple[int, LedgerEntry]]
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedSpan:
+    """Adjoining offsets of a partition in one incarnation, and the loading times of their rows.
+
+    The rows of a span have its partition, one of its offsets and one of its loading times. If a table holds several
+    incarnations, the loading time distinguishes rows with the same offset.
+    """
+
+    offsets: OffsetRange
+    loaded_at_us: tuple[int, ...]
+
+    def __str__(self) -> str:
+        return str(self.offsets)
+
+
+Spans = tuple[LoadedSpan, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LedgerDifference:
-    """What is different between two versions of a table, as pieces of offset ranges with the loading time of their rows.
+    """What is different between two versions of a table.
 
     Args:
         new: offsets that were not in the old version: loads, backfills, and rows that a rewind brought back.
         restarted: the same, if their incarnation was not in the old version, and another one was.
-        replaced: offsets that have other rows than in the old version, with the loading time of the rows of now.
+        replaced: offsets that have other rows than in the old version, with the loading times of the rows of now.
         withdrawn: the rows of the old version in place of which there are those of `replaced`.
         gone: offsets that are only in the old version.
-        converted: whether a raw table became a typed one, or a rewind undid that: all rows have other columns.
     """
 
-    new: Pieces = ()
-    restarted: Pieces = ()
-    replaced: Pieces = ()
-    withdrawn: Pieces = ()
-    gone: Pieces = ()
-    converted: bool = False
+    new: Spans = ()
+    restarted: Spans = ()
+    replaced: Spans = ()
+    withdrawn: Spans = ()
+    gone: Spans = ()
 
     @property
-    def added(self) -> Pieces:
+    def added(self) -> Spans:
         """The rows of the new version that the old one did not have."""
         return (*self.new, *self.restarted, *self.replaced)
 
     @property
-    def removed(self) -> Pieces:
+    def removed(self) -> Spans:
         """The rows of the old version that the new one does not have."""
         return (*self.withdrawn, *self.gone)
 
@@ -68,27 +84,26 @@ def ledger_difference(entries: Entries, since: int, version: int) -> LedgerDiffe
     `entries` are those of the table's log up to `version`, newest first. They are read only as far as needed.
     """
     sides = _Sides.find(iter(entries), since, version)
-    old, new = sides.coverages(sides.old), sides.coverages(sides.new)
-    had_rows = any(map(OffsetSet.of_coverage, old.values()))
-    added, restarted, replaced, gone = _ByTopic(), _ByTopic(), _ByTopic(), _ByTopic()
-    for topic in dict.fromkeys([*new, *old]):
-        before, now = OffsetSet.of_coverage(old.get(topic, {})), OffsetSet.of_coverage(new.get(topic, {}))
-        kind = restarted if had_rows and topic not in old else added
-        kind[topic] = now - before
-        gone[topic] = before - now
-        replaced[topic] = before & now & sides.loaded(topic)
-    # Both walks continue in the entries below the base, which are read once.
-    below = _Below(sides.below)
-    of_now = _Loaded(chain(sides.new, below), added, restarted, replaced)
-    of_before = _Loaded(chain(sides.old, below), replaced, gone)
-    pieces = {"new": of_now.of(added), "restarted": of_now.of(restarted), "replaced": of_now.of(replaced)}
-    difference = LedgerDifference(
-        **pieces,
-        withdrawn=of_before.of(replaced),
-        gone=of_before.of(gone),
-        converted=since >= 0 and any(entry.kind is CommitKind.CONVERT for entry in sides.both),
+    before, now = sides.contents(sides.old), sides.contents(sides.new)
+    kinds = {"new": _ByTopic(), "restarted": _ByTopic(), "replaced": _ByTopic(), "gone": _ByTopic()}
+    for topic in dict.fromkeys([*now, *before]):
+        old, new = before.get(topic, OffsetSet()), now.get(topic, OffsetSet())
+        is_restart = any(before.values()) and topic not in before
+        kinds["restarted" if is_restart else "new"][topic] = new - old
+        kinds["gone"][topic] = old - new
+        kinds["replaced"][topic] = old & new & sides.loaded(topic)
+    # Several walks continue in the entries at the base and below it, which are read once.
+    below = _ReadOnce(sides.below)
+    times_now = _LoadingTimes(chain(sides.new, below), kinds["new"], kinds["restarted"], kinds["replaced"])
+    times_before = _LoadingTimes(chain(sides.old, below), kinds["replaced"], kinds["gone"])
+    decoded = _decoded_in_both(sides, below, before, now)
+    return LedgerDifference(
+        new=times_now.spans(kinds["new"]),
+        restarted=times_now.spans(kinds["restarted"]),
+        replaced=(*times_now.spans(kinds["replaced"]), *decoded),
+        withdrawn=(*times_before.spans(kinds["replaced"]), *decoded),
+        gone=times_before.spans(kinds["gone"]),
     )
-    return _with_decoded(difference, [piece for entry in sides.both for piece in _decoded(entry)])
 
 
 class _ByTopic(dict[TopicIdentity, OffsetSet]):
@@ -97,7 +112,10 @@ class _ByTopic(dict[TopicIdentity, OffsetSet]):
 
 @dataclass(slots=True, kw_only=True)
 class _Sides:
-    """The entries that count in only one of two versions, newest first, and those at the base and below."""
+    """The entries that count in only one of two versions, newest first, and those at the base and below.
+
+    If an entry changed all rows, for example by converting a raw table, the sides have all entries, and no base.
+    """
 
     new: list[LedgerEntry] = field(default_factory=list)
     old: list[LedgerEntry] = field(default_factory=list)
@@ -110,7 +128,7 @@ class _Sides:
         sides = cls()
         for number, entry in entries:
             if number <= version and number <= since:
-                sides.base, sides.below = entry, effective_entries(chain([(number, entry)], entries))
+                sides._end_at(effective_entries(chain([(number, entry)], entries)))
                 break
             before = entry.target if entry.kind is CommitKind.REWIND and entry.target is not None else number - 1
             if number <= version:
@@ -121,74 +139,77 @@ class _Sides:
                 since = before
         return sides
 
+    def _end_at(self, common: Iterator[tuple[int, LedgerEntry]]) -> None:
+        """Take the first of the common entries as the base, or all of them as entries of both sides."""
+        if any(map(_changes_all_rows, self.both)):
+            entries = [entry for _, entry in common]
+            self.new += entries
+            self.old += entries
+            return
+        number, self.base = next(common)
+        self.below = chain([(number, self.base)], common)
+
     @property
     def both(self) -> Sequence[LedgerEntry]:
         """The entries that count in one version only."""
         return (*self.new, *self.old)
 
-    def coverages(self, side: Sequence[LedgerEntry]) -> dict[TopicIdentity, Coverage]:
-        """What a version covers of each incarnation that may differ."""
+    def contents(self, side: Sequence[LedgerEntry]) -> dict[TopicIdentity, OffsetSet]:
+        """The offsets that a version has of each incarnation that may differ."""
         covered: dict[TopicIdentity, Coverage] = {}
         for entry in (*side, *([self.base] if self.base else ())):
             covered.setdefault(entry.topic, entry.covered)
-        return covered
+        return {topic: OffsetSet.of_coverage(coverage) for topic, coverage in covered.items()}
 
     def loaded(self, topic: TopicIdentity) -> OffsetSet:
         """The offsets of the incarnation that entries of one version only have loaded."""
-        return OffsetSet(
-            offsets for entry in self.both if entry.topic == topic for offsets in map(_offsets, _loaded(entry))
-        )
+        own = (entry for entry in self.both if entry.topic == topic)
+        return OffsetSet(part.offsets for entry in own for part in _loaded(entry))
 
 
-def _offsets(piece: LoadedRange | CommittedRange) -> OffsetRange:
-    return piece.offsets
+def _changes_all_rows(entry: LedgerEntry) -> bool:
+    """Whether the entry may have written all rows of the table, of all incarnations.
+
+    Entries of versions before 0.7.0 do not say which rows were decoded again.
+    """
+    return entry.kind is CommitKind.CONVERT or (entry.kind is CommitKind.REDECODE and not entry.written)
 
 
 def _loaded(entry: LedgerEntry) -> Iterable[LoadedRange | CommittedRange]:
-    """The ranges whose rows an entry wrote. A replay and a cut also copy rows, which stay what they were."""
-    match entry.kind:
-        case CommitKind.LOAD:
-            return entry.ranges
-        case CommitKind.REPLAY:
-            # Versions before 0.7.0 do not name them: they come first, and have the loading time of the replay.
-            first_us = entry.ranges[0].loaded_at_us if entry.ranges else 0
-            return entry.written or [part for part in entry.ranges if part.loaded_at_us == first_us]
-        case CommitKind.REDECODE if not entry.written:
-            # Versions before 0.7.0 do not say which rows they decoded again.
-            everything = OffsetSet.of_coverage(entry.covered)
-            return [LoadedRange(offsets, 0) for offsets in everything]
+    """The ranges whose rows an entry loaded. A replay and a cut also copy rows, which stay what they were."""
+    if entry.kind is CommitKind.LOAD:
+        return entry.ranges
+    if entry.kind is CommitKind.REPLAY:
+        # Versions before 0.7.0 do not name them: they come first, and have the loading time of the replay.
+        first_us = entry.ranges[0].loaded_at_us if entry.ranges else 0
+        return entry.written or [part for part in entry.ranges if part.loaded_at_us == first_us]
     return ()
 
 
-def _decoded(entry: LedgerEntry) -> Pieces:
-    """The rows that were decoded again. They keep their loading time, and may belong to a former incarnation."""
-    return entry.written if entry.kind is CommitKind.REDECODE else ()
-
-
-class _Below:
-    """The entries at the base and below, newest first. Several walks read them, and each is read once."""
+class _ReadOnce:
+    """Entries that several walks read, newest first, and each of which is read once."""
 
     def __init__(self, entries: Iterator[tuple[int, LedgerEntry]]) -> None:
         self._entries = entries
-        self._read: list[LedgerEntry] = []
+        self._known: list[LedgerEntry] = []
 
     def __iter__(self) -> Iterator[LedgerEntry]:
         at = 0
         while True:
-            while at < len(self._read):
-                yield self._read[at]
+            while at < len(self._known):
+                yield self._known[at]
                 at += 1
             following = next(self._entries, None)
             if following is None:
                 return
-            self._read.append(following[1])
+            self._known.append(following[1])
 
 
-class _Loaded:
+class _LoadingTimes:
     """Finds when rows were loaded: the newest entry that names an offset says it. Older entries are not read."""
 
     def __init__(self, entries: Iterable[LedgerEntry], *needed: _ByTopic) -> None:
-        self._found: dict[TopicIdentity, list[LoadedRange]] = defaultdict(list)
+        self._known: dict[TopicIdentity, dict[BrokerPartition, list[LoadedRange]]] = {}
         missing = _ByTopic()
         for by_topic in needed:
             for topic, offsets in by_topic.items():
@@ -200,41 +221,56 @@ class _Loaded:
                 break
             if missing.get(entry.topic):
                 missing[entry.topic] = self._take(entry, missing[entry.topic])
+        for by_partition in self._known.values():
+            for pieces in by_partition.values():
+                pieces.sort(key=lambda piece: piece.offsets)
 
     def _take(self, entry: LedgerEntry, missing: OffsetSet) -> OffsetSet:
         """Note the missing offsets that the entry names; returns the others."""
+        known = self._known.setdefault(entry.topic, defaultdict(list))
         for committed in entry.ranges:
-            named = missing & OffsetSet([committed.offsets])
-            self._found[entry.topic] += (LoadedRange(offsets, committed.loaded_at_us) for offsets in named)
-        return missing - OffsetSet(map(_offsets, entry.ranges))
+            for offsets in missing.within(committed.offsets):
+                known[committed.partition].append(LoadedRange(offsets, committed.loaded_at_us))
+        return missing - OffsetSet(committed.offsets for committed in entry.ranges)
 
-    def of(self, wanted: _ByTopic) -> Pieces:
-        """The wanted offsets with their loading times, in order."""
+    def pieces(self, wanted: _ByTopic) -> Iterator[tuple[OffsetRange, list[LoadedRange]]]:
+        """The wanted ranges of offsets, each with the known pieces that overlap it."""
+        for topic, offsets in wanted.items():
+            known = self._known.get(topic, {})
+            for part in offsets:
+                pieces = known.get(part.partition, [])
+                first = bisect_right(pieces, part.start, key=lambda piece: piece.offsets.stop)
+                yield part, pieces[first : bisect_left(pieces, part.stop, key=lambda piece: piece.offsets.start)]
+
+    def spans(self, wanted: _ByTopic) -> Spans:
+        """The wanted offsets with their loading times."""
         return tuple(
-            LoadedRange(part, piece.loaded_at_us)
-            for topic, offsets in wanted.items()
-            for piece in sorted(self._found[topic], key=_offsets)
-            for part in offsets & OffsetSet([piece.offsets])
+            LoadedSpan(part, tuple(sorted({piece.loaded_at_us for piece in pieces})))
+            for part, pieces in self.pieces(wanted)
         )
 
 
-def _with_decoded(difference: LedgerDifference, decoded: Sequence[LoadedRange]) -> LedgerDifference:
-    """The difference with the rows that were decoded again, as far as they are in both versions."""
-    other = _by_loading_time((*difference.added, *difference.removed))
-    pieces = tuple(
-        LoadedRange(part, loaded_us)
+def _decoded_in_both(
+    sides: _Sides, below: _ReadOnce, before: dict[TopicIdentity, OffsetSet], now: dict[TopicIdentity, OffsetSet]
+) -> Spans:
+    """The rows that were decoded again and are in both versions. They keep their offsets and loading times.
+
+    They may belong to a former incarnation, which their entry does not name. So what is left out is named by its
+    loading time: rows that one of the sides loaded, and rows of the base that one of the sides took away.
+    """
+    decoded = [piece for entry in sides.both if entry.kind is CommitKind.REDECODE for piece in entry.written]
+    if not decoded or sides.base is None:
+        return ()
+    topic, covered = sides.base.topic, OffsetSet.of_coverage(sides.base.covered)
+    kept = before.get(topic, OffsetSet()) & now.get(topic, OffsetSet())
+    taken = _ByTopic({topic: (covered - kept) | (covered & sides.loaded(topic))})
+    of_base = (piece for _, pieces in _LoadingTimes(below, taken).pieces(taken) for piece in pieces)
+    of_sides = (LoadedRange(part.offsets, part.loaded_at_us) for entry in sides.both for part in _loaded(entry))
+    other = _by_loading_time(chain(of_base, of_sides))
+    return tuple(
+        LoadedSpan(part, (loaded_us,))
         for loaded_us, offsets in sorted(_by_loading_time(decoded).items())
         for part in offsets - other.get(loaded_us, OffsetSet())
-    )
-    if not pieces:
-        return difference
-    return LedgerDifference(
-        new=difference.new,
-        restarted=difference.restarted,
-        replaced=(*difference.replaced, *pieces),
-        withdrawn=(*difference.withdrawn, *pieces),
-        gone=difference.gone,
-        converted=difference.converted,
     )
 
 

@@ -1,5 +1,6 @@
 """Sets of offsets of several partitions, as sorted intervals that neither overlap nor touch."""
 
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Self
@@ -56,6 +57,13 @@ class OffsetSet:
 
     def __sub__(self, other: Self) -> Self:
         return self._of({key: _left(own, other._intervals.get(key, [])) for key, own in self._intervals.items()})
+
+    def within(self, offsets: OffsetRange) -> Iterator[OffsetRange]:
+        """The parts of the set that are inside of a range. The set's other partitions cost nothing."""
+        own = self._intervals.get(offsets.partition, [])
+        first = bisect_right(own, offsets.start, key=lambda interval: interval[1])
+        for start, stop in own[first : bisect_left(own, offsets.stop, key=lambda interval: interval[0])]:
+            yield OffsetRange(offsets.partition, max(start, offsets.start), min(stop, offsets.stop))
 
     def _of(self, intervals: Mapping[BrokerPartition, list[Interval]]) -> Self:
         result = type(self)()
