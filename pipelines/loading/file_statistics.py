@@ -24,17 +24,21 @@ _MICROSECONDS = (-62_135_596_800_000_000, 253_402_300_799_999_999)
 
 def file_stats(footer: pq.FileMetaData, layout: TableLayout = RAW) -> Mapping[str, Any]:
     """`numRecords`, and `minValues`, `maxValues` and `nullCount` by column; times are ISO 8601 texts in UTC."""
-    types = {name: layout.file_schema.field(name).type for name in layout.ordered}
+    return column_stats(footer, {name: layout.file_schema.field(name).type for name in layout.ordered})
+
+
+def column_stats(footer: pq.FileMetaData, types: Mapping[str, pa.DataType]) -> Mapping[str, Any]:
+    """The same for these columns, which must have an order."""
     lowest: dict[str, Any] = {}
     highest: dict[str, Any] = {}
     nulls: dict[str, int] = {}
-    for name, column in _column_statistics(footer, layout.ordered):
+    for name, column in _column_statistics(footer, list(types)):
         nulls[name] = nulls.get(name, 0) + column.null_count
         lowest_here, highest_here = _bounds(types[name], column)
         if lowest_here is not None:
             lowest[name] = min(lowest_here, lowest.get(name, lowest_here))
             highest[name] = max(highest_here, highest.get(name, highest_here))
-    printers = {name: _printer(types[name]) for name in layout.ordered}
+    printers = {name: _printer(kind) for name, kind in types.items()}
     return {
         "numRecords": footer.num_rows,
         "minValues": {name: printers[name](value) for name, value in lowest.items()},

@@ -1,0 +1,315 @@
+"""A Delta table as the output of increments: rows and progress are in one entry of its log.
+
+The progress is the version of a `txn` whose appId names consumer and source. deltalake refuses an entry with a `txn` if
+a newer entry, which its handle has not seen, has the same appId. So the entry is written on the handle from which the
+progress was read, and that handle is never refreshed: of two processes of a consumer one lands. A fresh handle would
+accept any version, also a lower one.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from deltalake import CommitProperties, DeltaTable, Schema, Transaction, write_deltalake
+from deltalake.exceptions import CommitFailedError, DeltaError, DeltaProtocolError, SchemaMismatchError
+
+from kafka_io.errors import Where, system_reason
+from pipelines.increments.output import OutputChange, WatchedRows, is_spark_frame
+from pipelines.increments.source import NOTHING, Progress
+from pipelines.increments.spark_frames import SparkFiles
+from pipelines.loading.failpoints import failpoint
+from pipelines.loading.ledger import SEQUENCE
+from pipelines.loading.table import LakeTable
+from pipelines.loading.table_writes import WRITING
+from resources import durable
+from resources.errors import CommitUnknown, IncrementOvertaken, LakeRefused, LakeUnavailable, LogTorn, OutputRefused
+from resources.lake import Lake, is_refusal, lake_errors, reason_of
+
+SUMMARY = "penstock.increment"
+"""The key of an increment's facts in the commit info of the output."""
+_TXN_EXPIRY = "delta.setTransactionRetentionDuration"
+_RESTORE = "RESTORE"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeltaOutput:
+    """A Delta table that increments fill.
+
+    Args:
+        uri: the table. The first increment creates it with the columns of its rows; later ones may bring new columns.
+        options: the options of the table's store.
+        partition_by: the partition columns, if the table is created.
+    """
+
+    uri: str
+    options: Mapping[str, str] = field(default_factory=dict)
+    partition_by: Sequence[str] = ()
+
+    def begin(self, consumer: str, source: str) -> "DeltaWriter":
+        """See Output."""
+        writer = DeltaWriter(output=self, consumer=consumer, source=source, handle=self.open())
+        return replace(writer, progress=writer.stored(writer.handle))
+
+    def open(self) -> DeltaTable | None:
+        """The newest version of the table; None if there is no table.
+
+        Raises:
+            LakeUnavailable: the store does not answer, or the log is damaged.
+        """
+        return self.lake.open(self.uri)
+
+    @property
+    def lake(self) -> Lake:
+        """The store of the table."""
+        return Lake(root=self.uri.rstrip("/").rpartition("/")[0], options=self.options)
+
+    @property
+    def table(self) -> LakeTable:
+        """The table's log."""
+        return LakeTable(lake=self.lake, uri=self.uri, where=Where())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeltaWriter:
+    """See OutputWriter. `handle` is the version from which the progress was read; None if there was no table."""
+
+    output: DeltaOutput
+    consumer: str
+    source: str
+    handle: DeltaTable | None
+    progress: Progress = NOTHING
+
+    @property
+    def app_id(self) -> str:
+        """The appId of the progress."""
+        return f"penstock/increments/{self.consumer}/{self.source}"
+
+    def stored(self, handle: DeltaTable | None) -> Progress:
+        """The progress in a version of the table.
+
+        Raises:
+            OutputRefused: somebody restored an old version, so the rows of the progress may be gone.
+        """
+        if handle is None:
+            return NOTHING
+        self._check_keeps_progress(handle)
+        version = handle.transaction_version(self.app_id)
+        if version is None:
+            return NOTHING
+        self._check_not_restored(handle)
+        return Progress(version=version, fingerprint=handle.transaction_version(f"{self.app_id}/commit") or 0)
+
+    def _check_keeps_progress(self, handle: DeltaTable) -> None:
+        if handle.transaction_version(SEQUENCE) is not None:
+            raise OutputRefused(f"the table {self.output.uri} belongs to a topic, whose loads fill it")
+        expiry = handle.metadata().configuration.get(_TXN_EXPIRY)
+        if expiry:
+            raise OutputRefused(
+                f"the table {self.output.uri} sets {_TXN_EXPIRY} = {expiry}, so the progress in it would expire; "
+                "remove the property"
+            )
+
+    def _check_not_restored(self, handle: DeltaTable) -> None:
+        """Check that no RESTORE is newer than the last increment. It takes back rows, but not the progress."""
+        try:
+            for commit in self.output.table.commits(handle.version()):
+                if self.app_id in commit.transactions:
+                    return
+                if commit.operation == _RESTORE:
+                    raise OutputRefused(
+                        f"version {commit.version} of the table {self.output.uri} restored an old version of its rows, "
+                        f"but not the progress of the consumer {self.consumer}; restore the version before it, or "
+                        "build the output again"
+                    )
+        except LogTorn:
+            # Delta has deleted old entries. The last increment was before them, and so was every RESTORE among them.
+            return
+
+    def commit(self, change: OutputChange) -> None:
+        """See OutputWriter."""
+        write = _SparkWrite(self, change) if is_spark_frame(change.rows) else _ArrowWrite(self, change)
+        try:
+            with lake_errors(self.output.uri):
+                handle = self._handle(write.schema())
+            before = handle.version()
+            failpoint("before increment entry")
+            write.write(handle)
+            failpoint("after increment entry")
+        except (DeltaError, OSError, LakeUnavailable) as error:
+            if write.failure is not None:
+                raise write.failure from None  # the transform, or the source, failed: nothing was written
+            self._settle(change, error)
+            before = -1 if self.handle is None else self.handle.version()
+        self._sync(after=before)
+
+    def _handle(self, schema: Any) -> DeltaTable:
+        """The handle to write on. A table that does not exist is created.
+
+        Raises:
+            IncrementOvertaken: another process has created it and committed.
+        """
+        handle = self.handle
+        if handle is None:
+            handle = self.output.lake.create(
+                self.output.uri, schema, partition_by=list(self.output.partition_by), configuration={}
+            )
+            failpoint("output created")
+        self.check_unchanged(handle)
+        return handle
+
+    def check_unchanged(self, handle: DeltaTable) -> None:
+        """Check that the progress is what it was, after another change of the table.
+
+        Raises:
+            IncrementOvertaken: it is not.
+        """
+        if self.stored(handle) != self.progress:
+            raise self._overtaken()
+
+    def properties(self, change: OutputChange) -> CommitProperties:
+        """The progress and the facts, for the entry of the change."""
+        progress = change.progress
+        return CommitProperties(
+            custom_metadata={SUMMARY: json.dumps(dict(change.summary))},
+            app_transactions=[
+                Transaction(self.app_id, progress.version),
+                Transaction(f"{self.app_id}/commit", progress.fingerprint),
+            ],
+        )
+
+    def _settle(self, change: OutputChange, error: Exception) -> None:
+        """Find out whether a write that failed has landed after all; it may have, if its answer was lost.
+
+        Raises:
+            IncrementOvertaken: another process has committed another increment.
+            CommitUnknown: the output does not answer.
+            LakeUnavailable: the write did not land.
+        """
+        try:
+            stored = self.stored(self.output.open())
+        except LakeUnavailable as unreadable:
+            raise CommitUnknown(
+                f"the commit failed ({reason_of(error)}), and the output {self.output.uri} cannot be read to see "
+                "whether it landed; run again"
+            ) from unreadable
+        if stored == change.progress:
+            return  # it landed, or another process has committed the same increment
+        if stored != self.progress or isinstance(error, CommitFailedError):
+            raise self._overtaken() from error
+        if isinstance(error, LakeUnavailable):
+            raise error
+        refused = isinstance(error, SchemaMismatchError | DeltaProtocolError) or is_refusal(error)
+        kind = LakeRefused if refused else LakeUnavailable
+        raise kind(f"the output {self.output.uri} cannot be written: {reason_of(error)}") from error
+
+    def _overtaken(self) -> IncrementOvertaken:
+        return IncrementOvertaken(
+            f"another writer of the output {self.output.uri} was first, for example another process of the consumer "
+            f"{self.consumer}; run again"
+        )
+
+    def _sync(self, *, after: int) -> None:
+        """Force the files of the newest commits to disk, so that a loss of power does not undo a reported increment.
+
+        Raises:
+            CommitUnknown: that failed.
+        """
+        root = durable.local_path(self.output.uri)
+        handle = self.output.open()
+        if root is None or handle is None:
+            return
+        try:
+            for commit in self.output.table.commits(handle.version(), after=after):
+                for path in commit.added:
+                    durable.sync_below(root, root / path)
+        except OSError as error:
+            raise CommitUnknown(
+                f"the increment landed, but could not be forced to disk: {system_reason(error)}"
+            ) from error
+        self.output.table.sync(after=after)
+        failpoint("increment synced")
+
+
+class _ArrowWrite:
+    """Writes a stream of Arrow batches."""
+
+    def __init__(self, writer: DeltaWriter, change: OutputChange) -> None:
+        self._writer, self._change, self._rows = writer, change, WatchedRows(change.rows)
+
+    @property
+    def failure(self) -> BaseException | None:
+        """The error of the stream itself."""
+        return self._rows.failure
+
+    def schema(self) -> Any:
+        """The columns of the rows."""
+        return self._rows.schema
+
+    def write(self, handle: DeltaTable) -> None:
+        """Append the rows, or put them in place of those that match the scope."""
+        write_rows(handle, self._rows.reader(), self._change, self._writer.properties(self._change))
+
+
+def write_rows(handle: DeltaTable, rows: Any, change: OutputChange, properties: CommitProperties) -> None:
+    """Write a stream of rows in one commit: append it, or replace the rows that match the scope of the change.
+
+    Raises:
+        OutputRefused: rows do not match the scope.
+        DeltaError: the commit was refused, or failed.
+    """
+    replacing: dict[str, Any] = {"mode": "overwrite", "predicate": change.scope} if change.removed else {}
+    try:
+        write_deltalake(
+            handle,
+            rows,
+            schema_mode="merge",
+            writer_properties=WRITING,
+            commit_properties=properties,
+            **(replacing or {"mode": "append"}),
+        )
+    except DeltaError as error:
+        if "failed validation check" in str(error):
+            raise OutputRefused(
+                "the transform gave rows that do not match the condition of the removed rows: with `removing`, an "
+                "increment replaces all rows that match the condition, and only those"
+            ) from error
+        raise
+
+
+class _SparkWrite:
+    """Lets Spark write files. The driver adds them to the table, or copies their rows in place of removed ones."""
+
+    failure = None
+
+    def __init__(self, writer: DeltaWriter, change: OutputChange) -> None:
+        self._writer, self._change = writer, change
+        self._files = SparkFiles(frame=change.rows, uri=writer.output.uri, options=writer.output.options)
+
+    def schema(self) -> Schema:
+        """The columns of the DataFrame, in Delta's words."""
+        return Schema.from_json(json.dumps({"type": "struct", "fields": list(self._files.fields())}))
+
+    def write(self, handle: DeltaTable) -> None:
+        """See _ArrowWrite.
+
+        Raises:
+            OutputRefused: a column has another type than in the table. deltalake does not look into the files.
+        """
+        missing = self._files.missing_columns(handle)
+        if missing:
+            handle.alter.add_columns(missing)
+            self._writer.check_unchanged(handle)
+        properties = self._writer.properties(self._change)
+        if self._change.removed:
+            with self._files.staged() as rows:
+                write_rows(handle, rows, self._change, properties)
+            return
+        columns = list(handle.metadata().partition_columns)
+        handle.create_write_transaction(
+            self._files.write(columns),
+            mode="append",
+            schema=handle.schema(),
+            partition_by=columns,
+            commit_properties=properties,
+        )

@@ -1,0 +1,96 @@
+"""The interface of outputs: progress that is read before an increment, and committed together with its rows."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from pipelines.increments.source import Progress
+from pipelines.loading.failpoints import failpoint
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutputChange:
+    """The effect of an increment on an output.
+
+    Args:
+        rows: the rows to add: anything that Arrow can read as a stream, or a DataFrame of Spark.
+        removed: the SQL condition for the rows to remove; empty if none are removed.
+        scope: the SQL condition that all removed rows match, and all added ones; empty if none are removed.
+        progress: the consumer's progress after the change.
+        summary: facts about the increment for the log of the output.
+    """
+
+    rows: Any
+    removed: str
+    scope: str
+    progress: Progress
+    summary: Mapping[str, Any]
+
+
+class OutputWriter(Protocol):
+    """An output from the moment on at which its progress was read. It lands one change on that progress, or none."""
+
+    @property
+    def progress(self) -> Progress:
+        """The consumer's progress, as it was read; NOTHING if the consumer is new."""
+
+    def commit(self, change: OutputChange) -> None:
+        """Commit rows and progress together.
+
+        Raises:
+            IncrementOvertaken: another process of the consumer committed first.
+            CommitUnknown: nobody can see whether the change landed.
+            LoadError: the output does not accept the change, or cannot be written.
+        """
+
+
+class Output(Protocol):
+    """A place for the rows of increments. It keeps the progress of each consumer with each source."""
+
+    def begin(self, consumer: str, source: str) -> OutputWriter:
+        """Read the progress of a consumer with a source.
+
+        Raises:
+            OutputRefused: the progress cannot be trusted, or the output cannot keep one.
+            LoadError: the output cannot be read.
+        """
+
+
+class WatchedRows:
+    """Rows that an output reads as a stream. It counts them, and keeps the error that ended the stream.
+
+    Outputs turn an error of the stream into one of their own, with a text of several programs.
+    """
+
+    def __init__(self, rows: Any) -> None:
+        self.count = 0
+        self.failure: BaseException | None = None
+        self._reader = rows if isinstance(rows, pa.RecordBatchReader) else pa.RecordBatchReader.from_stream(rows)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of the rows."""
+        return self._reader.schema
+
+    def reader(self) -> pa.RecordBatchReader:
+        """The rows, to be read once."""
+        return pa.RecordBatchReader.from_batches(self.schema, self._watched())
+
+    def _watched(self) -> Iterator[pa.RecordBatch]:
+        try:
+            for batch in self._reader:
+                self.count += batch.num_rows
+                yield batch
+                failpoint("increment batch written")
+        except GeneratorExit:  # the output stopped reading, which is no error of the rows
+            raise
+        except BaseException as error:
+            self.failure = error
+            raise
+
+
+def is_spark_frame(rows: Any) -> bool:
+    """Whether the rows are a DataFrame of Spark, classic or Connect. Spark is not imported for that."""
+    return hasattr(rows, "sparkSession") and hasattr(rows, "toArrow")

@@ -1,0 +1,221 @@
+"""Increments for PySpark: the rows as a DataFrame, and files that Spark writes and the driver commits.
+
+Spark reads only the files that can hold rows of the increment. For the rows of a transform it writes Parquet files into
+a folder of their own inside the output, which no reader sees before the driver has committed them.
+"""
+
+import json
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
+
+import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+from deltalake import DeltaTable, Field, Schema
+from deltalake.transaction import AddAction
+
+from pipelines.increments.rows import SpanRows
+from pipelines.increments.source_columns import spans_condition
+from pipelines.loading.failpoints import failpoint
+from pipelines.loading.file_statistics import column_stats
+from resources import durable
+from resources.errors import OutputRefused
+from resources.lake import filesystem, list_folder
+
+if TYPE_CHECKING:  # Spark is imported by those who have a session
+    from pyspark.sql import DataFrame, SparkSession
+
+STAGING = "_increments"
+"""The folder inside an output for files whose rows are copied. Delta's readers and vacuum pass over it."""
+_NULL = "__HIVE_DEFAULT_PARTITION__"
+_NULLABLE = {"nullable", "containsNull", "valueContainsNull"}
+
+
+def spark_frame(rows: SpanRows, session: "SparkSession", columns: Sequence[str] | None = None) -> "DataFrame":
+    """The rows as a DataFrame, with the columns of SOURCE_COLUMNS."""
+    from pyspark.sql import functions as sf  # noqa: PLC0415 - see TYPE_CHECKING
+    from pyspark.sql.types import StructType  # noqa: PLC0415
+
+    names = list(columns) if columns is not None else rows.table_schema.names
+    schema = StructType.fromJson(json.loads(rows.handle.schema().to_json()))
+    files = rows.files()
+    if files:
+        place = {name: f"`{rows.layout.name(name)}`" for name in ("broker", "partition", "offset")}
+        place["loaded_at_us"] = f"unix_micros(`{rows.layout.name('loaded_at')}`)"
+        paths = [f"{_hadoop_path(rows.handle.table_uri)}/{file.path}" for file in files]
+        frame = _read(session, schema, _hadoop_path(rows.handle.table_uri), paths)
+        frame = frame.where(spans_condition(rows.spans, place))
+    else:
+        frame = session.createDataFrame([], schema)
+    layout = rows.layout
+    return frame.select(
+        *(frame[_quoted(name)] for name in names),
+        sf.lit(rows.source).alias("_source"),
+        frame[_quoted(layout.name("broker"))].alias("_source_broker"),
+        frame[_quoted(layout.name("partition"))].alias("_source_partition"),
+        frame[_quoted(layout.name("offset"))].alias("_source_offset"),
+        sf.unix_micros(frame[_quoted(layout.name("loaded_at"))]).alias("_source_loaded_at_us"),
+    )
+
+
+def _read(session: "SparkSession", schema: Any, root: str, paths: Sequence[str]) -> "DataFrame":
+    # Above 32 paths Spark starts a job with a task for each path, only to list it.
+    with _option(session, "spark.sql.sources.parallelPartitionDiscovery.threshold", "1000000"):
+        return session.read.schema(schema).option("basePath", root).parquet(*map(_without_glob, paths))
+
+
+def _quoted(name: str) -> str:
+    return f"`{name.replace('`', '``')}`"
+
+
+def _without_glob(path: str) -> str:
+    """The path with the characters escaped that Hadoop would take for a pattern."""
+    return "".join(f"\\{character}" if character in "{}[]*?\\" else character for character in path)
+
+
+def _hadoop_path(uri: str) -> str:
+    """The URI of a table for Spark, whose working directory may be another one."""
+    folder = durable.local_path(uri)
+    return uri.rstrip("/") if folder is None else f"file:{folder.absolute()}"
+
+
+@contextmanager
+def _option(session: "SparkSession", name: str, value: str) -> Iterator[None]:
+    """Set an option of the session for a while."""
+    before = session.conf.get(name, None)
+    session.conf.set(name, value)
+    try:
+        yield
+    finally:
+        session.conf.unset(name) if before is None else session.conf.set(name, before)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SparkFiles:
+    """The files that Spark writes for a DataFrame into an output."""
+
+    frame: Any
+    uri: str
+    options: Mapping[str, str]
+
+    def fields(self) -> Iterator[dict[str, Any]]:
+        """The columns of the DataFrame as in Delta's schema; all may be null."""
+        for field in self.frame.schema.jsonValue()["fields"]:
+            yield {**_nullable(field), "metadata": {}}
+
+    def missing_columns(self, handle: DeltaTable) -> list[Field]:
+        """The columns that the table lacks.
+
+        Raises:
+            OutputRefused: a column has another type than in the table.
+        """
+        stored = {field["name"]: _nullable(field) for field in json.loads(handle.schema().to_json())["fields"]}
+        for field in self.fields():
+            name = field["name"]
+            if name in stored and stored[name]["type"] != field["type"]:
+                raise OutputRefused(
+                    f"the column {name} has the type {field['type']}, but {stored[name]['type']} in the output "
+                    f"{self.uri}; cast it in the transform"
+                )
+        added = [field for field in self.fields() if field["name"] not in stored]
+        return list(Schema.from_json(json.dumps({"type": "struct", "fields": added})).fields)
+
+    def write(self, partition_by: Sequence[str]) -> list[AddAction]:
+        """Let Spark write the files, and describe them. No version of the table names them yet."""
+        folder = f"increment-{uuid.uuid4().hex}"
+        self._write(folder, partition_by)
+        store, types = filesystem(self.uri, self.options), _types_with_order(self.frame, partition_by)
+        actions = []
+        for info in list_folder(store, folder, recursive=True):
+            if info.path.endswith(".parquet"):
+                with store.open_input_file(info.path) as file:
+                    footer = pq.read_metadata(file)
+                if footer.num_rows:
+                    self._sync(info.path)
+                    actions.append(_action(info.path, info.size, footer, types))
+        failpoint("increment files written")
+        return actions
+
+    @contextmanager
+    def staged(self) -> Iterator[pa.RecordBatchReader]:
+        """Let Spark write the rows where no reader finds them, and read them back in batches."""
+        import pyarrow.dataset as pads  # noqa: PLC0415 - it imports pandas
+
+        folder = f"{STAGING}/{uuid.uuid4().hex}"
+        store = filesystem(self.uri, self.options)
+        try:
+            self._write(folder, ())
+            failpoint("increment files written")
+            paths = [info.path for info in list_folder(store, folder) if info.path.endswith(".parquet")]
+            yield pads.dataset(paths, filesystem=store, format="parquet").scanner(batch_readahead=2).to_reader()
+        finally:
+            with suppress(OSError):
+                store.delete_dir(folder)
+
+    def _write(self, folder: str, partition_by: Sequence[str]) -> None:
+        # Spark's own type for times has no statistics, and readers of Delta do not expect it.
+        with _option(self.frame.sparkSession, "spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS"):
+            self.frame.write.partitionBy(*partition_by).parquet(f"{_hadoop_path(self.uri)}/{folder}")
+
+    def _sync(self, path: str) -> None:
+        root = durable.local_path(self.uri)
+        if root is not None:
+            durable.sync_below(root, root / path)
+
+
+def _nullable(description: Any) -> Any:
+    """The description of a column, in which everything may be null."""
+    if isinstance(description, list):
+        return [_nullable(item) for item in description]
+    if not isinstance(description, dict):
+        return description
+    without = {key: _nullable(value) for key, value in description.items() if key != "metadata"}
+    return {**without, **dict.fromkeys(_NULLABLE & description.keys(), True)}
+
+
+def _types_with_order(frame: Any, partition_by: Sequence[str]) -> dict[str, pa.DataType]:
+    """The columns of the files whose bounds the log needs; readers would pass over a file without them."""
+    fields = {field["name"]: field for field in frame.schema.jsonValue()["fields"]}
+    schema = pa.schema(Schema.from_json(json.dumps({"type": "struct", "fields": list(fields.values())})).to_arrow())
+    return {
+        field.name: field.type
+        for field in schema
+        if field.name not in partition_by and not (pa.types.is_nested(field.type) or pa.types.is_binary(field.type))
+    }
+
+
+def _action(path: str, size: int, footer: pq.FileMetaData, types: Mapping[str, pa.DataType]) -> AddAction:
+    return AddAction(
+        path=path,
+        size=size,
+        partition_values=dict(_partition_values(Path(path).parts[1:-1])),
+        modification_time=int(datetime.now(UTC).timestamp() * 1000),
+        data_change=True,
+        stats=msgspec.json.encode(_with_numbers(column_stats(footer, types), types)).decode(),
+    )
+
+
+def _partition_values(folders: Sequence[str]) -> Iterator[tuple[str, str | None]]:
+    """The values of the partition columns, which Spark has written into the names of folders."""
+    for folder in folders:
+        name, _, value = folder.partition("=")
+        yield unquote(name), None if value == _NULL else unquote(value)
+
+
+def _with_numbers(stats: Mapping[str, Any], types: Mapping[str, pa.DataType]) -> Mapping[str, Any]:
+    """The statistics with decimals as numbers of all their digits."""
+    bounds = {
+        edge: {
+            name: msgspec.Raw(str(Decimal(value)).encode()) if pa.types.is_decimal(types[name]) else value
+            for name, value in stats[edge].items()
+        }
+        for edge in ("minValues", "maxValues")
+    }
+    return {**stats, **bounds}
