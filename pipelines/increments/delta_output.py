@@ -137,8 +137,8 @@ class DeltaWriter:
             write.write(handle)
             failpoint("after increment entry")
         except (DeltaError, OSError, LakeUnavailable) as error:
-            if write.failure is not None:
-                raise write.failure from None  # the transform, or the source, failed: nothing was written
+            if write.failure is not None:  # the transform, or the source, failed: nothing was written
+                raise write.failure from write.failure.__cause__
             self._settle(change, error)
             before = -1 if self.handle is None else self.handle.version()
         self._sync(after=before)

@@ -108,9 +108,14 @@ class DuckDBWriter:
             except (duckdb.TransactionException, duckdb.ConstraintException) as error:
                 raise self._overtaken() from error
             except duckdb.Error as error:
-                if rows.failure is not None:
-                    raise rows.failure from None  # the transform, or the source, failed
-                raise OutputRefused(f"DuckDB does not accept the rows for {self.output.table}: {error}") from error
+                if rows.failure is not None:  # the transform, or the source, failed
+                    raise rows.failure from rows.failure.__cause__
+                if isinstance(error, duckdb.IOException):
+                    raise
+                raise OutputRefused(
+                    f"DuckDB does not accept the rows for the table {self.output.table} of {self.output.path}; the "
+                    "cause of this error says why"
+                ) from error
         failpoint("after output transaction")
 
     def _move(self, connection: duckdb.DuckDBPyConnection, progress: Progress) -> None:
@@ -121,10 +126,10 @@ class DuckDBWriter:
         """
         if self.stored(connection) != self.progress:
             raise self._overtaken()
-        key = [self.consumer, self.source]
-        connection.execute(f"delete from {_PROGRESS} where consumer = ? and source = ?", key)  # noqa: S608 - a constant
-        values = [*key, progress.version, progress.fingerprint]
-        connection.execute(f"insert into {_PROGRESS} values (?, ?, ?, ?)", values)  # noqa: S608 - a constant
+        connection.execute(
+            f"insert or replace into {_PROGRESS} values (?, ?, ?, ?)",  # noqa: S608 - a constant
+            [self.consumer, self.source, progress.version, progress.fingerprint],
+        )
 
     def _write(self, connection: duckdb.DuckDBPyConnection, rows: WatchedRows, removed: str) -> None:
         table, reader = _quoted(self.output.table), rows.reader()

@@ -1,0 +1,321 @@
+"""Increments of a topic's table, each with exactly one effect on an output.
+
+    with increments("lake/main/clicks", consumer="sizes", into=DeltaOutput(uri="sizes")) as increment:
+        increment.commit(transform(increment.arrow()))
+
+The increment leads from the version of the source that is in the output to the newest one. Its rows are read at exactly
+that version, and the version becomes the progress in the same commit as the rows. If a process is killed, or two
+processes of a consumer run at once, the rows of an increment are in the output once or not at all.
+"""
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Literal
+
+import pyarrow as pa
+
+from pipelines.increments.difference import LedgerDifference, Spans
+from pipelines.increments.output import Output, OutputChange, OutputWriter, is_spark_frame
+from pipelines.increments.rows import SpanRows
+from pipelines.increments.source import NOTHING, SourceVersion, table_at
+from pipelines.increments.source_columns import SOURCE_COLUMNS, of_source_rows
+from pipelines.loading.failpoints import failpoint
+from pipelines.loading.layout import TableLayout
+from pipelines.loading.table import LakeTable
+from resources.errors import LakeUnavailable, LoadError, OutputRefused, RowsReplaced, SourceFilesCleaned
+from resources.lake import lake_errors
+
+if TYPE_CHECKING:  # Spark is imported by those who have a session
+    import pyarrow.dataset as pads
+    from pyspark.sql import DataFrame, SparkSession
+
+OnReplaced = Literal["apply", "fail", "ignore"]
+"""What to do if the source has replaced or removed rows that the consumer has seen."""
+_MAX_ATTEMPTS = 5
+_FIRST_WAIT_S = 0.2
+
+
+@dataclass(slots=True, kw_only=True)
+class Increment:
+    """What is new in a source, and the means to commit its effect once.
+
+    Args:
+        source: the version of the source that the increment leads to.
+        writer: the output, as it was when the increment began.
+        consumer: the consumer's name.
+        on_replaced: what happens with replaced and removed rows.
+        removing: gives the SQL condition for the rows of the output to replace; None: those of the removed source rows.
+        difference: what is different from the version that the output has, and matters to the consumer.
+    """
+
+    source: SourceVersion
+    writer: OutputWriter
+    consumer: str
+    on_replaced: OnReplaced
+    removing: "Callable[[Increment], str] | None" = None
+    difference: LedgerDifference = field(default_factory=LedgerDifference)
+    committed: bool = False
+
+    def __bool__(self) -> bool:
+        return bool(self.difference.added or self.difference.removed)
+
+    @property
+    def since(self) -> int:
+        """The version of the source that is in the output; -1 for a new consumer."""
+        return self.writer.progress.version
+
+    @property
+    def version(self) -> int:
+        """The version of the source that the increment leads to."""
+        return self.source.snapshot.version
+
+    def arrow(self, columns: Sequence[str] | None = None) -> pa.RecordBatchReader:
+        """The new rows, and those that are there in place of others, in batches.
+
+        They have the columns of the table, or only `columns`, and those of SOURCE_COLUMNS.
+        """
+        return self._rows(self.difference.added).reader(columns)
+
+    def spark(self, session: "SparkSession", columns: Sequence[str] | None = None) -> "DataFrame":
+        """The same rows as a DataFrame. Its rows are read when Spark runs a job."""
+        from pipelines.increments.spark_frames import spark_frame  # noqa: PLC0415 - only those with Spark need it
+
+        return spark_frame(self._rows(self.difference.added), session, columns)
+
+    def removed(self, columns: Sequence[str] | None = None) -> pa.RecordBatchReader:
+        """The rows of the old version that are not in the new one, for transforms that take back their effect.
+
+        Raises:
+            SourceFilesCleaned: housekeeping has deleted files of the old version.
+        """
+        handle = self.source.table.lake.open(self.source.table.uri)
+        assert handle is not None
+        with lake_errors(self.source.table.uri):
+            handle.load_as_version(max(self.since, 0))
+        layout = TableLayout.of_delta(handle.schema().to_json())
+        rows = replace(self._rows(self.difference.removed), handle=handle, layout=layout)
+        schema = rows.reader(columns).schema
+        return pa.RecordBatchReader.from_batches(schema, self._removed_batches(rows, columns))
+
+    def _removed_batches(self, rows: SpanRows, columns: Sequence[str] | None) -> Iterator[pa.RecordBatch]:
+        try:
+            yield from rows.reader(columns)
+        except LakeUnavailable as error:
+            if not isinstance(error.__cause__, FileNotFoundError):
+                raise
+            raise SourceFilesCleaned(
+                f"version {self.since} of the table {self.source.table.uri} has lost files, so its removed rows cannot "
+                "be read: `penstock clean` keeps them for some time, and the increment comes after that time",
+                self.source.table.where,
+            ) from error
+
+    def dataset(self) -> "pads.Dataset":
+        """All rows of the source at the version of the increment, for transforms that compute groups of rows again."""
+        return self.source.snapshot.handle.to_pyarrow_dataset()
+
+    def commit(self, rows: Any) -> None:
+        """Commit the rows of the transform as the effect of the increment. An empty increment changes nothing.
+
+        Args:
+            rows: a table, batches or a stream of Arrow, whatever Arrow can read as a stream (Polars, DuckDB), or a
+                DataFrame of Spark.
+
+        Raises:
+            IncrementOvertaken: another process of the consumer was first; run again.
+            OutputRefused: the output does not accept the rows, for example without the columns of SOURCE_COLUMNS.
+            LoadError: the source cannot be read, or the output cannot be written.
+        """
+        if self.committed:
+            raise ValueError("the increment is committed already; begin another one")
+        if not self:
+            return
+        removed, scope = self._conditions()
+        if self.on_replaced == "apply" and self.removing is None:
+            _check_has_source_columns(rows)
+        change = OutputChange(
+            rows=rows, removed=removed, scope=scope, progress=self.source.progress, summary=self.summary()
+        )
+        self.writer.commit(change)
+        self.committed = True
+
+    def _conditions(self) -> tuple[str, str]:
+        """The conditions for the rows of the output to remove, and for those that are removed or added."""
+        if self.removing is not None:
+            condition = self.removing(self)
+            return condition, condition
+        if not self.difference.removed:
+            return "", ""
+        removed = of_source_rows(self.source.name, self.difference.removed)
+        both = (*self.difference.removed, *self.difference.added)
+        return removed, of_source_rows(self.source.name, both)
+
+    def summary(self) -> Mapping[str, Any]:
+        """The versions of the source, and how many offsets are new, restarted, replaced and gone."""
+        kinds = ("new", "restarted", "replaced", "gone")
+        return {
+            "consumer": self.consumer,
+            "source": self.source.name if self.source.snapshot.entry else None,
+            "since": self.since,
+            "version": self.version,
+            **{kind: sum(span.offsets.size for span in getattr(self.difference, kind)) for kind in kinds},
+        }
+
+    def _rows(self, spans: Spans) -> SpanRows:
+        snapshot = self.source.snapshot
+        return SpanRows(
+            lake=self.source.table.lake,
+            handle=snapshot.handle,
+            layout=snapshot.layout,
+            source=self.source.name if spans else "",
+            spans=spans,
+        )
+
+
+@contextmanager
+def increments(
+    table: LakeTable | str,
+    *,
+    consumer: str,
+    into: Output,
+    on_replaced: OnReplaced = "apply",
+    removing: Callable[[Increment], str] | None = None,
+    options: Mapping[str, str] | None = None,
+) -> Iterator[Increment]:
+    """The increment of a table that a consumer has not committed yet. If it is not committed, it comes again.
+
+    Args:
+        table: the table of a topic, or its URI.
+        consumer: a name of the consumer, which its progress gets in the output.
+        into: the output.
+        on_replaced: what happens if rows that the consumer has seen were replaced or removed. `apply` removes their
+            effect and delivers the rows that replace them. `fail` raises RowsReplaced. `ignore` delivers new rows only.
+        removing: gives the SQL condition for the rows of the output that the rows of the transform replace; an empty
+            one if none are replaced. Without it, rows need the columns of SOURCE_COLUMNS.
+        options: the options of the source's store, if `table` is a URI.
+
+    Raises:
+        TableMissing: there is no table.
+        RowsReplaced: see `on_replaced`.
+        SourceChanged: the rows in the output come from another table, or from a newer version of it.
+        SourceLogCleaned: the log of the source lacks entries that are needed.
+        OutputRefused: the progress in the output cannot be trusted.
+        LoadError: source or output cannot be read.
+    """
+    opened = table_at(table, dict(options or {}))
+    yield _begin(opened, consumer, into, on_replaced, removing)
+
+
+def _begin(
+    table: LakeTable,
+    consumer: str,
+    into: Output,
+    on_replaced: OnReplaced,
+    removing: Callable[[Increment], str] | None,
+) -> Increment:
+    # The source's name comes from its ledger. The output is read before the version that the increment leads to:
+    # otherwise the progress of another process could be newer than that version.
+    source = SourceVersion.newest(table)
+    name = source.name if source.snapshot.entry else ""
+    writer = into.begin(consumer, name)
+    failpoint("increment begun")
+    if writer.progress.version > source.snapshot.version:
+        source = SourceVersion.newest(table)
+    increment = Increment(
+        source=source, writer=writer, consumer=consumer, on_replaced=on_replaced, removing=removing
+    )
+    if source.snapshot.entry is not None:
+        increment.difference = _wanted(source.difference(writer.progress), increment)
+    failpoint("increment known")
+    return increment
+
+
+def _wanted(difference: LedgerDifference, increment: Increment) -> LedgerDifference:
+    """The part of the difference that matters to the consumer.
+
+    Raises:
+        RowsReplaced: the consumer chose to fail.
+    """
+    if increment.on_replaced == "apply" or increment.writer.progress == NOTHING:
+        return difference
+    if increment.on_replaced == "ignore":
+        return LedgerDifference(new=difference.new, restarted=difference.restarted)
+    changed = (*difference.removed, *difference.restarted)
+    if changed:
+        raise RowsReplaced(
+            f"the source has other rows than the consumer {increment.consumer} has seen: {changed[0]} and "
+            f"{len(changed) - 1} more; run once with `on_replaced` = apply or ignore",
+            increment.source.table.where,
+        )
+    return difference
+
+
+def _check_has_source_columns(rows: Any) -> None:
+    """Check that rows can be removed later.
+
+    Raises:
+        OutputRefused: they lack columns of SOURCE_COLUMNS.
+    """
+    names = rows.columns if is_spark_frame(rows) else _column_names(rows)
+    missing = [name for name in SOURCE_COLUMNS.names if name not in names]
+    if missing:
+        raise OutputRefused(
+            f"the rows have no column {missing[0]}, so they could not be removed when the source replaces theirs: keep "
+            f"the columns {', '.join(SOURCE_COLUMNS.names)}, pass `removing`, or choose another `on_replaced`"
+        )
+
+
+def _column_names(rows: Any) -> Sequence[str]:
+    schema = getattr(rows, "schema", None)
+    if isinstance(schema, pa.Schema):
+        return list(schema.names)
+    columns = getattr(rows, "columns", None)
+    if columns is None:
+        raise OutputRefused("the transform gave something that is neither rows of Arrow nor a DataFrame")
+    return list(columns() if callable(columns) else columns)
+
+
+Transform = Callable[[Increment], Any]
+
+
+def apply_increment(
+    table: LakeTable | str,
+    transform: Transform,
+    *,
+    consumer: str,
+    into: Output,
+    attempts: int = _MAX_ATTEMPTS,
+    sleep: Callable[[float], None] = time.sleep,
+    **options: Any,
+) -> Mapping[str, Any] | None:
+    """Compute and commit the next increment. If another process was first, or the store fails for a time, do it again.
+
+    Args:
+        table: the table of a topic, or its URI.
+        transform: gives the rows for the output, for example `lambda increment: sizes(increment.arrow())`. It runs
+            again at each attempt, and not at all if nothing is new.
+        consumer: see `increments`.
+        into: see `increments`.
+        attempts: how often to try.
+        sleep: waits between attempts.
+        options: the others of `increments`.
+
+    Returns:
+        The facts about the increment; None if there was nothing to do.
+
+    Raises:
+        LoadError: see `increments` and `Increment.commit`.
+    """
+    for attempt in range(attempts):
+        try:
+            with increments(table, consumer=consumer, into=into, **options) as increment:
+                if not increment:
+                    return None
+                increment.commit(transform(increment))
+                return increment.summary()
+        except LoadError as error:
+            if not error.retriable or attempt == attempts - 1:
+                raise
+        sleep(_FIRST_WAIT_S * 2**attempt)
+    raise ValueError("the number of attempts must be positive")
