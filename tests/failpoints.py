@@ -1,4 +1,4 @@
-"""The failpoints at which tests end a load, a replay, a rewind or a housekeeping run."""
+"""The failpoints at which tests end a load, a replay, a rewind or a housekeeping run, and a consumer of increments."""
 
 FAILPOINTS = (
     "discovered",
@@ -50,4 +50,20 @@ FAILPOINTS = (
     "before compaction",
     "compaction announced",
     "after compaction",
+)
+
+INCREMENT_FAILPOINTS = (
+    "increment begun",
+    "increment known",
+    "increment batch read",
+    "increment batch written",
+    "output created",
+    "before increment entry",
+    "after increment entry",
+    "increment synced",
+    "before output transaction",
+    "progress moved",
+    "rows inserted",
+    "after output transaction",
+    "increment files written",
 )

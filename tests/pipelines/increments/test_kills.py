@@ -1,0 +1,141 @@
+"""Consumers that are killed at any failpoint and started again, and consumers that race: each row has one effect."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+
+import duckdb
+import pytest
+from deltalake import DeltaTable
+
+from pipelines.loading.failpoints import KILL_AT, ONCE
+from tests.failpoints import INCREMENT_FAILPOINTS
+from tests.pipelines.increments.table_histories import SourceRow, TableHistory
+from tests.pipelines.increments.test_histories import rows_of
+
+pytestmark = pytest.mark.crash
+ROOT = Path(__file__).parents[3]
+DUCKDB_ONLY = ("before output transaction", "progress moved", "rows inserted", "after output transaction")
+DELTA_ONLY = ("output created", "before increment entry", "after increment entry", "increment synced")
+OF_SPARK = ("increment files written",)
+OF_BOTH = tuple(name for name in INCREMENT_FAILPOINTS if name not in {*DUCKDB_ONLY, *DELTA_ONLY, *OF_SPARK})
+CONSUMER = """
+import json, sys
+from pipelines.increments.delta_output import DeltaOutput
+from pipelines.increments.duckdb_output import DuckDBOutput
+from pipelines.increments.increment import apply_increment
+
+source, kind, path = sys.argv[1:]
+output = DeltaOutput(uri=path) if kind == "delta" else DuckDBOutput(path=path, table="clicks")
+done = apply_increment(source, lambda increment: increment.arrow(["value"]), consumer="c", into=output, attempts=20)
+print(json.dumps(done))
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Consumers:
+    """Processes of one consumer of a table."""
+
+    source: TableHistory
+    kind: str
+    path: Path
+
+    def start(self, environment: Mapping[str, str] | None = None) -> subprocess.Popen[str]:
+        """Start a process that commits one increment."""
+        command = [sys.executable, "-c", CONSUMER, self.source.uri, self.kind, str(self.path)]
+        return subprocess.Popen(
+            command,
+            cwd=ROOT,
+            env={**os.environ, "PYTHONPATH": str(ROOT), **(environment or {})},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def run(self, kill_at: str = "") -> int:
+        """Run a process to its end; returns its exit code."""
+        process = self.start({KILL_AT: kill_at} if kill_at else {})
+        _, errors = process.communicate(timeout=120)
+        assert process.returncode in {0, -signal.SIGKILL}, errors
+        return process.returncode
+
+    def rows(self) -> list[SourceRow]:
+        """The rows of the output."""
+        if self.kind == "delta":
+            return rows_of(DeltaTable(str(self.path)).to_pyarrow_table())
+        with duckdb.connect(self.path) as connection:
+            return rows_of(connection.sql("from clicks").to_arrow_table())
+
+    def check(self) -> None:
+        """Check that a process without a kill completes the output."""
+        assert self.run() == 0
+        assert self.rows() == self.source.source_rows()
+
+
+def places() -> list[tuple[str, str]]:
+    return [
+        *(("delta", name) for name in (*OF_BOTH, *DELTA_ONLY)),
+        *(("duckdb", name) for name in (*OF_BOTH, *DUCKDB_ONLY)),
+    ]
+
+
+@pytest.mark.parametrize(("kind", "failpoint"), places())
+def test_a_killed_consumer_is_completed_by_the_next(kind: str, failpoint: str, tmp_path: Path) -> None:
+    source = TableHistory(tmp_path / "lake", Random(3))
+    source.happen("load")
+    consumers = Consumers(source, kind, tmp_path / "output")
+    assert consumers.run(failpoint) == -signal.SIGKILL  # a new consumer
+    consumers.check()
+    for event in ("load", "replay", "load"):
+        source.happen(event)
+    if failpoint != "output created":
+        assert consumers.run(failpoint) == -signal.SIGKILL  # one with rows to remove
+    consumers.check()
+
+
+@pytest.mark.parametrize("kind", ["delta", "duckdb"])
+def test_racing_consumers_commit_an_increment_once(kind: str, tmp_path: Path) -> None:
+    source = TableHistory(tmp_path / "lake", Random(5))
+    source.happen("load")
+    consumers = Consumers(source, kind, tmp_path / "output")
+    for event in ("load", "replay", "cut", "load"):
+        source.happen(event)
+        racing = [consumers.start() for _ in range(2)]
+        printed = [process.communicate(timeout=120)[0] for process in racing]
+        assert [process.returncode for process in racing] == [0, 0]
+        done = [result for result in map(json.loads, printed) if result]
+        # The loser finds nothing to do, or its increment and the winner's are the same one.
+        assert {result["version"] for result in done} == {source.handle().version()}
+        assert consumers.rows() == source.source_rows()
+
+
+@pytest.mark.parametrize(("kind", "failpoint"), [("delta", "before increment entry"), ("duckdb", "increment known")])
+def test_a_late_consumer_does_not_repeat_what_another_has_committed(
+    kind: str, failpoint: str, tmp_path: Path
+) -> None:
+    """The late one is stopped when it has read the progress, and resumed after the other and a further load."""
+    source = TableHistory(tmp_path / "lake", Random(5))
+    source.happen("load")
+    consumers = Consumers(source, kind, tmp_path / "output")
+    consumers.check()
+    source.happen("load")
+    text = f"stop:{failpoint}"
+    late = consumers.start({KILL_AT: text, ONCE: str(tmp_path)})
+    deadline = time.monotonic() + 60
+    while not (tmp_path / text).exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    os.waitid(os.P_PID, late.pid, os.WSTOPPED)
+    consumers.check()
+    source.happen("load")
+    os.kill(late.pid, signal.SIGCONT)
+    _, errors = late.communicate(timeout=120)
+    assert late.returncode == 0, errors
+    assert len(set(consumers.rows())) == len(consumers.rows())
+    consumers.check()
