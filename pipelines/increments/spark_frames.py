@@ -108,7 +108,7 @@ class SparkFiles:
     def fields(self) -> Iterator[dict[str, Any]]:
         """The columns of the DataFrame as in Delta's schema; all may be null."""
         for field in self.frame.schema.jsonValue()["fields"]:
-            yield {**_nullable(field), "metadata": {}}
+            yield _nullable(field)
 
     def missing_columns(self, handle: DeltaTable) -> list[Field]:
         """The columns that the table lacks.
@@ -171,13 +171,13 @@ class SparkFiles:
 
 
 def _nullable(description: Any) -> Any:
-    """The description of a column, in which everything may be null."""
+    """The description of a column in Delta's and Spark's JSON, in which everything may be null, without comments."""
     if isinstance(description, list):
         return [_nullable(item) for item in description]
     if not isinstance(description, dict):
         return description
-    without = {key: _nullable(value) for key, value in description.items() if key != "metadata"}
-    return {**without, **dict.fromkeys(_NULLABLE & description.keys(), True)}
+    parts = {key: {} if key == "metadata" else _nullable(value) for key, value in description.items()}
+    return {**parts, **dict.fromkeys(_NULLABLE & description.keys(), True)}
 
 
 def _types_with_order(frame: Any, partition_by: Sequence[str]) -> dict[str, pa.DataType]:

@@ -1,0 +1,187 @@
+"""PySpark reads the rows of increments and writes those of outputs, with the same effects as Arrow."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from random import Random
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as pads
+import pytest
+from deltalake import DeltaTable
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
+
+from pipelines.increments.delta_output import DeltaOutput
+from pipelines.increments.duckdb_output import DuckDBOutput
+from pipelines.increments.increment import Increment, apply_increment, increments
+from pipelines.increments.source_columns import SOURCE_COLUMNS
+from pipelines.loading.failpoints import KILL_AT
+from resources.errors import OutputRefused
+from tests.pipelines.increments.table_histories import EVENTS, TableHistory
+from tests.pipelines.increments.test_histories import in_duckdb, rows_of
+
+pytestmark = pytest.mark.spark
+ROOT = Path(__file__).parents[3]
+
+
+def output_rows(uri: str, columns: Sequence[str] | None = None) -> pa.Table:
+    return DeltaTable(uri).to_pyarrow_table(columns=columns)
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_an_output_of_spark_equals_a_full_recomputation(seed: int, spark: SparkSession, tmp_path: Path) -> None:
+    random = Random(seed)
+    history, uri = TableHistory(tmp_path / "lake", random), str(tmp_path / "out")
+    history.happen("load")
+    for event in ["load", "replay", "load", "cut", *random.choices(EVENTS, k=4)]:
+        history.happen(event)
+        apply_increment(
+            history.table, lambda increment: increment.spark(spark), consumer="c", into=DeltaOutput(uri=uri)
+        )
+        assert rows_of(output_rows(uri)) == history.source_rows(), history.events
+    assert not list((tmp_path / "out").glob("_increments/*"))
+
+
+def typed(frame: DataFrame) -> DataFrame:
+    """Columns of many types; the partition column has values that are odd as names of folders."""
+    return frame.select(
+        *SOURCE_COLUMNS.names,
+        sf.col("offset").cast("decimal(12,2)").alias("amount"),
+        sf.col("loaded_at").alias("time"),
+        sf.col("loaded_at").cast("date").alias("day"),
+        (sf.col("offset") / 3).alias("ratio"),
+        sf.struct(sf.col("offset").alias("x")).alias("place"),
+        sf.when(sf.col("partition") == 0, sf.lit("a b/c=%:é")).alias("text"),
+    )
+
+
+@pytest.mark.parametrize("partition_by", [(), ("text",)])
+def test_files_of_spark_have_types_partitions_and_bounds(
+    partition_by: Sequence[str], spark: SparkSession, tmp_path: Path
+) -> None:
+    history, uri = TableHistory(tmp_path / "lake", Random(2)), str(tmp_path / "out")
+    output = DeltaOutput(uri=uri, partition_by=partition_by)
+    for event in ("load", "load", "load"):
+        history.happen(event)
+        apply_increment(history.table, lambda increment: typed(increment.spark(spark)), consumer="c", into=output)
+    table = DeltaTable(uri)
+    rows = table.to_pyarrow_table()
+    assert rows_of(rows) == history.source_rows()
+    assert {str(rows.schema.field(name).type) for name in ("amount", "time", "day", "ratio")} == {
+        "decimal128(12, 2)",
+        "timestamp[us, tz=UTC]",
+        "date32[day]",
+        "double",
+    }
+    assert set(rows.column("text").to_pylist()) == {"a b/c=%:é", None}
+    for name in ("amount", "time", "ratio", "_source_offset"):
+        value = rows.column(name)[3]
+        expected = rows.filter(pc.equal(rows.column(name), value)).num_rows
+        assert table.to_pyarrow_dataset().count_rows(filter=pads.field(name) == value) == expected > 0
+    history.happen("replay")
+    apply_increment(history.table, lambda increment: typed(increment.spark(spark)), consumer="c", into=output)
+    assert rows_of(output_rows(uri)) == history.source_rows()
+
+
+def test_a_new_column_is_added_and_another_type_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    history, uri = TableHistory(tmp_path / "lake", Random(2)), str(tmp_path / "out")
+
+    def apply(**columns: object) -> None:
+        history.happen("load")
+        apply_increment(
+            history.table,
+            lambda increment: increment.spark(spark, []).withColumns(columns),  # type: ignore[arg-type] # columns
+            consumer="c",
+            into=DeltaOutput(uri=uri),
+        )
+
+    apply()
+    apply(length=sf.lit(5))
+    assert set(output_rows(uri).column("length").to_pylist()) == {None, 5}
+    with pytest.raises(OutputRefused, match="length has the type string, but integer"):
+        apply(length=sf.lit("5"))
+    apply(length=sf.lit(7))
+    assert rows_of(output_rows(uri)) == history.source_rows()
+
+
+def test_rows_of_spark_need_the_columns_of_their_source(spark: SparkSession, tmp_path: Path) -> None:
+    history = TableHistory(tmp_path / "lake", Random(2))
+    history.happen("load")
+    output = DeltaOutput(uri=str(tmp_path / "out"))
+    with increments(history.table, consumer="c", into=output) as increment:
+        with pytest.raises(OutputRefused, match="no column _source"):
+            increment.commit(increment.spark(spark).select("value"))
+
+
+def test_spark_reads_only_the_files_of_the_increment(spark: SparkSession, tmp_path: Path) -> None:
+    history = TableHistory(tmp_path / "lake", Random(2))
+    output = DeltaOutput(uri=str(tmp_path / "out"))
+    for _ in range(3):
+        history.happen("load")
+        with increments(history.table, consumer="c", into=output) as increment:
+            frame = increment.spark(spark)
+            read = {Path(file).name for file in frame.inputFiles()}
+            assert read == {Path(file.path).name for file in increment._rows(increment.difference.added).files()}
+            increment.commit(frame)
+    assert len(read) < len(history.handle().file_uris())
+
+
+def test_an_empty_increment_is_an_empty_frame(spark: SparkSession, tmp_path: Path) -> None:
+    history = TableHistory(tmp_path / "lake", Random(2))
+    with increments(history.table, consumer="c", into=DeltaOutput(uri=str(tmp_path / "out"))) as increment:
+        assert not increment
+        assert increment.spark(spark).count() == 0
+        assert increment.spark(spark).columns == increment.arrow().schema.names
+
+
+def test_rows_of_spark_can_go_to_duckdb(spark: SparkSession, tmp_path: Path) -> None:
+    history = TableHistory(tmp_path / "lake", Random(2))
+    output, rows = in_duckdb(tmp_path)
+    assert isinstance(output, DuckDBOutput)
+    for event in ("load", "replay", "cut", "load"):
+        history.happen(event)
+        apply_increment(history.table, lambda increment: increment.spark(spark), consumer="c", into=output)
+    assert rows() == history.source_rows()
+
+
+CONSUMER = """
+import sys
+from pipelines.increments.delta_output import DeltaOutput
+from pipelines.increments.increment import apply_increment
+from resources.spark import open_session
+
+source, path = sys.argv[1:]
+session = open_session({"master": "local[1]", "spark.ui.enabled": "false"})
+apply_increment(source, lambda increment: increment.spark(session), consumer="c", into=DeltaOutput(uri=path))
+"""
+
+
+@pytest.mark.crash
+@pytest.mark.parametrize("failpoint", ["increment files written", "after increment entry"])
+def test_a_killed_driver_of_spark_is_completed_by_the_next(
+    failpoint: str, spark: SparkSession, tmp_path: Path
+) -> None:
+    history, uri = TableHistory(tmp_path / "lake", Random(4)), str(tmp_path / "out")
+
+    def complete(increment: Increment) -> DataFrame:
+        return increment.spark(spark)
+
+    history.happen("load")
+    apply_increment(history.table, complete, consumer="c", into=DeltaOutput(uri=uri))
+    history.happen("load")
+    killed = subprocess.run(
+        [sys.executable, "-c", CONSUMER, history.uri, uri],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT), KILL_AT: failpoint},
+        capture_output=True,
+        timeout=200,
+        check=False,
+    )
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    apply_increment(history.table, complete, consumer="c", into=DeltaOutput(uri=uri))
+    assert rows_of(output_rows(uri)) == history.source_rows()
