@@ -136,9 +136,11 @@ class DeltaWriter:
             failpoint("before increment entry")
             write.write(handle)
             failpoint("after increment entry")
-        except (DeltaError, OSError, LakeUnavailable) as error:
+        except (DeltaError, OSError, LakeUnavailable, OutputRefused) as error:
             if write.failure is not None:  # the transform, or the source, failed: nothing was written
                 raise write.failure from write.failure.__cause__
+            if isinstance(error, OutputRefused):
+                raise
             self._settle(change, error)
             before = -1 if self.handle is None else self.handle.version()
         self._sync(after=before)
@@ -275,6 +277,13 @@ def write_rows(handle: DeltaTable, rows: Any, change: OutputChange, properties: 
                 "increment replaces all rows that match the condition, and only those"
             ) from error
         raise
+    except Exception as error:
+        if type(error) is not Exception:
+            raise
+        # deltalake has no type of its own for values that it cannot cast to the column of the table.
+        raise OutputRefused(
+            "a column of the rows has another type than in the output, and its values do not fit"
+        ) from error
 
 
 class _SparkWrite:

@@ -1,0 +1,290 @@
+"""Outputs keep progress and rows together, refuse what they cannot keep, and say what failed."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import duckdb
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+from deltalake.exceptions import CommitFailedError, DeltaError
+
+from pipelines.increments import delta_output
+from pipelines.increments.delta_output import DeltaOutput
+from pipelines.increments.duckdb_output import DuckDBOutput
+from pipelines.increments.output import Output, OutputChange, OutputWriter
+from pipelines.increments.source import NOTHING, Progress
+from pipelines.increments.source_columns import SOURCE_COLUMNS
+from resources.errors import (
+    CommitUnknown,
+    IncrementOvertaken,
+    LakeRefused,
+    LakeUnavailable,
+    OutputBusy,
+    OutputRefused,
+)
+from tests.small_table import SmallTable
+
+FIRST, SECOND = Progress(version=1, fingerprint=11), Progress(version=2, fingerprint=22)
+
+
+def rows(*offsets: int, **columns: Any) -> pa.Table:
+    """Rows of the source `s` with these offsets."""
+    size = len(offsets)
+    values: dict[str, Any] = {
+        "_source": ["s"] * size,
+        "_source_broker": [None] * size,
+        "_source_partition": [0] * size,
+        "_source_offset": list(offsets),
+        "_source_loaded_at_us": [1] * size,
+    }
+    own = pa.table({name: [value] * size for name, value in columns.items()})
+    table = pa.table(values, SOURCE_COLUMNS)
+    for name in own.column_names:
+        table = table.append_column(name, own.column(name))
+    return table
+
+
+def change(data: Any, progress: Progress = FIRST, *, removed: str = "") -> OutputChange:
+    return OutputChange(rows=data, removed=removed, scope=removed, progress=progress, summary={})
+
+
+@pytest.fixture(params=["delta", "duckdb"])
+def kind(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def output(kind: str, tmp_path: Path) -> Output:
+    if kind == "delta":
+        return DeltaOutput(uri=str(tmp_path / "out"))
+    return DuckDBOutput(path=tmp_path / "out.duckdb", table="my rows")
+
+
+@pytest.fixture
+def stored(output: Output) -> Callable[[], list[dict[str, Any]]]:
+    """Reads the rows of the output, in order of offset."""
+
+    def read() -> list[dict[str, Any]]:
+        if isinstance(output, DeltaOutput):
+            table = DeltaTable(output.uri).to_pyarrow_table()
+        else:
+            assert isinstance(output, DuckDBOutput)
+            with duckdb.connect(output.path) as connection:
+                table = connection.sql('from "my rows"').to_arrow_table()
+        table = table.drop_columns([name for name in SOURCE_COLUMNS.names if name != "_source_offset"])
+        return list(table.sort_by("_source_offset").to_pylist())
+
+    return read
+
+
+def begin(output: Output, consumer: str = "c", source: str = "s") -> OutputWriter:
+    return output.begin(consumer, source)
+
+
+def test_the_progress_is_that_of_the_newest_change(output: Output) -> None:
+    assert begin(output).progress == NOTHING
+    begin(output).commit(change(rows(1)))
+    assert begin(output).progress == FIRST
+    begin(output).commit(change(rows(2), SECOND))
+    assert begin(output).progress == SECOND
+    assert begin(output, "other").progress == begin(output, source="other").progress == NOTHING
+
+
+def test_rows_are_added_and_removed_in_one_change(output: Output, stored: Callable[[], Any]) -> None:
+    begin(output).commit(change(rows(1, 2, 3)))
+    begin(output).commit(change(rows(2, 4), SECOND, removed="_source_offset IN (2, 3, 4)"))
+    assert [row["_source_offset"] for row in stored()] == [1, 2, 4]
+
+
+def test_only_removing_rows_is_a_change(output: Output, stored: Callable[[], Any]) -> None:
+    begin(output).commit(change(rows(1, 2, 3)))
+    begin(output).commit(change(rows(), SECOND, removed="_source_offset > 1"))
+    assert [row["_source_offset"] for row in stored()] == [1]
+    begin(output).commit(change(rows(), FIRST, removed="_source_offset > 1"))
+    assert begin(output).progress == FIRST
+
+
+def test_a_second_writer_on_the_same_progress_is_overtaken(output: Output, stored: Callable[[], Any]) -> None:
+    begin(output).commit(change(rows(1)))
+    early, late = begin(output), begin(output)
+    early.commit(change(rows(2), SECOND))
+    with pytest.raises(IncrementOvertaken):
+        late.commit(change(rows(2), Progress(version=3, fingerprint=3)))
+    assert [row["_source_offset"] for row in stored()] == [1, 2]
+    assert begin(output).progress == SECOND
+
+
+def test_two_writers_cannot_both_create_the_output(output: Output, stored: Callable[[], Any]) -> None:
+    early, late = begin(output), begin(output)
+    early.commit(change(rows(1)))
+    with pytest.raises(IncrementOvertaken):
+        late.commit(change(rows(1), SECOND))
+    assert [row["_source_offset"] for row in stored()] == [1]
+
+
+def test_consumers_of_one_output_do_not_conflict(output: Output, stored: Callable[[], Any]) -> None:
+    begin(output).commit(change(rows(1)))
+    first, second = begin(output, "first"), begin(output, "second")
+    first.commit(change(rows(2)))
+    second.commit(change(rows(3)))
+    assert [row["_source_offset"] for row in stored()] == [1, 2, 3]
+
+
+def test_new_columns_are_added(output: Output, stored: Callable[[], Any]) -> None:
+    begin(output).commit(change(rows(1)))
+    begin(output).commit(change(rows(2, length=7), SECOND))
+    begin(output).commit(change(rows(3, name="x"), FIRST, removed="_source_offset = 3"))
+    assert stored() == [
+        {"_source_offset": 1, "length": None, "name": None},
+        {"_source_offset": 2, "length": 7, "name": None},
+        {"_source_offset": 3, "length": None, "name": "x"},
+    ]
+
+
+def test_a_column_of_another_type_is_refused(output: Output, stored: Callable[[], Any]) -> None:
+    begin(output).commit(change(rows(1, length=7)))
+    with pytest.raises(OutputRefused):
+        begin(output).commit(change(rows(2, length="long"), SECOND))
+    assert len(stored()) == 1
+    assert begin(output).progress == FIRST
+
+
+def test_an_error_in_the_rows_leaves_the_output_as_it_is(output: Output, stored: Callable[[], Any]) -> None:
+    begin(output).commit(change(rows(1)))
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        yield from rows(2).to_batches()
+        raise LookupError("no such customer")
+
+    reader = pa.RecordBatchReader.from_batches(SOURCE_COLUMNS, batches())
+    with pytest.raises(LookupError, match="no such customer"):
+        begin(output).commit(change(reader, SECOND, removed="_source_offset = 1 OR _source_offset = 2"))
+    assert [row["_source_offset"] for row in stored()] == [1]
+    assert begin(output).progress == FIRST
+
+
+@contextmanager
+def lost_answer(error: Exception, *, lands: bool) -> Iterator[None]:
+    """A write of deltalake raises `error`, whether it lands or not."""
+    original = delta_output.write_deltalake
+
+    def write(*arguments: Any, **options: Any) -> None:
+        if lands:
+            original(*arguments, **options)
+        raise error
+
+    with patch.object(delta_output, "write_deltalake", write):
+        yield
+
+
+@pytest.fixture
+def delta(tmp_path: Path) -> DeltaOutput:
+    return DeltaOutput(uri=str(tmp_path / "out"))
+
+
+@pytest.mark.parametrize("error", [OSError("no answer"), DeltaError("status 503"), CommitFailedError("conflict")])
+def test_a_change_whose_answer_was_lost_is_found(error: Exception, delta: DeltaOutput) -> None:
+    with lost_answer(error, lands=True):
+        begin(delta).commit(change(rows(1)))
+    assert begin(delta).progress == FIRST
+    assert DeltaTable(delta.uri).to_pyarrow_table().num_rows == 1
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        (OSError("no answer"), LakeUnavailable),
+        (DeltaError("status 403"), LakeRefused),
+        (CommitFailedError("conflict"), IncrementOvertaken),
+    ],
+)
+def test_a_change_that_did_not_land_says_so(error: Exception, kind: type[Exception], delta: DeltaOutput) -> None:
+    begin(delta).commit(change(rows(1)))
+    with lost_answer(error, lands=False), pytest.raises(kind):
+        begin(delta).commit(change(rows(2), SECOND))
+    assert begin(delta).progress == FIRST
+
+
+def test_a_change_may_be_unknown(delta: DeltaOutput) -> None:
+    begin(delta).commit(change(rows(1)))
+    writer = begin(delta)
+    unreadable = patch.object(DeltaOutput, "open", side_effect=LakeUnavailable("no answer"))
+    with lost_answer(OSError("no answer"), lands=True), unreadable, pytest.raises(CommitUnknown, match="run again"):
+        writer.commit(change(rows(2), SECOND))
+    assert begin(delta).progress == SECOND
+
+
+def test_a_restored_output_is_refused(delta: DeltaOutput) -> None:
+    begin(delta).commit(change(rows(1)))
+    begin(delta).commit(change(rows(2), SECOND))
+    before = DeltaTable(delta.uri).version()
+    DeltaTable(delta.uri).restore(before - 1)
+    with pytest.raises(OutputRefused, match="restored an old version of its rows, but not the progress"):
+        begin(delta)
+    begin(delta, "another")
+
+
+def test_an_output_whose_progress_expires_is_refused(delta: DeltaOutput) -> None:
+    begin(delta).commit(change(rows(1)))
+    properties = {"delta.setTransactionRetentionDuration": "interval 30 days"}
+    DeltaTable(delta.uri).alter.set_table_properties(properties)
+    with pytest.raises(OutputRefused, match="would expire"):
+        begin(delta)
+
+
+def test_the_table_of_a_topic_is_no_output(small: SmallTable) -> None:
+    small.commit(small.write(0, 10))
+    with pytest.raises(OutputRefused, match="belongs to a topic"):
+        begin(DeltaOutput(uri=small.uri))
+
+
+def test_progress_survives_when_delta_cleans_the_log_of_the_output(delta: DeltaOutput) -> None:
+    begin(delta).commit(change(rows(1)))
+    for number in range(3):
+        write_deltalake(delta.uri, rows(100 + number), mode="append")
+    DeltaTable(delta.uri).create_checkpoint()
+    for entry in sorted((Path(delta.uri) / "_delta_log").glob("*.json"))[:-1]:
+        entry.unlink()
+    assert begin(delta).progress == FIRST
+    begin(delta).commit(change(rows(2), SECOND))
+    assert begin(delta).progress == SECOND
+
+
+def test_an_output_has_the_partition_columns_of_its_first_increment(tmp_path: Path) -> None:
+    output = DeltaOutput(uri=str(tmp_path / "out"), partition_by=["day"])
+    begin(output).commit(change(rows(1, day="2026-01-02")))
+    begin(output).commit(change(rows(1, day="2026-01-03"), SECOND, removed="_source_offset = 1"))
+    assert DeltaTable(output.uri).metadata().partition_columns == ["day"]
+    assert DeltaTable(output.uri).to_pyarrow_table().column("day").to_pylist() == ["2026-01-03"]
+
+
+def test_a_file_that_another_process_has_open_is_busy(tmp_path: Path) -> None:
+    output = DuckDBOutput(path=tmp_path / "out.duckdb", table="t", timeout_s=0.1)
+    begin(output).commit(change(rows(1)))
+    locked = duckdb.IOException("Could not set lock on file")
+    with patch.object(duckdb, "connect", side_effect=locked), pytest.raises(OutputBusy, match="more than 0 s"):
+        begin(output)
+    with (
+        patch.object(duckdb, "connect", side_effect=duckdb.IOException("disk on fire")),
+        pytest.raises(LakeUnavailable),
+    ):
+        begin(output)
+
+
+def test_a_file_that_is_free_again_is_opened(tmp_path: Path) -> None:
+    output = DuckDBOutput(path=tmp_path / "out.duckdb", table="t")
+    begin(output).commit(change(rows(1)))
+    connect, calls = duckdb.connect, iter([duckdb.IOException("lock"), duckdb.IOException("lock"), None])
+
+    def busy(path: Path) -> Any:
+        error = next(calls)
+        if error is not None:
+            raise error
+        return connect(path)
+
+    with patch.object(duckdb, "connect", busy):
+        assert begin(output).progress == FIRST
