@@ -1,4 +1,4 @@
-"""Penstock for other Dagster projects: a component, `build_defs`, and a translator to subclass.
+"""Penstock for other projects: a component, `build_defs` and a translator for Dagster, and increments of tables.
 
 This is the one public module. It is imported by `dg` and by every code location, so it imports nothing before one of
 its names is used.
@@ -12,16 +12,37 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pipelines.defs.build import build_defs
     from pipelines.defs.component import PenstockComponent
+    from pipelines.defs.increment_asset import increment_asset
     from pipelines.defs.translator import PenstockTranslator, TopicProps
+    from pipelines.increments.delta_output import DeltaOutput
+    from pipelines.increments.duckdb_output import DuckDBOutput
+    from pipelines.increments.increment import Increment, apply_increment, increments
 
-__all__ = ["PenstockComponent", "PenstockTranslator", "TopicProps", "build_defs"]
+__all__ = [
+    "DeltaOutput",
+    "DuckDBOutput",
+    "Increment",
+    "PenstockComponent",
+    "PenstockTranslator",
+    "TopicProps",
+    "apply_increment",
+    "build_defs",
+    "increment_asset",
+    "increments",
+]
 
 _HOME = Path(__file__).resolve().parent
 _MODULES = {
+    "DeltaOutput": "pipelines.increments.delta_output",
+    "DuckDBOutput": "pipelines.increments.duckdb_output",
+    "Increment": "pipelines.increments.increment",
     "PenstockComponent": "pipelines.defs.component",
     "PenstockTranslator": "pipelines.defs.translator",
     "TopicProps": "pipelines.defs.translator",
+    "apply_increment": "pipelines.increments.increment",
     "build_defs": "pipelines.defs.build",
+    "increment_asset": "pipelines.defs.increment_asset",
+    "increments": "pipelines.increments.increment",
 }
 _PACKAGES = ("kafka_io", "resources", "pipelines")
 

@@ -47,7 +47,7 @@ def build_defs(
         SettingsError: the settings are missing or wrong.
         dagster.DagsterInvalidDefinitionError: a cron expression of the settings is invalid.
     """
-    source = _source(settings)
+    source = resource_of(settings)
     bound = source.fresh().settings()
     catalog = Catalog(
         name=name,
@@ -62,7 +62,8 @@ def build_defs(
     return definitions_of(catalog)
 
 
-def _source(settings: SettingsSource) -> PenstockResource:
+def resource_of(settings: SettingsSource) -> PenstockResource:
+    """What runs work with, from the path of a settings file or from the content of one."""
     if isinstance(settings, PenstockResource):
         return settings
     if isinstance(settings, Settings):
