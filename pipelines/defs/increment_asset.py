@@ -19,7 +19,7 @@ from pyspark.sql import SparkSession
 from pipelines.defs.build import SettingsSource, resource_of
 from pipelines.defs.topic_keys import key_name
 from pipelines.increments.increment import Increment, OnReplaced, apply_increment
-from pipelines.increments.output import Output
+from pipelines.increments.output import IncrementOutput
 from pipelines.loading.table import LakeTable
 from resources.errors import LoadError
 from resources.penstock import PenstockResource
@@ -35,7 +35,7 @@ class IncrementAsset:
 
     cluster: str
     topic: str
-    into: Output
+    into: IncrementOutput
     consumer: str
     penstock: PenstockResource
     engine: Literal["arrow", "spark"] = "arrow"
@@ -76,7 +76,7 @@ class IncrementAsset:
 def increment_asset(
     *,
     source: str,
-    into: Output,
+    into: IncrementOutput,
     consumer: str | None = None,
     settings: SettingsSource | None = None,
     engine: Literal["arrow", "spark"] = "arrow",

@@ -16,7 +16,7 @@ from deltalake.exceptions import CommitFailedError, DeltaError, DeltaProtocolErr
 
 from kafka_io.errors import Where, system_reason
 from pipelines.increments.output import OutputChange, WatchedRows, is_spark_frame
-from pipelines.increments.source import NOTHING, Progress
+from pipelines.increments.source import NOTHING, ConsumerProgress
 from pipelines.increments.spark_frames import SparkFiles
 from pipelines.loading.failpoints import failpoint
 from pipelines.loading.ledger import SEQUENCE
@@ -47,7 +47,7 @@ class DeltaOutput:
     partition_by: Sequence[str] = ()
 
     def begin(self, consumer: str, source: str) -> "DeltaWriter":
-        """See Output."""
+        """See IncrementOutput."""
         writer = DeltaWriter(output=self, consumer=consumer, source=source, handle=self.open())
         return replace(writer, progress=writer.stored(writer.handle))
 
@@ -78,18 +78,18 @@ class DeltaWriter:
     consumer: str
     source: str
     handle: DeltaTable | None
-    progress: Progress = NOTHING
+    progress: ConsumerProgress = NOTHING
 
     @property
     def app_id(self) -> str:
         """The appId of the progress."""
         return f"penstock/increments/{self.consumer}/{self.source}"
 
-    def stored(self, handle: DeltaTable | None) -> Progress:
+    def stored(self, handle: DeltaTable | None) -> ConsumerProgress:
         """The progress in a version of the table.
 
         Raises:
-            OutputRefused: somebody restored an old version, so the rows of the progress may be gone.
+            OutputRefused: somebody restored an old version, so the rows of the progress may be lost.
         """
         if handle is None:
             return NOTHING
@@ -98,7 +98,7 @@ class DeltaWriter:
         if version is None:
             return NOTHING
         self._check_not_restored(handle)
-        return Progress(version=version, fingerprint=handle.transaction_version(f"{self.app_id}/commit") or 0)
+        return ConsumerProgress(version=version, fingerprint=handle.transaction_version(f"{self.app_id}/commit") or 0)
 
     def _check_keeps_progress(self, handle: DeltaTable) -> None:
         if handle.transaction_version(SEQUENCE) is not None:

@@ -9,7 +9,7 @@ The entries form a tree: the entry before a rewind's effect is its target, and n
 versions have a newest common entry, the base, and only the entries after it on both sides can make a difference:
 
 - an offset that is covered in the new version only is new;
-- an offset that is covered in the old version only is gone;
+- an offset that is covered in the old version only is taken back;
 - an offset that both cover is replaced, if an entry of one of the sides loaded it.
 
 Entries are read from the newest down to the base, however many there are below. Only a rewind or a replay needs older
@@ -58,14 +58,14 @@ class LedgerDifference:
         restarted: the same, if their incarnation was not in the old version, and another one was.
         replaced: offsets that have other rows than in the old version, with the loading times of the rows of now.
         withdrawn: the rows of the old version in place of which there are those of `replaced`.
-        gone: offsets that are only in the old version.
+        taken_back: offsets that are only in the old version.
     """
 
     new: Spans = ()
     restarted: Spans = ()
     replaced: Spans = ()
     withdrawn: Spans = ()
-    gone: Spans = ()
+    taken_back: Spans = ()
 
     @property
     def added(self) -> Spans:
@@ -75,7 +75,7 @@ class LedgerDifference:
     @property
     def removed(self) -> Spans:
         """The rows of the old version that the new one does not have."""
-        return (*self.withdrawn, *self.gone)
+        return (*self.withdrawn, *self.taken_back)
 
 
 def ledger_difference(entries: Entries, since: int, version: int) -> LedgerDifference:
@@ -85,24 +85,24 @@ def ledger_difference(entries: Entries, since: int, version: int) -> LedgerDiffe
     """
     sides = _Sides.find(iter(entries), since, version)
     before, now = sides.contents(sides.old), sides.contents(sides.new)
-    kinds = {"new": _ByTopic(), "restarted": _ByTopic(), "replaced": _ByTopic(), "gone": _ByTopic()}
+    kinds = {"new": _ByTopic(), "restarted": _ByTopic(), "replaced": _ByTopic(), "taken_back": _ByTopic()}
     for topic in dict.fromkeys([*now, *before]):
         old, new = before.get(topic, OffsetSet()), now.get(topic, OffsetSet())
         is_restart = any(before.values()) and topic not in before
         kinds["restarted" if is_restart else "new"][topic] = new - old
-        kinds["gone"][topic] = old - new
+        kinds["taken_back"][topic] = old - new
         kinds["replaced"][topic] = old & new & sides.loaded(topic)
     # Several walks continue in the entries at the base and below it, which are read once.
     below = _ReadOnce(sides.below)
     times_now = _LoadingTimes(chain(sides.new, below), kinds["new"], kinds["restarted"], kinds["replaced"])
-    times_before = _LoadingTimes(chain(sides.old, below), kinds["replaced"], kinds["gone"])
+    times_before = _LoadingTimes(chain(sides.old, below), kinds["replaced"], kinds["taken_back"])
     decoded = _decoded_in_both(sides, below, before, now)
     return LedgerDifference(
         new=times_now.spans(kinds["new"]),
         restarted=times_now.spans(kinds["restarted"]),
         replaced=(*times_now.spans(kinds["replaced"]), *decoded),
         withdrawn=(*times_before.spans(kinds["replaced"]), *decoded),
-        gone=times_before.spans(kinds["gone"]),
+        taken_back=times_before.spans(kinds["taken_back"]),
     )
 
 
@@ -120,7 +120,7 @@ class _Sides:
     new: list[LedgerEntry] = field(default_factory=list)
     old: list[LedgerEntry] = field(default_factory=list)
     base: LedgerEntry | None = None
-    below: Iterator[tuple[int, LedgerEntry]] = iter(())
+    below: Iterator[tuple[int, LedgerEntry]] = field(default_factory=lambda: iter(()))
 
     @classmethod
     def find(cls, entries: Iterator[tuple[int, LedgerEntry]], since: int, version: int) -> "_Sides":

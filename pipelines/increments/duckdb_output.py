@@ -14,7 +14,7 @@ import duckdb
 import pyarrow as pa
 
 from pipelines.increments.output import OutputChange, WatchedRows, is_spark_frame
-from pipelines.increments.source import NOTHING, Progress
+from pipelines.increments.source import NOTHING, ConsumerProgress
 from pipelines.loading.failpoints import failpoint
 from resources.errors import IncrementOvertaken, LakeUnavailable, OutputBusy, OutputRefused
 
@@ -40,7 +40,7 @@ class DuckDBOutput:
     timeout_s: float = 60
 
     def begin(self, consumer: str, source: str) -> "DuckDBWriter":
-        """See Output."""
+        """See IncrementOutput."""
         writer = DuckDBWriter(output=self, consumer=consumer, source=source)
         if not Path(self.path).exists():
             return writer
@@ -83,16 +83,16 @@ class DuckDBWriter:
     output: DuckDBOutput
     consumer: str
     source: str
-    progress: Progress = NOTHING
+    progress: ConsumerProgress = NOTHING
 
-    def stored(self, connection: duckdb.DuckDBPyConnection) -> Progress:
+    def stored(self, connection: duckdb.DuckDBPyConnection) -> ConsumerProgress:
         """The progress in the file."""
         connection.execute(_CREATE_PROGRESS)
         row = connection.execute(
             f"select version, fingerprint from {_PROGRESS} where consumer = ? and source = ?",  # noqa: S608 - a constant
             [self.consumer, self.source],
         ).fetchone()
-        return Progress(version=row[0], fingerprint=row[1]) if row else NOTHING
+        return ConsumerProgress(version=row[0], fingerprint=row[1]) if row else NOTHING
 
     def commit(self, change: OutputChange) -> None:
         """See OutputWriter. An error inside the transaction takes everything back."""
@@ -118,7 +118,7 @@ class DuckDBWriter:
                 ) from error
         failpoint("after output transaction")
 
-    def _move(self, connection: duckdb.DuckDBPyConnection, progress: Progress) -> None:
+    def _move(self, connection: duckdb.DuckDBPyConnection, progress: ConsumerProgress) -> None:
         """Move the progress from the one that was read.
 
         Raises:
@@ -140,7 +140,7 @@ class DuckDBWriter:
         if removed:
             connection.execute(f"delete from {table} where {removed}")  # noqa: S608 - our condition, or the user's
         connection.register("penstock_rows", reader)
-        connection.execute(f"insert into {table} by name from penstock_rows")  # noqa: S608 - quoted
+        connection.execute(f"insert into {table} by name from penstock_rows")
         connection.unregister("penstock_rows")
 
     def _add_columns(self, connection: duckdb.DuckDBPyConnection, table: str) -> None:

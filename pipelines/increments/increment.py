@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import pyarrow as pa
 
 from pipelines.increments.difference import LedgerDifference, Spans
-from pipelines.increments.output import Output, OutputChange, OutputWriter, is_spark_frame
+from pipelines.increments.output import IncrementOutput, OutputChange, OutputWriter, is_spark_frame
 from pipelines.increments.rows import SpanRows
 from pipelines.increments.source import NOTHING, SourceVersion, table_at
 from pipelines.increments.source_columns import SOURCE_COLUMNS, of_source_rows
@@ -152,8 +152,8 @@ class Increment:
         return removed, of_source_rows(self.source.name, both)
 
     def summary(self) -> Mapping[str, Any]:
-        """The versions of the source, and how many offsets are new, restarted, replaced and gone."""
-        kinds = ("new", "restarted", "replaced", "gone")
+        """The versions of the source, and how many offsets are new, restarted, replaced and taken back."""
+        kinds = ("new", "restarted", "replaced", "taken_back")
         return {
             "consumer": self.consumer,
             "source": self.source.name if self.source.snapshot.entry else None,
@@ -178,7 +178,7 @@ def increments(
     table: LakeTable | str,
     *,
     consumer: str,
-    into: Output,
+    into: IncrementOutput,
     on_replaced: OnReplaced = "apply",
     removing: Callable[[Increment], str] | None = None,
     options: Mapping[str, str] | None = None,
@@ -210,7 +210,7 @@ def increments(
 def _begin(
     table: LakeTable,
     consumer: str,
-    into: Output,
+    into: IncrementOutput,
     on_replaced: OnReplaced,
     removing: Callable[[Increment], str] | None,
 ) -> Increment:
@@ -222,9 +222,7 @@ def _begin(
     failpoint("increment begun")
     if writer.progress.version > source.snapshot.version:
         source = SourceVersion.newest(table)
-    increment = Increment(
-        source=source, writer=writer, consumer=consumer, on_replaced=on_replaced, removing=removing
-    )
+    increment = Increment(source=source, writer=writer, consumer=consumer, on_replaced=on_replaced, removing=removing)
     if source.snapshot.entry is not None:
         increment.difference = _wanted(source.difference(writer.progress), increment)
     failpoint("increment known")
@@ -284,7 +282,7 @@ def apply_increment(
     transform: Transform,
     *,
     consumer: str,
-    into: Output,
+    into: IncrementOutput,
     attempts: int = _MAX_ATTEMPTS,
     sleep: Callable[[float], None] = time.sleep,
     **options: Any,

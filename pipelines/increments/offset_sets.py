@@ -25,7 +25,7 @@ class OffsetSet:
         by_partition: dict[BrokerPartition, list[Interval]] = defaultdict(list)
         for offsets in ranges:
             by_partition[offsets.partition].append((offsets.start, offsets.stop))
-        self._intervals = _without_empty({key: _joined(found) for key, found in by_partition.items()})
+        self._intervals = _without_empty({key: _joined(intervals) for key, intervals in by_partition.items()})
 
     @classmethod
     def of_coverage(cls, covered: Coverage) -> Self:
@@ -60,15 +60,15 @@ class OffsetSet:
 
     def within(self, offsets: OffsetRange) -> Iterator[OffsetRange]:
         """The parts of the set that are inside of a range. The set's other partitions cost nothing."""
-        own = self._intervals.get(offsets.partition, [])
+        own = self._intervals.get(offsets.partition, []) if offsets.size > 0 else []
         first = bisect_right(own, offsets.start, key=lambda interval: interval[1])
         for start, stop in own[first : bisect_left(own, offsets.stop, key=lambda interval: interval[0])]:
             yield OffsetRange(offsets.partition, max(start, offsets.start), min(stop, offsets.stop))
 
     def _of(self, intervals: Mapping[BrokerPartition, list[Interval]]) -> Self:
-        result = type(self)()
-        result._intervals = _without_empty(intervals)
-        return result
+        return type(self)(
+            OffsetRange(partition, start, stop) for partition, own in intervals.items() for start, stop in own
+        )
 
 
 def _without_empty(intervals: Mapping[BrokerPartition, list[Interval]]) -> dict[BrokerPartition, list[Interval]]:

@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
-from pipelines.increments.source import Progress
+from pipelines.increments.source import ConsumerProgress
 from pipelines.loading.failpoints import failpoint
 
 
@@ -25,7 +25,7 @@ class OutputChange:
     rows: Any
     removed: str
     scope: str
-    progress: Progress
+    progress: ConsumerProgress
     summary: Mapping[str, Any]
 
 
@@ -33,7 +33,7 @@ class OutputWriter(Protocol):
     """An output from the moment on at which its progress was read. It lands one change on that progress, or none."""
 
     @property
-    def progress(self) -> Progress:
+    def progress(self) -> ConsumerProgress:
         """The consumer's progress, as it was read; NOTHING if the consumer is new."""
 
     def commit(self, change: OutputChange) -> None:
@@ -46,7 +46,7 @@ class OutputWriter(Protocol):
         """
 
 
-class Output(Protocol):
+class IncrementOutput(Protocol):
     """A place for the rows of increments. It keeps the progress of each consumer with each source."""
 
     def begin(self, consumer: str, source: str) -> OutputWriter:

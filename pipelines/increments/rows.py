@@ -181,9 +181,7 @@ def _rough_filter(spans: Spans, layout: TableLayout) -> "pads.Expression":
         start, stop = min(span.offsets.start for span in spans), max(span.offsets.stop for span in spans)
         return partition.isin(numbers) & (offset >= start) & (offset < stop)
     ranges = [
-        (partition == span.offsets.partition.partition)
-        & (offset >= span.offsets.start)
-        & (offset < span.offsets.stop)
+        (partition == span.offsets.partition.partition) & (offset >= span.offsets.start) & (offset < span.offsets.stop)
         for span in spans
     ]
     return reduce(or_, ranges)
@@ -191,7 +189,7 @@ def _rough_filter(spans: Spans, layout: TableLayout) -> "pads.Expression":
 
 def _key(partition: BrokerPartition) -> int:
     """Broker and partition as one number; the broker is -1 if partitions do not belong to one."""
-    return _keys(-1 if partition.broker is None else partition.broker, partition.partition)
+    return int(_keys(-1 if partition.broker is None else partition.broker, partition.partition))
 
 
 def _keys(broker: Any, partition: Any) -> Any:

@@ -15,7 +15,7 @@ from resources.lake import Lake
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Progress:
+class ConsumerProgress:
     """How far a consumer has got with a source.
 
     Args:
@@ -28,7 +28,7 @@ class Progress:
     fingerprint: int
 
 
-NOTHING = Progress(version=-1, fingerprint=0)
+NOTHING = ConsumerProgress(version=-1, fingerprint=0)
 """The progress of a new consumer."""
 
 
@@ -68,12 +68,12 @@ class SourceVersion:
         return f"{entry.topic.cluster}/{entry.topic.name}"
 
     @property
-    def progress(self) -> Progress:
+    def progress(self) -> ConsumerProgress:
         """The progress of a consumer that has everything of this version."""
         assert self.snapshot.entry is not None
-        return Progress(version=self.snapshot.version, fingerprint=fingerprint(self.snapshot.entry))
+        return ConsumerProgress(version=self.snapshot.version, fingerprint=fingerprint(self.snapshot.entry))
 
-    def difference(self, since: Progress) -> LedgerDifference:
+    def difference(self, since: ConsumerProgress) -> LedgerDifference:
         """What is different from the version that a consumer has.
 
         Raises:
@@ -90,7 +90,7 @@ class SourceVersion:
         except LogTorn as error:
             raise _named(self.table, error) from error
 
-    def _checked_entries(self, since: Progress) -> Iterator[tuple[int, LedgerEntry]]:
+    def _checked_entries(self, since: ConsumerProgress) -> Iterator[tuple[int, LedgerEntry]]:
         """The entries, newest first. The one at the version of the progress must be the one that the consumer saw."""
         checked = since.version < 0
         for version, entry in self.table.entries(self.snapshot):

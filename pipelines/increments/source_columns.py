@@ -18,7 +18,7 @@ SOURCE_COLUMNS = pa.schema(
         pa.field("_source_loaded_at_us", pa.int64()),
     ]
 )
-"""The columns: the source as `cluster/topic`, and the broker (only in Kafka 0.7), partition, offset and loading time."""
+"""The source as `cluster/topic`, and the broker (only in Kafka 0.7), partition, offset and loading time of the row."""
 _OUTPUT_NAMES = {
     "broker": "_source_broker",
     "partition": "_source_partition",

@@ -19,7 +19,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 from deltalake import DeltaTable, Field, Schema
-from deltalake.transaction import AddAction
+from deltalake.transaction import AddAction, RemoveAction
 
 from pipelines.increments.rows import SpanRows
 from pipelines.increments.source_columns import spans_condition
@@ -127,12 +127,12 @@ class SparkFiles:
         added = [field for field in self.fields() if field["name"] not in stored]
         return list(Schema.from_json(json.dumps({"type": "struct", "fields": added})).fields)
 
-    def write(self, partition_by: Sequence[str]) -> list[AddAction]:
+    def write(self, partition_by: Sequence[str]) -> list[AddAction | RemoveAction]:
         """Let Spark write the files, and describe them. No version of the table names them yet."""
         folder = f"increment-{uuid.uuid4().hex}"
         self._write(folder, partition_by)
         store, types = filesystem(self.uri, self.options), _types_with_order(self.frame, partition_by)
-        actions = []
+        actions: list[AddAction | RemoveAction] = []
         for info in list_folder(store, folder, recursive=True):
             if info.path.endswith(".parquet"):
                 with store.open_input_file(info.path) as file:

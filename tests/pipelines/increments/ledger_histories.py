@@ -97,9 +97,7 @@ class LedgerHistory:
     def _without(self, ranges: list[CommittedRange]) -> Rows:
         topic = self._topic()
         taken = {(part.partition, offset) for part in ranges for offset in range(part.offsets.start, part.offsets.stop)}
-        return frozenset(
-            row for row in self.rows[-1] if row.topic != topic or (row.partition, row.offset) not in taken
-        )
+        return frozenset(row for row in self.rows[-1] if row.topic != topic or (row.partition, row.offset) not in taken)
 
     def _load(self) -> None:
         covered, ranges = self._covered(), []

@@ -37,7 +37,7 @@ def check(history: LedgerHistory, since: int, version: int) -> None:
     assert added == now - before
     assert removed == before - now
     assert places(rows_of(difference.replaced, now)) == places(added) & places(removed)
-    assert places(rows_of(difference.gone, before)) == places(removed) - places(added)
+    assert places(rows_of(difference.taken_back, before)) == places(removed) - places(added)
 
 
 @given(

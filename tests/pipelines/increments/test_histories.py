@@ -13,11 +13,11 @@ from deltalake import DeltaTable
 from pipelines.increments.delta_output import DeltaOutput
 from pipelines.increments.duckdb_output import DuckDBOutput
 from pipelines.increments.increment import Increment, apply_increment
-from pipelines.increments.output import Output
+from pipelines.increments.output import IncrementOutput
 from pipelines.increments.source_columns import SOURCE_COLUMNS
 from tests.pipelines.increments.table_histories import EVENTS, SourceRow, TableHistory
 
-Mirror = tuple[Output, Callable[[], list[SourceRow]]]
+Mirror = tuple[IncrementOutput, Callable[[], list[SourceRow]]]
 
 
 def in_delta(folder: Path) -> Mirror:

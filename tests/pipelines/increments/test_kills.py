@@ -117,9 +117,7 @@ def test_racing_consumers_commit_an_increment_once(kind: str, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(("kind", "failpoint"), [("delta", "before increment entry"), ("duckdb", "increment known")])
-def test_a_late_consumer_does_not_repeat_what_another_has_committed(
-    kind: str, failpoint: str, tmp_path: Path
-) -> None:
+def test_a_late_consumer_does_not_repeat_what_another_has_committed(kind: str, failpoint: str, tmp_path: Path) -> None:
     """The late one is stopped when it has read the progress, and resumed after the other and a further load."""
     source = TableHistory(tmp_path / "lake", Random(5))
     source.happen("load")

@@ -1,5 +1,7 @@
 """Sets of offsets behave as sets of numbers do."""
 
+from itertools import pairwise
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -28,7 +30,7 @@ def test_a_set_has_the_offsets_of_its_ranges_in_intervals_that_do_not_touch(rang
     assert bool(offsets) == bool(members(ranges))
     intervals = list(offsets)
     assert intervals == sorted(intervals)
-    for first, second in zip(intervals, intervals[1:], strict=False):
+    for first, second in pairwise(intervals):
         assert first.partition != second.partition or first.stop < second.start
         assert first.size > 0
 

@@ -15,8 +15,8 @@ from deltalake.exceptions import CommitFailedError, DeltaError
 from pipelines.increments import delta_output
 from pipelines.increments.delta_output import DeltaOutput
 from pipelines.increments.duckdb_output import DuckDBOutput
-from pipelines.increments.output import Output, OutputChange, OutputWriter
-from pipelines.increments.source import NOTHING, Progress
+from pipelines.increments.output import IncrementOutput, OutputChange, OutputWriter
+from pipelines.increments.source import NOTHING, ConsumerProgress
 from pipelines.increments.source_columns import SOURCE_COLUMNS
 from resources.errors import (
     CommitUnknown,
@@ -28,7 +28,7 @@ from resources.errors import (
 )
 from tests.small_table import SmallTable
 
-FIRST, SECOND = Progress(version=1, fingerprint=11), Progress(version=2, fingerprint=22)
+FIRST, SECOND = ConsumerProgress(version=1, fingerprint=11), ConsumerProgress(version=2, fingerprint=22)
 
 
 def rows(*offsets: int, **columns: Any) -> pa.Table:
@@ -48,7 +48,7 @@ def rows(*offsets: int, **columns: Any) -> pa.Table:
     return table
 
 
-def change(data: Any, progress: Progress = FIRST, *, removed: str = "") -> OutputChange:
+def change(data: Any, progress: ConsumerProgress = FIRST, *, removed: str = "") -> OutputChange:
     return OutputChange(rows=data, removed=removed, scope=removed, progress=progress, summary={})
 
 
@@ -58,14 +58,14 @@ def kind(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def output(kind: str, tmp_path: Path) -> Output:
+def output(kind: str, tmp_path: Path) -> IncrementOutput:
     if kind == "delta":
         return DeltaOutput(uri=str(tmp_path / "out"))
     return DuckDBOutput(path=tmp_path / "out.duckdb", table="my rows")
 
 
 @pytest.fixture
-def stored(output: Output) -> Callable[[], list[dict[str, Any]]]:
+def stored(output: IncrementOutput) -> Callable[[], list[dict[str, Any]]]:
     """Reads the rows of the output, in order of offset."""
 
     def read() -> list[dict[str, Any]]:
@@ -81,11 +81,11 @@ def stored(output: Output) -> Callable[[], list[dict[str, Any]]]:
     return read
 
 
-def begin(output: Output, consumer: str = "c", source: str = "s") -> OutputWriter:
+def begin(output: IncrementOutput, consumer: str = "c", source: str = "s") -> OutputWriter:
     return output.begin(consumer, source)
 
 
-def test_the_progress_is_that_of_the_newest_change(output: Output) -> None:
+def test_the_progress_is_that_of_the_newest_change(output: IncrementOutput) -> None:
     assert begin(output).progress == NOTHING
     begin(output).commit(change(rows(1)))
     assert begin(output).progress == FIRST
@@ -94,13 +94,13 @@ def test_the_progress_is_that_of_the_newest_change(output: Output) -> None:
     assert begin(output, "other").progress == begin(output, source="other").progress == NOTHING
 
 
-def test_rows_are_added_and_removed_in_one_change(output: Output, stored: Callable[[], Any]) -> None:
+def test_rows_are_added_and_removed_in_one_change(output: IncrementOutput, stored: Callable[[], Any]) -> None:
     begin(output).commit(change(rows(1, 2, 3)))
     begin(output).commit(change(rows(2, 4), SECOND, removed="_source_offset IN (2, 3, 4)"))
     assert [row["_source_offset"] for row in stored()] == [1, 2, 4]
 
 
-def test_only_removing_rows_is_a_change(output: Output, stored: Callable[[], Any]) -> None:
+def test_only_removing_rows_is_a_change(output: IncrementOutput, stored: Callable[[], Any]) -> None:
     begin(output).commit(change(rows(1, 2, 3)))
     begin(output).commit(change(rows(), SECOND, removed="_source_offset > 1"))
     assert [row["_source_offset"] for row in stored()] == [1]
@@ -108,17 +108,17 @@ def test_only_removing_rows_is_a_change(output: Output, stored: Callable[[], Any
     assert begin(output).progress == FIRST
 
 
-def test_a_second_writer_on_the_same_progress_is_overtaken(output: Output, stored: Callable[[], Any]) -> None:
+def test_a_second_writer_on_the_same_progress_is_overtaken(output: IncrementOutput, stored: Callable[[], Any]) -> None:
     begin(output).commit(change(rows(1)))
     early, late = begin(output), begin(output)
     early.commit(change(rows(2), SECOND))
     with pytest.raises(IncrementOvertaken):
-        late.commit(change(rows(2), Progress(version=3, fingerprint=3)))
+        late.commit(change(rows(2), ConsumerProgress(version=3, fingerprint=3)))
     assert [row["_source_offset"] for row in stored()] == [1, 2]
     assert begin(output).progress == SECOND
 
 
-def test_two_writers_cannot_both_create_the_output(output: Output, stored: Callable[[], Any]) -> None:
+def test_two_writers_cannot_both_create_the_output(output: IncrementOutput, stored: Callable[[], Any]) -> None:
     early, late = begin(output), begin(output)
     early.commit(change(rows(1)))
     with pytest.raises(IncrementOvertaken):
@@ -126,7 +126,7 @@ def test_two_writers_cannot_both_create_the_output(output: Output, stored: Calla
     assert [row["_source_offset"] for row in stored()] == [1]
 
 
-def test_consumers_of_one_output_do_not_conflict(output: Output, stored: Callable[[], Any]) -> None:
+def test_consumers_of_one_output_do_not_conflict(output: IncrementOutput, stored: Callable[[], Any]) -> None:
     begin(output).commit(change(rows(1)))
     first, second = begin(output, "first"), begin(output, "second")
     first.commit(change(rows(2)))
@@ -134,7 +134,7 @@ def test_consumers_of_one_output_do_not_conflict(output: Output, stored: Callabl
     assert [row["_source_offset"] for row in stored()] == [1, 2, 3]
 
 
-def test_new_columns_are_added(output: Output, stored: Callable[[], Any]) -> None:
+def test_new_columns_are_added(output: IncrementOutput, stored: Callable[[], Any]) -> None:
     begin(output).commit(change(rows(1)))
     begin(output).commit(change(rows(2, length=7), SECOND))
     begin(output).commit(change(rows(3, name="x"), FIRST, removed="_source_offset = 3"))
@@ -145,7 +145,7 @@ def test_new_columns_are_added(output: Output, stored: Callable[[], Any]) -> Non
     ]
 
 
-def test_a_column_of_another_type_is_refused(output: Output, stored: Callable[[], Any]) -> None:
+def test_a_column_of_another_type_is_refused(output: IncrementOutput, stored: Callable[[], Any]) -> None:
     begin(output).commit(change(rows(1, length=7)))
     with pytest.raises(OutputRefused):
         begin(output).commit(change(rows(2, length="long"), SECOND))
@@ -153,7 +153,7 @@ def test_a_column_of_another_type_is_refused(output: Output, stored: Callable[[]
     assert begin(output).progress == FIRST
 
 
-def test_an_error_in_the_rows_leaves_the_output_as_it_is(output: Output, stored: Callable[[], Any]) -> None:
+def test_an_error_in_the_rows_leaves_the_output_as_it_is(output: IncrementOutput, stored: Callable[[], Any]) -> None:
     begin(output).commit(change(rows(1)))
 
     def batches() -> Iterator[pa.RecordBatch]:
@@ -170,11 +170,10 @@ def test_an_error_in_the_rows_leaves_the_output_as_it_is(output: Output, stored:
 @contextmanager
 def lost_answer(error: Exception, *, lands: bool) -> Iterator[None]:
     """A write of deltalake raises `error`, whether it lands or not."""
-    original = delta_output.write_deltalake
 
     def write(*arguments: Any, **options: Any) -> None:
         if lands:
-            original(*arguments, **options)
+            write_deltalake(*arguments, **options)
         raise error
 
     with patch.object(delta_output, "write_deltalake", write):

@@ -6,6 +6,7 @@ from random import Random
 import pyarrow as pa
 import pytest
 from deltalake import Field
+from deltalake.schema import PrimitiveType
 
 from kafka_io.model import BrokerPartition, OffsetRange
 from pipelines.increments import rows as rows_module
@@ -25,9 +26,7 @@ def span(partition: BrokerPartition, start: int, stop: int, *times: int) -> Load
 
 def reading(table: SmallTable, *spans: LoadedSpan) -> SpanRows:
     snapshot = table.table.snapshot()
-    return SpanRows(
-        lake=table.lake, handle=snapshot.handle, layout=snapshot.layout, source="main/clicks", spans=spans
-    )
+    return SpanRows(lake=table.lake, handle=snapshot.handle, layout=snapshot.layout, source="main/clicks", spans=spans)
 
 
 def places(rows: SpanRows) -> list[tuple[int, int, int]]:
@@ -107,7 +106,7 @@ def test_rows_after_a_compaction(tmp_path: Path) -> None:
 
 
 def test_a_table_with_columns_of_these_names_is_refused(loaded: SmallTable) -> None:
-    loaded.handle().alter.add_columns([Field("_source", "string")])
+    loaded.handle().alter.add_columns([Field("_source", PrimitiveType("string"))])
     with pytest.raises(OutputRefused, match="columns of its own with the name _source"):
         reading(loaded, span(A, 0, 10, 1)).reader()
 
