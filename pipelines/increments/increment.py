@@ -87,17 +87,26 @@ class Increment:
     def removed(self, columns: Sequence[str] | None = None) -> pa.RecordBatchReader:
         """The rows of the old version that are not in the new one, for transforms that take back their effect.
 
+        They have the columns of the new version, unless a raw table became a typed one since.
+
         Raises:
             SourceFilesCleaned: housekeeping has deleted files of the old version.
         """
+        rows = self._rows(self.difference.removed)
+        if self.difference.removed:
+            rows = self._as_of_since(rows)
+        schema = rows.reader(columns).schema
+        return pa.RecordBatchReader.from_batches(schema, self._removed_batches(rows, columns))
+
+    def _as_of_since(self, rows: SpanRows) -> SpanRows:
+        """The same rows in the old version of the table."""
         handle = self.source.table.lake.open(self.source.table.uri)
         assert handle is not None
         with lake_errors(self.source.table.uri):
-            handle.load_as_version(max(self.since, 0))
+            handle.load_as_version(self.since)
         layout = TableLayout.of_delta(handle.schema().to_json())
-        rows = replace(self._rows(self.difference.removed), handle=handle, layout=layout)
-        schema = rows.reader(columns).schema
-        return pa.RecordBatchReader.from_batches(schema, self._removed_batches(rows, columns))
+        newer = rows.handle if layout.is_typed == rows.layout.is_typed else None
+        return replace(rows, handle=handle, layout=layout, newer=newer)
 
     def _removed_batches(self, rows: SpanRows, columns: Sequence[str] | None) -> Iterator[pa.RecordBatch]:
         try:

@@ -62,6 +62,7 @@ class SpanRows:
         layout: its columns.
         source: the table as `cluster/topic`, for the column `_source`.
         spans: the rows to read.
+        newer: a newer version of the table, whose columns the rows get; those that `handle` lacks are null.
     """
 
     lake: Lake
@@ -69,6 +70,7 @@ class SpanRows:
     layout: TableLayout
     source: str
     spans: Spans
+    newer: DeltaTable | None = None
 
     @property
     def table_schema(self) -> pa.Schema:
@@ -77,7 +79,7 @@ class SpanRows:
         Raises:
             OutputRefused: one of them has the name of a column of SOURCE_COLUMNS.
         """
-        schema = pa.schema(self.handle.schema().to_arrow())
+        schema = pa.schema((self.newer or self.handle).schema().to_arrow())
         taken = sorted(set(schema.names) & set(SOURCE_COLUMNS.names))
         if taken:
             raise OutputRefused(f"the table {self.handle.table_uri} has columns of its own with the name {taken[0]}")
