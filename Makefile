@@ -92,6 +92,7 @@ bench: $(RUN)
 	$(BIN)/python -m tests.bench $(if $(QUICK),--quick)
 	$(BIN)/python -m tests.bench.avro_values
 	$(BIN)/python -m tests.bench.message_values
+	$(BIN)/python -m tests.bench.increment_cost
 
 docs: $(RUN)
 	$(BIN)/python -m tests.docs

@@ -1,0 +1,60 @@
+"""The cost of an increment is measured on real tables; the bound fails only if every round misses it."""
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+
+from pipelines.increments import rows as rows_module
+from pipelines.increments.delta_output import DeltaOutput
+from pipelines.increments.increment import apply_increment
+from tests.bench import increment_cost
+from tests.bench.increment_cost import IncrementCost, LargeTable, measure
+
+
+def test_the_increment_of_the_last_load_is_measured_by_round(tmp_path: Path) -> None:
+    cost = measure(tmp_path, rows=1000, small_loads=2, large_loads=6, rounds=2)
+    assert len(cost.small_s) == len(cost.large_s) == 2
+    assert all(seconds > 0 for seconds in (*cost.small_s, *cost.large_s))
+    assert f"| {increment_cost.LARGE_LOADS * increment_cost.ROWS:,} |" in increment_cost.report(cost)
+
+
+@pytest.mark.parametrize(("large", "grows"), [([1.2, 9.0], False), ([1.8, 1.6], True), ([1.0, 1.0], False)])
+def test_the_bound_fails_only_if_every_round_misses_it(large: list[float], grows: bool) -> None:
+    assert IncrementCost(small_s=[1.0, 1.0], large_s=large).grows is grows
+
+
+def test_as_many_files_and_entries_are_read_of_a_large_table_as_of_a_small_one(tmp_path: Path) -> None:
+    """This holds without a clock: it is what the measured cost follows from."""
+    counted: dict[int, Counter[str]] = {}
+    for loads in (2, 30):
+        table = LargeTable(tmp_path / f"{loads}")
+        output = DeltaOutput(uri=str(tmp_path / f"out {loads}"))
+        for _ in range(loads):
+            table.load(100)
+        apply_increment(
+            table.table, lambda increment: increment.arrow([]).schema.empty_table(), consumer="c", into=output
+        )
+        table.load(100)
+        counted[loads] = reads = Counter[str]()
+        filesystem = rows_module.filesystem
+        entry_text = type(table.table)._entry_text
+
+        def opened(*arguments: Any, reads: Counter[str] = reads) -> Any:
+            reads["files"] += 1
+            return filesystem(*arguments)
+
+        def read(*arguments: Any, reads: Counter[str] = reads) -> bytes:
+            reads["entries"] += 1
+            return entry_text(*arguments)
+
+        with patch.object(rows_module, "filesystem", opened), patch.object(type(table.table), "_entry_text", read):
+            done = apply_increment(
+                table.table, lambda increment: increment.arrow(["value"]), consumer="c", into=output
+            )
+        assert done is not None
+        assert done["new"] == 100
+    assert counted[2] == counted[30]
+    assert counted[2]["files"] == 1
