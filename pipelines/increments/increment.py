@@ -128,7 +128,7 @@ class Increment:
         """Commit the rows of the transform as the effect of the increment. An empty increment changes nothing.
 
         Args:
-            rows: a table, batches or a stream of Arrow, whatever Arrow can read as a stream (Polars, DuckDB), or a
+            rows: a table, a batch or a stream of Arrow, whatever Arrow can read as a stream (Polars, DuckDB), or a
                 DataFrame of Spark.
 
         Raises:
@@ -277,10 +277,7 @@ def _column_names(rows: Any) -> Sequence[str]:
     schema = getattr(rows, "schema", None)
     if isinstance(schema, pa.Schema):
         return list(schema.names)
-    columns = getattr(rows, "columns", None)
-    if columns is None:
-        raise OutputRefused("the transform gave something that is neither rows of Arrow nor a DataFrame")
-    return list(columns() if callable(columns) else columns)
+    return list(getattr(rows, "columns", ()))
 
 
 Transform = Callable[[Increment], Any]

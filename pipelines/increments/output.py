@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from pipelines.increments.source import ConsumerProgress
 from pipelines.loading.failpoints import failpoint
+from resources.errors import OutputRefused
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +68,7 @@ class WatchedRows:
     def __init__(self, rows: Any) -> None:
         self.count = 0
         self.failure: BaseException | None = None
-        self._reader = rows if isinstance(rows, pa.RecordBatchReader) else pa.RecordBatchReader.from_stream(rows)
+        self._reader = _reader_of(rows)
 
     @property
     def schema(self) -> pa.Schema:
@@ -89,6 +90,21 @@ class WatchedRows:
         except BaseException as error:
             self.failure = error
             raise
+
+
+def _reader_of(rows: Any) -> pa.RecordBatchReader:
+    """The rows as a stream.
+
+    Raises:
+        OutputRefused: they are no rows.
+    """
+    if isinstance(rows, pa.RecordBatchReader):
+        return rows
+    if isinstance(rows, pa.RecordBatch):
+        return pa.Table.from_batches([rows]).to_reader()
+    if not hasattr(rows, "__arrow_c_stream__"):
+        raise OutputRefused("the transform gave something that is neither rows of Arrow nor a DataFrame")
+    return pa.RecordBatchReader.from_stream(rows)
 
 
 def is_spark_frame(rows: Any) -> bool:

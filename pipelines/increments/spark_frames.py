@@ -32,8 +32,6 @@ from resources.lake import filesystem, list_folder
 if TYPE_CHECKING:  # Spark is imported by those who have a session
     from pyspark.sql import DataFrame, SparkSession
 
-STAGING = "_increments"
-"""The folder inside an output for files whose rows are copied. Delta's readers and vacuum pass over it."""
 _NULL = "__HIVE_DEFAULT_PARTITION__"
 _NULLABLE = {"nullable", "containsNull", "valueContainsNull"}
 
@@ -129,7 +127,7 @@ class SparkFiles:
 
     def write(self, partition_by: Sequence[str]) -> list[AddAction | RemoveAction]:
         """Let Spark write the files, and describe them. No version of the table names them yet."""
-        folder = f"increment-{uuid.uuid4().hex}"
+        folder = _new_folder()
         self._write(folder, partition_by)
         store, types = filesystem(self.uri, self.options), _types_with_order(self.frame, partition_by)
         actions: list[AddAction | RemoveAction] = []
@@ -145,11 +143,10 @@ class SparkFiles:
 
     @contextmanager
     def staged(self) -> Iterator[pa.RecordBatchReader]:
-        """Let Spark write the rows where no reader finds them, and read them back in batches."""
+        """Let Spark write the rows into files that no version will name, and read them back in batches."""
         import pyarrow.dataset as pads  # noqa: PLC0415 - it imports pandas
 
-        folder = f"{STAGING}/{uuid.uuid4().hex}"
-        store = filesystem(self.uri, self.options)
+        folder, store = _new_folder(), filesystem(self.uri, self.options)
         try:
             self._write(folder, ())
             failpoint("increment files written")
@@ -168,6 +165,11 @@ class SparkFiles:
         root = durable.local_path(self.uri)
         if root is not None:
             durable.sync_below(root, root / path)
+
+
+def _new_folder() -> str:
+    """A folder for the files of one increment. Delta's vacuum passes over names that begin with an underscore."""
+    return f"increment-{uuid.uuid4().hex}"
 
 
 def _nullable(description: Any) -> Any:

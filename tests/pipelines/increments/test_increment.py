@@ -174,10 +174,10 @@ def test_rows_without_the_columns_of_the_source_are_refused(small: SmallTable, o
         for rows in (pa.table({"count": [5]}), increment.arrow().read_all().drop_columns("_source_offset")):
             with pytest.raises(OutputRefused, match="no column _source"):
                 increment.commit(rows)
+    with increments(small.table, consumer="c", into=output, on_replaced="ignore") as increment:
         with pytest.raises(OutputRefused, match="neither rows of Arrow nor a DataFrame"):
             increment.commit("rows")
-    with increments(small.table, consumer="c", into=output, on_replaced="ignore") as increment:
-        increment.commit(pa.table({"count": [5]}))
+        increment.commit(pa.record_batch({"count": [5]}))
     assert DeltaTable(output.uri).to_pyarrow_table().to_pylist() == [{"count": 5}]
 
 

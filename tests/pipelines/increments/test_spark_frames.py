@@ -21,7 +21,7 @@ from pipelines.increments.duckdb_output import DuckDBOutput
 from pipelines.increments.increment import Increment, apply_increment, increments
 from pipelines.increments.source_columns import SOURCE_COLUMNS
 from pipelines.loading.failpoints import KILL_AT
-from resources.errors import OutputRefused
+from resources.errors import IncrementOvertaken, OutputRefused
 from tests.pipelines.increments.table_histories import EVENTS, TableHistory
 from tests.pipelines.increments.test_histories import in_duckdb, rows_of
 
@@ -44,7 +44,31 @@ def test_an_output_of_spark_equals_a_full_recomputation(seed: int, spark: SparkS
             history.table, lambda increment: increment.spark(spark), consumer="c", into=DeltaOutput(uri=uri)
         )
         assert rows_of(output_rows(uri)) == history.source_rows(), history.events
-    assert not list((tmp_path / "out").glob("_increments/*"))
+    copied = {file.parent.name for file in (tmp_path / "out").glob("increment-*/*.parquet")}
+    assert copied <= {Path(file).parent.name for file in all_files(uri)}
+
+
+def all_files(uri: str) -> set[str]:
+    """The files of all versions of a table."""
+    newest = DeltaTable(uri).version()
+    return {file for version in range(newest + 1) for file in DeltaTable(uri, version=version).file_uris()}
+
+
+def test_the_second_of_two_drivers_is_overtaken(spark: SparkSession, tmp_path: Path) -> None:
+    history, uri = TableHistory(tmp_path / "lake", Random(1)), str(tmp_path / "out")
+    for removes in (False, False, True):
+        history.happen("load")
+        if removes:
+            history.happen("cut")
+        first = increments(history.table, consumer="c", into=DeltaOutput(uri=uri))
+        with first as early, increments(history.table, consumer="c", into=DeltaOutput(uri=uri)) as late:
+            late_rows = late.spark(spark)
+            early.commit(early.spark(spark))
+            history.happen("load")
+            apply_increment(history.table, lambda own: own.spark(spark), consumer="c", into=DeltaOutput(uri=uri))
+            with pytest.raises(IncrementOvertaken):
+                late.commit(late_rows)
+        assert rows_of(output_rows(uri)) == history.source_rows()
 
 
 def typed(frame: DataFrame) -> DataFrame:
