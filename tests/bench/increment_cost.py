@@ -53,7 +53,11 @@ class LargeTable(SmallTable):
             loaded_at_us=self._loaded_at,
         )
         values = np.random.default_rng(start).bytes(_VALUE_BYTES * (stop - start))
-        buffers = [None, pa.py_buffer(np.arange(0, len(values) + 1, _VALUE_BYTES, dtype=np.int32)), pa.py_buffer(values)]
+        buffers = [
+            None,
+            pa.py_buffer(np.arange(0, len(values) + 1, _VALUE_BYTES, dtype=np.int32)),
+            pa.py_buffer(values),
+        ]
         columns = {
             "offset": pa.array(np.arange(start, stop)),
             "inner": pa.array(np.zeros(stop - start, np.int32)),
@@ -160,7 +164,9 @@ def main() -> None:
     sys.stdout.write(f"{report(cost)}\n")
     if cost.grows:
         ratios = ", ".join(f"{ratio:.2f}" for ratio in cost.ratios)
-        sys.stdout.write(f"bound: the large table costs <= {MAX_RATIO} times as much: every round misses it ({ratios})\n")
+        sys.stdout.write(
+            f"bound: the large table costs <= {MAX_RATIO} times as much: every round misses it ({ratios})\n"
+        )
     sys.exit(cost.grows)
 
 

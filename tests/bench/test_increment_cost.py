@@ -1,6 +1,8 @@
 """The cost of an increment is measured on real tables; the bound fails only if every round misses it."""
 
 from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -10,6 +12,7 @@ import pytest
 from pipelines.increments import rows as rows_module
 from pipelines.increments.delta_output import DeltaOutput
 from pipelines.increments.increment import apply_increment
+from pipelines.loading.table import LakeTable
 from tests.bench import increment_cost
 from tests.bench.increment_cost import IncrementCost, LargeTable, measure
 
@@ -26,35 +29,37 @@ def test_the_bound_fails_only_if_every_round_misses_it(large: list[float], grows
     assert IncrementCost(small_s=[1.0, 1.0], large_s=large).grows is grows
 
 
+@contextmanager
+def counted_reads() -> Iterator[Counter[str]]:
+    """Count the data files that increments open, and the entries of logs that are read."""
+    reads, filesystem, entry_text = Counter[str](), rows_module.filesystem, LakeTable._entry_text
+
+    def opened(uri: str, options: Mapping[str, str]) -> Any:
+        reads["files"] += 1
+        return filesystem(uri, options)
+
+    def read(table: LakeTable, files: Any, version: int) -> bytes:
+        reads["entries"] += 1
+        return entry_text(table, files, version)
+
+    with patch.object(rows_module, "filesystem", opened), patch.object(LakeTable, "_entry_text", read):
+        yield reads
+
+
 def test_as_many_files_and_entries_are_read_of_a_large_table_as_of_a_small_one(tmp_path: Path) -> None:
     """This holds without a clock: it is what the measured cost follows from."""
-    counted: dict[int, Counter[str]] = {}
+    counts: dict[int, Counter[str]] = {}
     for loads in (2, 30):
-        table = LargeTable(tmp_path / f"{loads}")
-        output = DeltaOutput(uri=str(tmp_path / f"out {loads}"))
+        table, output = LargeTable(tmp_path / f"{loads}"), DeltaOutput(uri=str(tmp_path / f"out {loads}"))
         for _ in range(loads):
             table.load(100)
         apply_increment(
             table.table, lambda increment: increment.arrow([]).schema.empty_table(), consumer="c", into=output
         )
         table.load(100)
-        counted[loads] = reads = Counter[str]()
-        filesystem = rows_module.filesystem
-        entry_text = type(table.table)._entry_text
-
-        def opened(*arguments: Any, reads: Counter[str] = reads) -> Any:
-            reads["files"] += 1
-            return filesystem(*arguments)
-
-        def read(*arguments: Any, reads: Counter[str] = reads) -> bytes:
-            reads["entries"] += 1
-            return entry_text(*arguments)
-
-        with patch.object(rows_module, "filesystem", opened), patch.object(type(table.table), "_entry_text", read):
-            done = apply_increment(
-                table.table, lambda increment: increment.arrow(["value"]), consumer="c", into=output
-            )
+        with counted_reads() as counts[loads]:
+            done = apply_increment(table.table, lambda increment: increment.arrow(["value"]), consumer="c", into=output)
         assert done is not None
         assert done["new"] == 100
-    assert counted[2] == counted[30]
-    assert counted[2]["files"] == 1
+    assert counts[2] == counts[30]
+    assert counts[2]["files"] == 1
