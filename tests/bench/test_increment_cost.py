@@ -13,6 +13,7 @@ from pipelines.increments import rows as rows_module
 from pipelines.increments.delta_output import DeltaOutput
 from pipelines.increments.increment import apply_increment
 from pipelines.loading.table import LakeTable
+from resources.lake import filesystem
 from tests.bench import increment_cost
 from tests.bench.increment_cost import IncrementCost, LargeTable, measure
 
@@ -32,7 +33,7 @@ def test_the_bound_fails_only_if_every_round_misses_it(large: list[float], grows
 @contextmanager
 def counted_reads() -> Iterator[Counter[str]]:
     """Count the data files that increments open, and the entries of logs that are read."""
-    reads, filesystem, entry_text = Counter[str](), rows_module.filesystem, LakeTable._entry_text
+    reads, entry_text = Counter[str](), LakeTable._entry_text
 
     def opened(uri: str, options: Mapping[str, str]) -> Any:
         reads["files"] += 1
