@@ -223,8 +223,8 @@ def _begin(
     on_replaced: OnReplaced,
     removing: Callable[[Increment], str] | None,
 ) -> Increment:
-    # The source's name comes from its ledger. The output is read before the version that the increment leads to:
-    # otherwise the progress of another process could be newer than that version.
+    # The output keeps the progress under the name of the source, which the ledger knows. So the source is read first,
+    # and again if another process has committed a newer version since.
     source = SourceVersion.newest(table)
     name = source.name if source.snapshot.entry else ""
     writer = into.begin(consumer, name)
