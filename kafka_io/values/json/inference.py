@@ -57,6 +57,7 @@ def fields_of_sample(values: Iterable[bytes | None]) -> list[pa.Field]:
 def grow_by_sample(columns: pa.Schema, values: Iterable[bytes | None]) -> pa.Schema:
     """The columns, and new ones for what a sample has and no column holds. No column changes its type.
 
+    >>> import pyarrow as pa
     >>> grow_by_sample(pa.schema({"id": pa.int64()}), [b'{"id": {}, "other": {}}'])
     id: int64
     id_2: string
