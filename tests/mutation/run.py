@@ -14,6 +14,7 @@ import signal
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import zip_longest
 from pathlib import Path
 from typing import BinaryIO
@@ -142,33 +143,56 @@ def _noticed_by(
 ) -> str | None:
     """The first test that fails with the mutant, in a fork; None if all pass. `seconds` are their usual times.
 
-    A test that takes much longer has noticed the mutant: something waits or repeats for ever.
+    A test that takes much longer has noticed the mutant: something waits or repeats for ever. On a busy machine any
+    test may take that long. Then it also does without the mutant, and the mutant is tried again with more time.
     """
-
-    def work(report: BinaryIO) -> int:
-        try:
-            loaded.mutate(mutant)
-        except NoDifference:
-            return 0  # nothing was tried, so nobody has noticed anything
-        except Exception as error:  # noqa: BLE001 - whatever the mutated module raises at import
-            report.write(repr(error).encode())
-            return _NOTICED
-        for item, following in _with_following(list(seconds)):
-            report.write(f"\n{item.nodeid}".encode())
-            signal.setitimer(signal.ITIMER_PROF, _CPU_S + 10 * seconds[item])
-            signal.setitimer(signal.ITIMER_REAL, _WAIT_S + 10 * seconds[item])
-            _run(item, following)
-            if session.testsfailed:
-                return _NOTICED
-        return 0
-
-    result = forked(work)
-    if not result.code:
-        return None
-    test = result.report.decode().rpartition("\n")[2]
+    items = {item.nodeid: item for item in seconds}
+    patience = 1
+    while True:
+        result = forked(partial(_run_with_limits, session, partial(loaded.mutate, mutant), seconds, patience))
+        if not result.code:
+            return None
+        test = result.report.decode().rpartition("\n")[2]
+        if result.code != -signal.SIGALRM or _ends(session, items[test], seconds[items[test]], patience):
+            break
+        patience *= 2
     if result.code in _TOO_LONG:
         return f"{test}, which does not end"
     return test if result.code == _NOTICED else f"{test}, which ends with {result.code}"
+
+
+def _ends(session: pytest.Session, item: pytest.Item, seconds: float, patience: int) -> bool:
+    """Whether a test ends in time without a mutant."""
+    result = forked(partial(_run_with_limits, session, lambda: None, {item: seconds}, patience))
+    return result.code != -signal.SIGALRM
+
+
+def _run_with_limits(
+    session: pytest.Session,
+    mutate: Callable[[], None],
+    seconds: Mapping[pytest.Item, float],
+    patience: int,
+    report: BinaryIO,
+) -> int:
+    """Run tests in this process, until one fails. A signal ends the process if one takes too long.
+
+    `patience` multiplies the usual limit of its time.
+    """
+    try:
+        mutate()
+    except NoDifference:
+        return 0  # nothing was tried, so nobody has noticed anything
+    except Exception as error:  # noqa: BLE001 - whatever the mutated module raises at import
+        report.write(repr(error).encode())
+        return _NOTICED
+    for item, following in _with_following(list(seconds)):
+        report.write(f"\n{item.nodeid}".encode())
+        signal.setitimer(signal.ITIMER_PROF, _CPU_S + 10 * seconds[item])
+        signal.setitimer(signal.ITIMER_REAL, patience * (_WAIT_S + 10 * seconds[item]))
+        _run(item, following)
+        if session.testsfailed:
+            return _NOTICED
+    return 0
 
 
 def _with_following(items: Sequence[pytest.Item]) -> Iterator[tuple[pytest.Item, pytest.Item | None]]:

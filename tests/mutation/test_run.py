@@ -102,6 +102,23 @@ def test_mutants_are_tried_although_the_collection_of_tests_freezes_what_it_impo
     assert results(tmp_path) == {"number < 5 -> number <= 5": "test_module.py::test_5"}
 
 
+def test_a_test_that_takes_long_on_a_busy_machine_has_not_noticed_the_mutant(tmp_path: Path) -> None:
+    """The test is recorded on an idle machine; its next two runs, with the mutant and without, take too long."""
+    (tmp_path / "module.py").write_text("def small(number):\n    return number < 5\n")
+    (tmp_path / "conftest.py").write_text("from tests.mutation import run\nrun._WAIT_S = 0.5\n")
+    (tmp_path / "test_module.py").write_text(
+        "from pathlib import Path\nfrom time import sleep\nfrom module import small\n"
+        "RUNS = Path(__file__).with_name('runs')\n"
+        "def test_4():\n"
+        "    run = len(RUNS.read_text()) if RUNS.exists() else 0\n"
+        "    RUNS.write_text('x' * (run + 1))\n"
+        "    if run in (1, 2): sleep(30)\n"
+        "    assert small(4)\n"
+    )
+    assert results(tmp_path) == {"number < 5 -> number <= 5": "None"}
+    assert (tmp_path / "runs").read_text() == "x" * 4
+
+
 def test_functions_that_dataclasses_make_under_one_name_are_not_taken_for_mutants(tmp_path: Path) -> None:
     """The garbage collector lists the two `__repr__` in any order."""
     classes = "@dataclass\nclass A:\n    a: int\n@dataclass\nclass B:\n    b: int\n    c: int\n"
