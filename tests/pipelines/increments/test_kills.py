@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,9 +16,13 @@ import duckdb
 import pytest
 from deltalake import DeltaTable
 
+from pipelines.increments.delta_output import DeltaOutput
+from pipelines.increments.duckdb_output import DuckDBOutput
+from pipelines.increments.increment import apply_increment
+from pipelines.loading import failpoints
 from pipelines.loading.failpoints import KILL_AT, ONCE
 from tests.failpoints import INCREMENT_FAILPOINTS
-from tests.pipelines.increments.table_histories import SourceRow, TableHistory
+from tests.pipelines.increments.table_histories import EVENTS, SourceRow, TableHistory
 from tests.pipelines.increments.test_histories import rows_of
 
 pytestmark = pytest.mark.crash
@@ -137,3 +142,43 @@ def test_a_late_consumer_does_not_repeat_what_another_has_committed(kind: str, f
     assert late.returncode == 0, errors
     assert len(set(consumers.rows())) == len(consumers.rows())
     consumers.check()
+
+
+@pytest.mark.parametrize("kind", ["delta", "duckdb"])
+@pytest.mark.parametrize("seed", range(3))
+def test_an_increment_that_ends_anywhere_has_all_of_its_effect_or_none(
+    kind: str, seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without processes, so there are many: an error ends the increment at a random pass of a random failpoint."""
+    random = Random(seed)
+    source = TableHistory(tmp_path / "lake", random)
+    consumers = Consumers(source, kind, tmp_path / "output")
+    output = (
+        DeltaOutput(uri=str(consumers.path)) if kind == "delta" else DuckDBOutput(path=consumers.path, table="clicks")
+    )
+    failpoints_of_kind = [failpoint for kind_, failpoint in places() if kind_ == kind]
+    before: list[SourceRow] = []
+    ended = 0
+    for event in ["load", *random.choices(EVENTS, k=25)]:
+        source.happen(event)
+        monkeypatch.setattr(failpoints, "_pass_counts", Counter())
+        monkeypatch.setenv(KILL_AT, f"raise:{random.choice(failpoints_of_kind)}:{random.randint(1, 2)}")
+        try:
+            apply_increment(source.table, lambda own: own.arrow(["value"]), consumer="c", into=output)
+        except MemoryError:
+            ended += 1
+        monkeypatch.delenv(KILL_AT)
+        after = consumers.rows() if has_rows(consumers) else []
+        assert after in (before, source.source_rows()), source.events
+        before = after
+    apply_increment(source.table, lambda own: own.arrow(["value"]), consumer="c", into=output)
+    assert consumers.rows() == source.source_rows()
+    assert ended > 5
+
+
+def has_rows(consumers: Consumers) -> bool:
+    """Whether the output has a table."""
+    if not consumers.path.exists() or consumers.kind == "delta":
+        return consumers.path.exists()
+    with duckdb.connect(consumers.path) as connection:
+        return bool(connection.execute("select * from duckdb_tables() where table_name = 'clicks'").fetchall())
