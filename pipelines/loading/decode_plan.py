@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.ipc
 
 from kafka_io.schema_registry.schemas import RegisteredSchema
-from kafka_io.values.columns import column_of, grow, grow_until_stable
+from kafka_io.values.columns import assign, grow, grow_until_stable
 from kafka_io.values.json.inference import grow_by_fields
 from pipelines.loading.columns import (
     Grow,
@@ -152,7 +152,7 @@ def _planned(format_: "TopicFormat", encoding: str, learned: Learned, columns: p
         *(partial(grow_by, fields=_stored(fields), grow_=grow_by_fields) for fields in learned.samples),
     ]
     columns = grow_until_stable(columns, steps)
-    read = _as_declared(columns, [field for fields in declared for field in fields])
+    read = _as_declared(columns, declared)
     message: bytes = read.serialize().to_pybytes()
     return message
 
@@ -161,18 +161,19 @@ def _stored(fields: Iterable[pa.Field]) -> Sequence[pa.Field]:
     return [field.with_type(stored_type(field.type)) for field in fields]
 
 
-def _as_declared(columns: pa.Schema, fields: Iterable[pa.Field]) -> pa.Schema:
-    """The columns as the fields declare them.
+def _as_declared(columns: pa.Schema, declared: Iterable[Sequence[pa.Field]]) -> pa.Schema:
+    """The columns as the fields of each schema declare them; a later schema comes before an earlier one.
 
     Delta's schema keeps no metadata of the elements of lists and maps, and no difference between the types of times.
     """
-    declared = {}
-    for declared_field in fields:
-        kind = stored_type(declared_field.type)
-        column = column_of(declared_field.with_type(kind), columns)
-        if column is not None and column.type == kind:
-            declared[column.name] = column.with_type(declared_field.type)
-    return pa.schema([declared.get(column.name, column) for column in columns])
+    present = list(columns)
+    read = list(present)
+    for fields in declared:
+        stored = _stored(fields)
+        for declared_field, kind, place in zip(fields, stored, assign(stored, present), strict=True):
+            if place is not None and present[place].type == kind.type:
+                read[place] = present[place].with_type(declared_field.type)
+    return pa.schema(read)
 
 
 def _declared(format_: "TopicFormat", encoding: str, schemas: WriterSchemas) -> Iterator[Sequence[pa.Field]]:

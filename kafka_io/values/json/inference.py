@@ -11,6 +11,7 @@ none of them holds its {} or [], it gets a column of JSON text.
 """
 
 import json
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -221,32 +222,53 @@ def _merged(left: pa.Field, right: pa.Field) -> pa.Field:
     return left if left.equals(right, check_metadata=True) else json_text(left.name)
 
 
+class _Keys:
+    """The places of the columns of each key, in order: those of its name, and those with it as an earlier name."""
+
+    def __init__(self, columns: Iterable[pa.Field]) -> None:
+        self._places = defaultdict[str, list[int]](list)
+        self._count = 0
+        for column in columns:
+            self.add(column)
+
+    def add(self, column: pa.Field) -> None:
+        """Add the next column."""
+        for key in {field_name(column), *aliases(column)}:
+            self._places[key].append(self._count)
+        self._count += 1
+
+    def places(self, key: str) -> Sequence[int]:
+        """The places of the columns of a key."""
+        return self._places.get(key, ())
+
+
 def _grown(columns: list[pa.Field], fields: Iterable[pa.Field]) -> list[pa.Field]:
     """The columns, with everything added that the fields need."""
+    keys = _Keys(columns)
     for new in fields:
-        place = _place(columns, new)
+        place = _place(columns, keys, new)
         if place is None:
-            wanted = _wanted(columns, new)
-            columns += [new_column(wanted, columns)] if wanted is not None else []
+            wanted = _wanted(keys, new)
+            if wanted is not None:
+                columns.append(new_column(wanted, columns))
+                keys.add(columns[-1])
         elif not _holds(columns[place], new):
             columns[place] = columns[place].with_type(_grown_type(columns[place].type, new.type))
     return columns
 
 
-def _wanted(columns: Sequence[pa.Field], new: pa.Field) -> pa.Field | None:
+def _wanted(keys: _Keys, new: pa.Field) -> pa.Field | None:
     """The column that a field needs which no column holds; None if it is empty, and its key has no column yet."""
     solid = _solid(new)
-    if solid is None and any(_has_key(column, new.name) for column in columns):
-        return json_text(new.name)
-    return solid
+    return json_text(new.name) if solid is None and keys.places(new.name) else solid
 
 
-def _place(columns: Sequence[pa.Field], new: pa.Field) -> int | None:
-    """Index of the first column that holds a field, or can get members for it: a decoder puts the values there."""
+def _place(columns: Sequence[pa.Field], keys: _Keys, new: pa.Field) -> int | None:
+    """Place of the first column that holds a field, or can get members for it: a decoder puts the values there."""
     fitting = (
-        index
-        for index, column in enumerate(columns)
-        if _has_key(column, new.name) and (_can_grow(column.type, new.type) or _holds(column, new))
+        place
+        for place in keys.places(new.name)
+        if _can_grow(columns[place].type, new.type) or _holds(columns[place], new)
     )
     return next(fitting, None)
 
@@ -264,17 +286,14 @@ def _grown_type(column: pa.DataType, new: pa.DataType) -> pa.DataType:
     return pa.struct(_grown(list(column), new))
 
 
-def _has_key(column: pa.Field, key: str) -> bool:
-    return field_name(column) == key or key in aliases(column)
-
-
 def _holds(column: pa.Field, new: pa.Field) -> bool:
     """Whether a column holds all values of a field."""
     if reading_of(column) is JsonReading.TEXT or types.is_null(new.type):
         return True
     if types.is_struct(new.type) and types.is_struct(column.type):
         members = list(column.type)
-        places = [(_place(members, member), member) for member in new.type]
+        keys = _Keys(members)
+        places = [(_place(members, keys, member), member) for member in new.type]
         return all(place is not None and _holds(members[place], member) for place, member in places)
     if types.is_list(new.type) and types.is_list(column.type):
         return _holds(column.type.value_field, new.type.value_field)
