@@ -1,24 +1,35 @@
 """Decides which column each field of a value goes into, and which columns are added for new fields.
 
 A decoder states the fields of a schema as Arrow fields of the types that `decoding.py` lists. The columns are those of
-the table. A field goes into the column of its own name. Three entries in the metadata of fields say more:
+the table. A field goes into the column of its own name. Four entries in the metadata of fields say more:
 
     comment   what the schema documents
     aliases   earlier names of the field, separated by commas
     field     in a column: the name of its field, if the column has another name
+    type      the full name of the field's type in Avro, and after it the names that the type had before; for a member
+              of a union also the names of types such as `long` and `array`
 
 A column never changes its type, so a field whose type changes gets another column: `price_2` with `field = price`.
+
+The column of a union is a struct of `member0`, `member1` ..., and an outermost union has these members as columns. A
+type with a name of its own, such as a record, goes into the member of that name, wherever it is in the union: of its
+full name, or else of its name without the namespace, or else of an earlier name [Avro 1.12, Schema Resolution]. Other
+types go into a member that holds them.
 """
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Sequence
 
 import pyarrow as pa
 from pyarrow import types
 
 from kafka_io.errors import InvalidSchema
+from kafka_io.values.column_types import content_field, content_type, holds, is_promotion, is_union, with_content_type
 
-COMMENT, ALIASES, FIELD = b"comment", b"aliases", b"field"
+COMMENT, ALIASES, FIELD, TYPE = b"comment", b"aliases", b"field", b"type"
+_KINDS = frozenset({"null", "boolean", "int", "long", "float", "double", "bytes", "string", "array", "map"})
+"""The types of Avro that have no names of their own."""
 
 # Delta refuses these characters in the names of columns.
 _REFUSED = re.compile(r"[ ,;{}()\n\t=]")
@@ -26,9 +37,11 @@ _REFUSED = re.compile(r"[ ,;{}()\n\t=]")
 _MAX_ROUNDS = 100
 
 
-def described(name: str, kind: pa.DataType, *, comment: str = "", aliases: Sequence[str] = ()) -> pa.Field:
-    """A nullable field with its comment and earlier names as metadata."""
-    metadata = {COMMENT: comment, ALIASES: ",".join(aliases)}
+def described(
+    name: str, kind: pa.DataType, *, comment: str = "", aliases: Sequence[str] = (), type_names: Sequence[str] = ()
+) -> pa.Field:
+    """A nullable field with its comment, its earlier names, and the names of its type as metadata."""
+    metadata = {COMMENT: comment, ALIASES: ",".join(aliases), TYPE: ",".join(type_names)}
     known = {key: value.encode() for key, value in metadata.items() if value}
     return pa.field(name, kind, metadata=known or None)
 
@@ -39,22 +52,97 @@ def field_name(column: pa.Field) -> str:
     return name
 
 
+def aliases(field: pa.Field) -> list[str]:
+    """Earlier names of a field."""
+    return _texts(field, ALIASES)
+
+
+def _type_names(field: pa.Field) -> list[str]:
+    """The names of a field's type, the present one first; none if it has no name of its own."""
+    names = _texts(field, TYPE)
+    return [] if names and names[0] in _KINDS else names
+
+
+def _texts(field: pa.Field, key: bytes) -> list[str]:
+    text: str = (field.metadata or {}).get(key, b"").decode()
+    return text.split(",") if text else []
+
+
 def assign(fields: Sequence[pa.Field], columns: Sequence[pa.Field]) -> list[int | None]:
     """Index of the column that each field goes into; None for a field that no column holds.
 
     A column takes one field: the one of its own name, or else one that it has as an alias, or else one that has the
     column's name as an alias. If several columns have the same field, the first whose type holds it takes it.
     """
-    taken: dict[int, int] = {}
-    for fits in (_is_same, _is_alias_of_column, _is_alias_of_field):
+    if _are_members(fields):
+        places = _places_of_members(columns)
+        assigned = assign_members(fields, [columns[place] for place in places])
+        return [None if index is None else places[index] for index in assigned]
+    return _assigned(fields, columns, _BY_NAME)
+
+
+def assign_members(fields: Sequence[pa.Field], members: Sequence[pa.Field]) -> list[int | None]:
+    """Index of the member of a union's column that each type of a union goes into; None if no member holds a type.
+
+    The types decide, because unions get reordered. A member that holds a type without a name only by promotion comes
+    last: not every long is a double, and not all bytes are text. Otherwise a member of the same place comes before
+    others, and then a member of the same type.
+    """
+    named = _assigned(fields, members, _BY_TYPE_NAME)
+    unnamed = [(place, member) for place, member in enumerate(members) if not _type_names(member)]
+    return [
+        place if _type_names(field) else _best_member(field, unnamed)
+        for field, place in zip(fields, named, strict=True)
+    ]
+
+
+def _best_member(field: pa.Field, members: Iterable[tuple[int, pa.Field]]) -> int | None:
+    """Place of the member that a type without a name goes into."""
+    ranks = (
+        (is_promotion(member.type, field.type), member.name != field.name, member.type != field.type, place)
+        for place, member in members
+        if holds(member.type, field.type)
+    )
+    return min(ranks, default=(None,))[-1]
+
+
+_Names = Callable[[pa.Field], Iterable[str]]
+# The names by which fields and columns find each other: of the field, and of the column. The first pairs come first.
+_BY_NAME: Sequence[tuple[_Names, _Names]] = (
+    (lambda field: [field.name], lambda column: [field_name(column)]),
+    (lambda field: [field.name], aliases),
+    (aliases, lambda column: [field_name(column)]),
+)
+_BY_TYPE_NAME: Sequence[tuple[_Names, _Names]] = (
+    (lambda field: _type_names(field)[:1], lambda member: _type_names(member)[:1]),
+    (lambda field: _unqualified(_type_names(field)[:1]), lambda member: _unqualified(_type_names(member)[:1])),
+    (lambda field: _unqualified(_type_names(field)[:1]), lambda member: _unqualified(_type_names(member)[1:])),
+    (lambda field: _unqualified(_type_names(field)[1:]), lambda member: _unqualified(_type_names(member)[:1])),
+)
+
+
+def _unqualified(names: Iterable[str]) -> list[str]:
+    return [name.rpartition(".")[2] for name in names]
+
+
+def _assigned(
+    fields: Sequence[pa.Field], columns: Sequence[pa.Field], pairs: Sequence[tuple[_Names, _Names]]
+) -> list[int | None]:
+    """Index of the column of each field, each taken by one field."""
+    assigned: dict[int, int] = {}
+    taken: set[int] = set()
+    for names_of_field, names_of_column in pairs:
+        by_name = defaultdict[str, list[int]](list)
+        for place, column in enumerate(columns):
+            for name in names_of_column(column) if place not in taken else ():
+                by_name[name].append(place)
         for index, field in enumerate(fields):
-            if index not in taken.values():
-                free = (place for place in range(len(columns)) if place not in taken)
-                place = next((p for p in free if fits(field, columns[p]) and holds(columns[p].type, field.type)), None)
-                if place is not None:
-                    taken[place] = index
-    places = {index: place for place, index in taken.items()}
-    return [places.get(index) for index in range(len(fields))]
+            places = (place for name in names_of_field(field) for place in by_name.get(name, ()))
+            fitting = (place for place in places if place not in taken and holds(columns[place].type, field.type))
+            if index not in assigned and (first := min(fitting, default=None)) is not None:
+                assigned[index] = first
+                taken.add(first)
+    return [assigned.get(index) for index in range(len(fields))]
 
 
 def column_of(field: pa.Field, columns: Iterable[pa.Field]) -> pa.Field | None:
@@ -64,70 +152,14 @@ def column_of(field: pa.Field, columns: Iterable[pa.Field]) -> pa.Field | None:
     return None if place is None else columns[place]
 
 
-def _is_same(field: pa.Field, column: pa.Field) -> bool:
-    return field_name(column) == str(field.name)
+def _are_members(fields: Iterable[pa.Field]) -> bool:
+    """Whether fields are the members of an outermost union."""
+    return all(TYPE in (field.metadata or {}) for field in fields) and is_union(pa.struct(fields))
 
 
-def _is_alias_of_column(field: pa.Field, column: pa.Field) -> bool:
-    return field.name in aliases(column)
-
-
-def _is_alias_of_field(field: pa.Field, column: pa.Field) -> bool:
-    return field_name(column) in aliases(field)
-
-
-def member_of(field: pa.Field, members: Iterable[pa.Field]) -> pa.Field | None:
-    """The member of a union's column that a value of this type goes into. Types decide, because unions get reordered.
-
-    A member that holds the type only by promotion comes last: not every long is a double, and not all bytes are text.
-    Otherwise a member of the same name comes before others, and then a member of the same type.
-    """
-    candidates = [member for member in members if holds(member.type, field.type)]
-    return min(
-        candidates,
-        key=lambda member: (
-            _is_promotion(member.type, field.type),
-            member.name != field.name,
-            member.type != field.type,
-        ),
-        default=None,
-    )
-
-
-def holds(column: pa.DataType, field: pa.DataType) -> bool:
-    """Whether a column of one type takes the values of a field of another type, as Avro's schema resolution does.
-
-    A long fits into a double, and text and bytes fit into each other. A record fits into any struct, because a struct
-    can get new members. A value also fits into the column of a union that has a member for it.
-    """
-    if types.is_struct(column):
-        if is_union(column):
-            return is_union(field) or any(holds(member.type, field) for member in column)
-        return types.is_struct(field) and not is_union(field)
-    if types.is_map(column) or types.is_list(column):
-        is_same = types.is_map(column) == types.is_map(field) and types.is_list(column) == types.is_list(field)
-        if is_same and types.is_map(column):
-            is_same = column.key_type.equals(field.key_type)
-        return is_same and holds(content_type(column), content_type(field))
-    return _is_promotion(column, field) or bool(column.equals(field))
-
-
-def _is_promotion(column: pa.DataType, field: pa.DataType) -> bool:
-    """Whether a column takes the values of a field although it has another type than the field."""
-    return bool(
-        (types.is_float64(column) and types.is_int64(field))
-        or (types.is_string(column) and types.is_binary(field))
-        or (types.is_binary(column) and types.is_string(field))
-    )
-
-
-def is_union(kind: pa.DataType) -> bool:
-    """Whether a type is that of a union of several types: a struct of `member0`, `member1`, as Spark's from_avro."""
-    return (
-        types.is_struct(kind)
-        and kind.num_fields > 0
-        and all(kind.field(index).name == f"member{index}" for index in range(kind.num_fields))
-    )
+def _places_of_members(columns: Iterable[pa.Field]) -> list[int]:
+    """Indexes of the columns that are members of an outermost union. The types of other columns are not recorded."""
+    return [place for place, column in enumerate(columns) if TYPE in (column.metadata or {})]
 
 
 def grow(columns: pa.Schema, fields: Iterable[pa.Field]) -> pa.Schema:
@@ -161,39 +193,54 @@ def grow_until_stable(columns: pa.Schema, steps: Sequence[Callable[[pa.Schema], 
 
 def _grown_fields(columns: list[pa.Field], fields: Iterable[pa.Field]) -> list[pa.Field]:
     fields = list(fields)
+    if _are_members(fields):
+        return _grown_outermost_union(columns, fields)
     for field, index in zip(fields, assign(fields, columns), strict=True):
         if index is None:
-            columns.append(new_column(field, columns))
+            columns.append(new_column(_without_type_names(field), columns))
         else:
-            columns[index] = columns[index].with_type(_grown_type(columns[index].type, field.type))
+            columns[index] = columns[index].with_type(_grown_type(columns[index].type, field))
     return columns
 
 
-def _grown_members(members: list[pa.Field], fields: Iterable[pa.Field]) -> list[pa.Field]:
-    """The members of a union's column. A type gets a member of its own beside another type that would hold it."""
-    fields = list(fields)
-    for field in fields:
-        member = member_of(field, members)
-        is_shared = (
-            member is not None
-            and _is_promotion(member.type, field.type)
-            and any(other.type.equals(member.type) for other in fields)
-        )
-        if member is None or is_shared:
-            members.append(new_column(field.with_name(f"member{len(members)}"), members))
+def _grown_outermost_union(columns: list[pa.Field], fields: Sequence[pa.Field]) -> list[pa.Field]:
+    places = _places_of_members(columns)
+    members = _grown_members([columns[place] for place in places], fields, columns)
+    for place, member in zip(places, members, strict=False):
+        columns[place] = member
+    return [*columns, *members[len(places) :]]
+
+
+def _grown_members(
+    members: list[pa.Field], fields: Sequence[pa.Field], others: Sequence[pa.Field] = ()
+) -> list[pa.Field]:
+    """The members of a union's column. A type gets a member of its own beside another type that would hold it.
+
+    `others` are columns whose names no new member gets.
+    """
+    unnamed = {field.type for field in fields if not _type_names(field)}
+    for field, place in zip(fields, assign_members(fields, members), strict=True):
+        if place is None or (not _type_names(field) and _is_shared(members[place].type, field.type, unnamed)):
+            members.append(new_column(field.with_name(f"member{len(members)}"), [*others, *members]))
         else:
-            index = members.index(member)
-            members[index] = member.with_type(_grown_type(member.type, field.type))
+            members[place] = members[place].with_type(_grown_type(members[place].type, field))
     return members
 
 
-def _grown_type(column: pa.DataType, field: pa.DataType) -> pa.DataType:
+def _is_shared(member: pa.DataType, kind: pa.DataType, others: Collection[pa.DataType]) -> bool:
+    """Whether a member would hold a type only by promotion, and also another type of the same union exactly."""
+    return is_promotion(member, kind) and member in others
+
+
+def _grown_type(column: pa.DataType, field: pa.Field) -> pa.DataType:
+    """The type of a column that also holds a field."""
     if is_union(column):
-        return pa.struct(_grown_members(list(column), field if is_union(field) else [pa.field("", field)]))
+        single = described("", field.type, type_names=_texts(field, TYPE))
+        return pa.struct(_grown_members(list(column), list(field.type) if is_union(field.type) else [single]))
     if types.is_struct(column):
-        return pa.struct(_grown_fields(list(column), field))
+        return pa.struct(_grown_fields(list(column), field.type))
     if types.is_map(column) or types.is_list(column):
-        return with_content_type(column, _grown_type(content_type(column), content_type(field)))
+        return with_content_type(column, _grown_type(content_type(column), content_field(field.type)))
     return column
 
 
@@ -213,6 +260,8 @@ def new_column(field: pa.Field, columns: Iterable[pa.Field]) -> pa.Field:
 
 def _type_of_new_column(kind: pa.DataType) -> pa.DataType:
     """The type of a new column, whose structs have unique names too."""
+    if is_union(kind):
+        return pa.struct([new_column(member, ()) for member in kind])
     if types.is_struct(kind):
         return pa.struct(_grown_fields([], kind))
     if types.is_map(kind) or types.is_list(kind):
@@ -220,19 +269,7 @@ def _type_of_new_column(kind: pa.DataType) -> pa.DataType:
     return kind
 
 
-def content_type(kind: pa.ListType | pa.MapType) -> pa.DataType:
-    """Type of the items of a list, or of the values of a map."""
-    return kind.item_type if types.is_map(kind) else kind.value_type
-
-
-def with_content_type(kind: pa.ListType | pa.MapType, content: pa.DataType) -> pa.DataType:
-    """The same list with items of another type, or the same map with values of another type."""
-    if types.is_map(kind):
-        return pa.map_(kind.key_field, kind.item_field.with_type(content))
-    return pa.list_(kind.value_field.with_type(content))
-
-
-def aliases(field: pa.Field) -> list[str]:
-    """Earlier names of a field."""
-    text: str = (field.metadata or {}).get(ALIASES, b"").decode()
-    return text.split(",") if text else []
+def _without_type_names(field: pa.Field) -> pa.Field:
+    """The field without the names of its type, which only matter in unions."""
+    metadata = {key: text for key, text in (field.metadata or {}).items() if key != TYPE}
+    return field.with_metadata(metadata) if metadata else field.remove_metadata()

@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import pyarrow as pa
 
-from kafka_io.values.columns import FIELD, content_type, field_name, grow, new_column, with_content_type
+from kafka_io.values.column_types import content_type, with_content_type
+from kafka_io.values.columns import FIELD, field_name, grow, new_column
 
 RESERVED_PREFIX = "_kafka_"
 KEY_PREFIX = "_kafka_key_"

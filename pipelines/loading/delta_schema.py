@@ -5,7 +5,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from kafka_io.values.columns import ALIASES, COMMENT, FIELD
+from kafka_io.values.columns import ALIASES, COMMENT, FIELD, TYPE
 from kafka_io.values.json.reading import JSON_READING
 
 DeltaField = Mapping[str, Any]
@@ -24,7 +24,7 @@ _SIMPLE: Mapping[str, pa.DataType] = {
 }
 _PRECISION = 38
 _COMMENT = COMMENT.decode()
-_OWN_KEYS = {ALIASES.decode(), FIELD.decode(), JSON_READING.decode()}
+_OWN_KEYS = {ALIASES.decode(), FIELD.decode(), TYPE.decode(), JSON_READING.decode()}
 
 
 def delta_fields(columns: Iterable[pa.Field]) -> Sequence[DeltaField]:

@@ -25,6 +25,7 @@ from tests.oracles import avro as oracle
 _MOST_VALUES = 20
 _NAMES = ("f0", "f1", "f2", "f3", "F0", "f0_2", "days", "months", "value", "a b")
 """Names of fields: some collide if case does not count, or with the name of a second column, or in a duration."""
+_NAMESPACES = ("", "a", "a.b")
 _UNKNOWN = 99
 _DURATION = {"type": "fixed", "size": 12, "logicalType": "duration"}
 
@@ -72,15 +73,42 @@ def _renamed(rng: random.Random, schema: Any) -> Any:
 def _changed(rng: random.Random, schema: Any, maker: SchemaMaker) -> Any:
     """The schema after one to three changes, or a union of it and another type."""
     schema = copy.deepcopy(schema)
+    if not rng.randrange(4):
+        schema = _with_other_names(rng, schema)
     if not rng.randrange(8):
-        other = rng.choice((maker.record(2), "int", "string"))
         branches = schema if isinstance(schema, list) else [schema]
+        other = rng.choice((maker.record(2), "int", "string", _namesake(rng, branches[0])))
         is_possible = other not in branches and all(isinstance(branch, dict) for branch in (*branches,))
         return [*branches, other] if is_possible else schema
     records = list(_records(schema))
     for _ in range(rng.choice((1, 2, 3)) if records else 0):
         _change(rng, rng.choice(records), maker)
     return schema
+
+
+def _with_other_names(rng: random.Random, schema: Any) -> Any:
+    """The schema after its types got another namespace, or after a record got another name."""
+    records = list(_records(schema))
+    if not records or rng.randrange(2):
+        for branch in schema if isinstance(schema, list) else [schema]:
+            if isinstance(branch, dict) and "name" in branch:  # types inside it have the same namespace
+                branch["namespace"] = rng.choice(_NAMESPACES)
+        return schema
+    old = rng.choice(records)["name"]
+    schema = json.loads(json.dumps(schema).replace(f'"{old}"', f'"{old}_new"'))
+    for record in _records(schema):
+        if record["name"] == f"{old}_new":
+            record["aliases"] = [old]
+    return schema
+
+
+def _namesake(rng: random.Random, schema: Any) -> Any:
+    """A record with fewer fields whose name differs from that of another one only in its namespace."""
+    if not isinstance(schema, dict) or schema["type"] != "record":
+        return "boolean"
+    others = [namespace for namespace in _NAMESPACES if namespace != schema.get("namespace", "")]
+    fields = [field for field in schema["fields"] if "record" not in json.dumps(field)]
+    return {**copy.deepcopy(schema), "fields": fields[:2], "namespace": rng.choice(others)}
 
 
 def _change(rng: random.Random, record: dict[str, Any], maker: SchemaMaker) -> None:

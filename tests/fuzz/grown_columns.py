@@ -10,7 +10,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from kafka_io.values.columns import assign, is_union, member_of
+from kafka_io.values.column_types import content_field, is_union
+from kafka_io.values.columns import assign, assign_members
 from tests.oracles import avro as oracle
 
 _PART = {"type": "part of a duration"}
@@ -59,10 +60,10 @@ class GrownColumns:
         for field, place in zip(own, places, strict=True):
             assert place is not None
             column = columns[place]
-            members[column.name] = self._value(value.get(field.name), field.type, types[field.name], column.type)
+            members[column.name] = self._value(value.get(field.name), field, types[field.name], column.type)
         return members
 
-    def _value(self, value: Any, own: pa.DataType, schema: Any, column: pa.DataType) -> Any:  # noqa: PLR0911 - as many kinds
+    def _value(self, value: Any, own: pa.Field, schema: Any, column: pa.DataType) -> Any:  # noqa: PLR0911 - as many kinds
         """A value in a column of another type."""
         schema = self._schema.resolved(schema)
         if value is None:
@@ -72,30 +73,32 @@ class GrownColumns:
         if isinstance(schema, list):
             return self._of_union(value, own, [branch for branch in schema if branch != "null"], column)
         if is_union(column):
-            return self._member(value, pa.field("", own), schema, column)
+            return self._member(value, [own.with_name("")], 0, schema, column)
         if pa.types.is_struct(column):
-            return self._struct(value, list(own), _types_of_members(schema), list(column))
+            return self._struct(value, list(own.type), _types_of_members(schema), list(column))
         if pa.types.is_list(column):
-            return [self._value(item, own.value_type, schema["items"], column.value_type) for item in value]
+            item_field = content_field(own.type)
+            return [self._value(item, item_field, schema["items"], column.value_type) for item in value]
         if pa.types.is_map(column):
-            return [(key, self._value(item, own.item_type, schema["values"], column.item_type)) for key, item in value]
+            item_field = content_field(own.type)
+            return [(key, self._value(item, item_field, schema["values"], column.item_type)) for key, item in value]
         return _leaf(value, schema, column)
 
-    def _of_union(self, value: Any, own: pa.DataType, branches: Sequence[Any], column: pa.DataType) -> Any:
-        if not is_union(own):  # of one type besides null, or of two numbers
+    def _of_union(self, value: Any, own: pa.Field, branches: Sequence[Any], column: pa.DataType) -> Any:
+        if not is_union(own.type):  # of one type besides null, or of two numbers
             return self._value(value, own, branches[0], column)
         chosen = [index for index, member in enumerate(value.values()) if member is not None]
         if not chosen:  # the value of a type that has only nulls
             return dict.fromkeys(field.name for field in column)
         [index] = chosen
-        return self._member(value[f"member{index}"], own.field(index), branches[index], column)
+        return self._member(value[f"member{index}"], list(own.type), index, branches[index], column)
 
-    def _member(self, value: Any, field: pa.Field, schema: Any, column: pa.DataType) -> Any:
-        """A value in the column of a union."""
-        member = member_of(field, column)
-        assert member is not None, f"no member of {column} holds {field.type}"
+    def _member(self, value: Any, types: Sequence[pa.Field], index: int, schema: Any, column: pa.DataType) -> Any:
+        """A value in the column of a union. It has the type with this index of those that its union has."""
+        place = assign_members(types, list(column))[index]
+        assert place is not None, f"no member of {column} holds {types[index].type}"
         members: dict[str, Any] = dict.fromkeys(other.name for other in column)
-        return {**members, member.name: self._value(value, field.type, schema, member.type)}
+        return {**members, column.field(place).name: self._value(value, types[index], schema, column.field(place).type)}
 
 
 def _types_of_members(schema: Any) -> Mapping[str, Any]:

@@ -15,7 +15,8 @@
     array, map, record                        list, map, struct
     union of null and one type                as the type
     union of int and long, float and double   long, double
-    another union                             struct of member0, member1 ...: one for each type but null
+    another union                             struct of member0, member1 ...: one for each type but null; columns of
+                                              these names if the union is the whole schema
     recursive reference                       string: JSON
 
 Nanoseconds are cut to microseconds, towards the past. A decimal is refused if it needs more than 38 digits. A field
@@ -40,8 +41,9 @@ from kafka_io.values.avro.schema import (
     Primitive,
     RecordType,
     Union,
+    type_names,
 )
-from kafka_io.values.columns import described
+from kafka_io.values.columns import TYPE, described
 
 VALUE = "value"
 """Column of a schema that is not a record."""
@@ -94,6 +96,13 @@ class TypeNode:
         return [branch for branch in self.inside if branch.avro != Primitive("null")]
 
     @property
+    def type_names(self) -> tuple[str, ...]:
+        """The names of the type; of a union with null those of its only other type."""
+        if isinstance(self.avro, Union):
+            return self.values[0].type_names if len(self.values) == 1 else ()
+        return type_names(self.avro)
+
+    @property
     def is_struct_of_members(self) -> bool:
         """Whether it is a union that becomes a struct of `member0`, `member1` ..."""
         return isinstance(self.avro, Union) and len(self.values) > 1 and not _is_merged(self.values)
@@ -116,7 +125,7 @@ def columns_of_node(root: TypeNode) -> pa.Schema:
     """The columns of a schema's outermost type."""
     if root.column is None:
         return pa.schema([])
-    return pa.schema(list(root.column) if has_own_columns(root) else [pa.field(VALUE, root.column)])
+    return pa.schema(list(root.column) if has_own_columns(root) else [field_of(VALUE, root)])
 
 
 def has_own_columns(root: TypeNode) -> bool:
@@ -131,6 +140,11 @@ def type_node(schema: AvroType) -> TypeNode:
         InvalidSchema: the schema has more than 10,000 fields, or more than 50 records or 200 types inside each other.
     """
     return _Unfolding().node(schema)
+
+
+def field_of(name: str, node: TypeNode) -> pa.Field:
+    """A field of this name and type. A type that is always null is a text, because Delta has no type for null."""
+    return described(name, node.column if node.column is not None else pa.string(), type_names=node.type_names)
 
 
 class _Unfolding:
@@ -154,11 +168,10 @@ class _Unfolding:
                 return TypeNode(avro=avro, column=pa.string())
             case Array(items):
                 inside = self.node(items, level + 1)
-                element = pa.field("element", _or_text(inside))
-                return TypeNode(avro=avro, column=pa.list_(element), inside=(inside,))
+                return TypeNode(avro=avro, column=pa.list_(field_of("element", inside)), inside=(inside,))
             case Map(values):
                 inside = self.node(values, level + 1)
-                return TypeNode(avro=avro, column=pa.map_(pa.string(), _or_text(inside)), inside=(inside,))
+                return TypeNode(avro=avro, column=pa.map_(pa.string(), field_of("value", inside)), inside=(inside,))
             case Union(branches):
                 return self._union(avro, tuple(self.node(branch, level + 1) for branch in branches))
             case RecordType():
@@ -177,7 +190,7 @@ class _Unfolding:
         node = TypeNode(avro=avro, column=None, inside=branches)
         values = node.values
         if node.is_struct_of_members:
-            members = [pa.field(f"member{index}", _or_text(value)) for index, value in enumerate(values)]
+            members = [_member(index, value) for index, value in enumerate(values)]
             return TypeNode(avro=avro, column=pa.struct(members), inside=branches)
         return TypeNode(avro=avro, column=values[0].column if values else None, inside=branches)
 
@@ -196,7 +209,11 @@ class _Unfolding:
 def _fields(record: RecordType, inside: tuple[TypeNode, ...]) -> Iterator[pa.Field]:
     for record_field, node in zip(record.fields, inside, strict=True):
         yield described(
-            record_field.name, node.column or pa.null(), comment=record_field.doc, aliases=record_field.aliases
+            record_field.name,
+            node.column or pa.null(),
+            comment=record_field.doc,
+            aliases=record_field.aliases,
+            type_names=node.type_names,
         )
 
 
@@ -204,6 +221,18 @@ def _is_merged(values: list[TypeNode]) -> bool:
     return frozenset(value.avro for value in values) in _MERGED
 
 
-def _or_text(node: TypeNode) -> pa.DataType:
-    """The type of a member. One that is always null is a text, because Delta has no type for null."""
-    return node.column if node.column is not None else pa.string()
+def _member(index: int, node: TypeNode) -> pa.Field:
+    """A member of a union, with the names of its type, or with the name of its kind, such as `array`."""
+    names = node.type_names or (_kind(node.avro),)
+    return field_of(f"member{index}", node).with_metadata({TYPE: ",".join(names).encode()})
+
+
+def _kind(avro: AvroType) -> str:
+    """The name in schemas of a kind of types that have no names."""
+    match avro:
+        case Primitive(name):
+            return name
+        case Decimal():
+            return "bytes"
+        case _:
+            return type(avro).__name__.lower()

@@ -14,7 +14,7 @@ import pyarrow as pa
 from pyarrow import types
 
 from kafka_io.errors import InvalidSchema
-from kafka_io.values.avro.columns import DURATION, VALUE, TypeNode, has_own_columns
+from kafka_io.values.avro.columns import DURATION, VALUE, TypeNode, field_of, has_own_columns
 from kafka_io.values.avro.schema import (
     Array,
     AvroType,
@@ -27,7 +27,8 @@ from kafka_io.values.avro.schema import (
     Union,
 )
 from kafka_io.values.column_buffers import Node
-from kafka_io.values.columns import assign, field_name, is_union, member_of
+from kafka_io.values.column_types import is_union
+from kafka_io.values.columns import assign, assign_members, field_name
 from kafka_io.values.kernels import avro_program as op
 from kafka_io.values.kernels.column_buffers import ROOT
 
@@ -87,9 +88,8 @@ class Programs:
         elif root.column is None or has_own_columns(root):
             self._value(root, ROOT)
         else:
-            field = pa.field(VALUE, root.column)
             self._emit(op.STRUCT, ROOT)
-            self._members(ROOT, [field], [root])
+            self._members(ROOT, [field_of(VALUE, root)], [root])
         self._emit(op.END)
         while self._pending:
             self._write_subroutine(*self._pending.pop())
@@ -132,7 +132,7 @@ class Programs:
             self._skip(avro)
             self._emit(op.NULL, node)
         elif is_union(column) and not (isinstance(avro, RecordType) and is_union(kind.column)):
-            self._member(kind, pa.field("", kind.column), node)
+            self._member(kind, self._assigned_members(node, [field_of("", kind)])[0], node)
         elif kind.is_recursion:
             self._raw(kind, node)
         elif isinstance(avro, RecordType) and types.is_struct(column):
@@ -145,6 +145,10 @@ class Programs:
         else:
             self._leaf(kind, node)
 
+    def _fields_inside(self, node: int) -> list[pa.Field]:
+        """The members of a struct, or the columns if it is the root."""
+        return [self._nodes[place].field for place in self._nodes[node].members]
+
     def _refuse(self, kind: TypeNode, node: int) -> None:
         buffer = self._nodes[node]
         self._emit(op.REFUSE, node, len(self.reasons))
@@ -152,9 +156,13 @@ class Programs:
 
     def _members(self, node: int, fields: Sequence[pa.Field], inside: Sequence[TypeNode]) -> None:
         """Ops for the fields of a record in their order, and nulls for the columns that it lacks."""
-        places = self._nodes[node].members
-        columns = [self._nodes[place].field for place in places]
-        assigned = assign(fields, columns)
+        self._fill(node, fields, inside, assign(fields, self._fields_inside(node)))
+
+    def _fill(
+        self, node: int, fields: Sequence[pa.Field], inside: Sequence[TypeNode], assigned: Sequence[int | None]
+    ) -> None:
+        """Ops for these fields, each in the column with its index, and nulls for all other columns."""
+        places, columns = self._nodes[node].members, self._fields_inside(node)
         free = {field_name(column): place for place, column in zip(places, columns, strict=True)}
         for index in assigned:
             if index is not None:
@@ -177,25 +185,31 @@ class Programs:
             self._value(kind.values[0], node)
             self._point(place, len(self._ops))
             return
+        is_grown = kind.is_struct_of_members and is_union(self._nodes[node].field.type)
+        members = self._assigned_members(node, list(kind.column or ())) if is_grown else []
         values = iter(enumerate(kind.values))
         for branch in self._branches(len(branches)):
             if branch in nulls:
                 self._emit(op.NULL, node)
+                continue
+            index, value = next(values)
+            if is_grown:
+                self._member(value, members[index], node)
             else:
-                index, value = next(values)
-                self._branch(kind, value, index, node)
+                self._value(value, node)
 
     def _outermost_union(self, kind: TypeNode) -> None:
-        """Ops of a union whose types are columns. As for the fields of a record, the name of a column decides."""
+        """Ops of a union whose types are columns."""
         assert kind.column is not None
-        values = iter(zip(kind.column, kind.values, strict=True))
+        fields = list(kind.column)
+        values = iter(zip(fields, kind.values, assign(fields, self._fields_inside(ROOT)), strict=True))
         for branch in self._branches(len(kind.inside)):
             if kind.inside[branch].avro == _NULL:
                 self._emit(op.NULL, ROOT)
             else:
-                field, value = next(values)
+                field, value, index = next(values)
                 self._emit(op.STRUCT, ROOT)
-                self._members(ROOT, [field], [value])
+                self._fill(ROOT, [field], [value], [index])
 
     def _branches(self, count: int) -> Iterator[int]:
         """Emit UNION and the table of its branches. The caller gets the number of each branch, and emits its ops."""
@@ -210,24 +224,20 @@ class Programs:
         for place in ends:
             self._point(place, len(self._ops))
 
-    def _branch(self, union: TypeNode, value: TypeNode, index: int, node: int) -> None:
-        if union.is_struct_of_members and is_union(self._nodes[node].field.type):
-            field = pa.field(f"member{index}", value.column if value.column is not None else pa.string())
-            self._member(value, field, node)
-        else:
-            self._value(value, node)
+    def _assigned_members(self, node: int, types_of_union: Sequence[pa.Field]) -> list[int | None]:
+        """Index of the member of a union's column that each type goes into; None if no member holds a type."""
+        return assign_members(types_of_union, self._fields_inside(node))
 
-    def _member(self, kind: TypeNode, field: pa.Field, node: int) -> None:
-        """Ops that put a value into the member of a union's column that holds its type."""
-        members = {self._nodes[place].field.name: place for place in self._nodes[node].members}
-        member = member_of(field, self._nodes[node].field.type)
-        if member is None:
+    def _member(self, kind: TypeNode, index: int | None, node: int) -> None:
+        """Ops that put a value into a member of a union's column; without a member it is refused."""
+        if index is None:
             self._refuse(kind, node)
             return
         self._emit(op.STRUCT, node)
-        self._value(kind, members[member.name])
-        for name, place in members.items():
-            if name != member.name:
+        members = self._nodes[node].members
+        self._value(kind, members[index])
+        for place in members:
+            if place != members[index]:
                 self._emit(op.NULL, place)
 
     def _list(self, node: int, items: TypeNode) -> None:
@@ -251,7 +261,7 @@ class Programs:
 
     def _duration(self, kind: TypeNode, node: int) -> None:
         places = self._nodes[node].members
-        assigned = assign(list(DURATION), [self._nodes[place].field for place in places])
+        assigned = assign(list(DURATION), self._fields_inside(node))
         self._emit(op.STRUCT, node)
         for part, index in zip(DURATION, assigned, strict=True):
             if index is None:

@@ -8,7 +8,7 @@ characters of names, and whether a default fits its field.
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from kafka_io.errors import InvalidSchema, printable
@@ -45,25 +45,31 @@ class Primitive:
 
 @dataclass(frozen=True, slots=True)
 class Decimal:
-    """A decimal in big-endian two's complement: in `size` bytes, or in as many as precede it if `size` is -1."""
+    """A decimal in big-endian two's complement: in `size` bytes, or in as many as precede it if `size` is -1.
+
+    `names` are as of `type_names`; in bytes it has none.
+    """
 
     scale: int
     size: int = -1
+    names: tuple[str, ...] = field(default=(), compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
 class FixedBytes:
-    """A fixed number of bytes; `logical` is empty, "duration" or "uuid"."""
+    """A fixed number of bytes; `logical` is empty, "duration" or "uuid". `names` are as of `type_names`."""
 
     size: int
     logical: str = ""
+    names: tuple[str, ...] = field(default=(), compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Enumeration:
-    """One of several symbols."""
+    """One of several symbols. `names` are as of `type_names`."""
 
     symbols: tuple[str, ...]
+    names: tuple[str, ...] = field(default=(), compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,13 +106,32 @@ class RecordField:
 
 @dataclass(slots=True, eq=False)
 class RecordType:
-    """A record. A recursive type refers to this very object, so records are compared by identity."""
+    """A record. A recursive type refers to this very object, so records are compared by identity.
+
+    `aliases` are the full names that it had before.
+    """
 
     name: str
     fields: list[RecordField] = field(default_factory=list, repr=False)
+    aliases: tuple[str, ...] = ()
 
 
 AvroType = Primitive | Decimal | FixedBytes | Enumeration | Array | Map | Union | RecordType
+
+
+def type_names(avro: AvroType) -> tuple[str, ...]:
+    """The full name of a type, and after it the full names that the type had before; empty for a type without a name.
+
+    >>> type_names(parse_avro('{"type": "enum", "name": "a.New", "aliases": ["Old"], "symbols": []}'))
+    ('a.New', 'a.Old')
+    """
+    match avro:
+        case RecordType():
+            return (avro.name, *avro.aliases)
+        case Enumeration() | FixedBytes() | Decimal():
+            return avro.names
+        case _:
+            return ()
 
 
 def parse_avro(text: str, references: Iterable[str] = ()) -> AvroType:
@@ -181,24 +206,27 @@ class _Parser:
             case "record" | "error":
                 return self._record(declared, namespace)
             case "enum":
-                return self._name(declared, namespace, Enumeration(_texts(declared, "symbols")))
+                names = _declared_names(declared, namespace)
+                return self._named_type(names, Enumeration(_texts(declared, "symbols"), names))
             case "fixed":
-                return self._name(declared, namespace, _fixed(declared))
+                names = _declared_names(declared, namespace)
+                return self._named_type(names, replace(_fixed(declared), names=names))
             case str() if kind in PRIMITIVES:
                 return _primitive(kind, declared)
         return self._type(kind, namespace)
 
-    def _name(self, declared: Mapping[str, Any], namespace: str, named: AvroType) -> AvroType:
-        full_name = _declared_name(declared, namespace)
+    def _named_type(self, names: Sequence[str], named: AvroType) -> AvroType:
+        full_name = names[0]
         if full_name in self._named:
             raise InvalidSchema(f"the Avro schema declares the type {printable(full_name)} twice")
         self._named[full_name] = named
         return named
 
     def _record(self, declared: Mapping[str, Any], namespace: str) -> RecordType:
-        full_name = _declared_name(declared, namespace)
-        record = RecordType(full_name)
-        self._name(declared, namespace, record)
+        names = _declared_names(declared, namespace)
+        full_name = names[0]
+        record = RecordType(full_name, aliases=names[1:])
+        self._named_type(names, record)
         inner_namespace = full_name.rpartition(".")[0]
         for declaration in _list(declared, "fields"):
             if not isinstance(declaration, dict):
@@ -213,8 +241,8 @@ class _Parser:
                     default=declaration.get("default", NO_DEFAULT),
                 )
             )
-        names = [field.name for field in record.fields]
-        if len(set(names)) < len(names):
+        field_names = [field.name for field in record.fields]
+        if len(set(field_names)) < len(field_names):
             raise InvalidSchema(f"the Avro record {printable(full_name)} has two fields with the same name")
         return record
 
@@ -228,7 +256,7 @@ def _primitive(kind: str, declared: Mapping[str, Any]) -> AvroType:
     return Primitive(kind, logical if isinstance(logical, str) and logical in _LOGICAL.get(kind, ()) else "")
 
 
-def _fixed(declared: Mapping[str, Any]) -> AvroType:
+def _fixed(declared: Mapping[str, Any]) -> FixedBytes | Decimal:
     size, logical = declared.get("size"), declared.get("logicalType")
     if not isinstance(size, int) or isinstance(size, bool) or not 0 <= size < 1 << 31:
         raise InvalidSchema(f"the size of an Avro fixed type is not a size: {_shown(size)}")
@@ -247,9 +275,12 @@ def _decimal_scale(declared: Mapping[str, Any], size: int | None) -> int | None:
     return scale if 0 < precision <= digits else None
 
 
-def _declared_name(declared: Mapping[str, Any], namespace: str) -> str:
+def _declared_names(declared: Mapping[str, Any], namespace: str) -> tuple[str, ...]:
+    """The full name that a declaration gives to its type, and the full names that the type had before."""
     own = declared.get("namespace")
-    return _full_name(_text(declared, "name"), own if isinstance(own, str) else namespace)
+    full_name = _full_name(_text(declared, "name"), own if isinstance(own, str) else namespace)
+    aliases = _texts(declared, "aliases") if "aliases" in declared else ()
+    return full_name, *(_full_name(alias, full_name.rpartition(".")[0]) for alias in aliases)
 
 
 def _full_name(name: str, namespace: str) -> str:

@@ -14,7 +14,8 @@ from pyarrow import types
 from kafka_io.errors import InvalidSchema
 from kafka_io.jit.scalars import ByteArray, Int64s
 from kafka_io.values.column_buffers import Node
-from kafka_io.values.columns import assign, field_name, is_union
+from kafka_io.values.column_types import is_union
+from kafka_io.values.columns import assign, field_name
 from kafka_io.values.kernels import protobuf_program as op
 from kafka_io.values.kernels.column_buffers import ROOT
 from kafka_io.values.protobuf.columns import DURATION, ProtobufNode, is_google, is_repeated

@@ -6,18 +6,10 @@ import pyarrow as pa
 import pytest
 
 from kafka_io.errors import InvalidSchema
-from kafka_io.values.columns import (
-    COMMENT,
-    FIELD,
-    assign,
-    described,
-    grow,
-    grow_until_stable,
-    holds,
-    is_union,
-    member_of,
-)
+from kafka_io.values.column_types import holds, is_union
+from kafka_io.values.columns import COMMENT, FIELD, TYPE, assign, assign_members, described, grow, grow_until_stable
 
+RECORD = pa.struct([("a", pa.int64())])
 LONG, DOUBLE, TEXT, BYTES = pa.int64(), pa.float64(), pa.string(), pa.binary()
 
 
@@ -115,9 +107,7 @@ def test_a_type_goes_into_the_member_of_exactly_this_type_wherever_the_member_is
 ) -> None:
     """A long in a member of doubles would lose digits, and bytes in a member of texts fail if they are no UTF-8."""
     for place in ("member0", "member1", "member2"):
-        member = member_of(pa.field(place, narrow), union(wide, narrow))
-        assert member is not None
-        assert member.name == "member1"
+        assert assign_members([pa.field(place, narrow)], list(union(wide, narrow))) == [1]
 
 
 @pytest.mark.parametrize(("wide", "narrow"), [(DOUBLE, LONG), (TEXT, BYTES), (BYTES, TEXT)])
@@ -131,12 +121,68 @@ def test_a_union_of_a_type_and_of_one_that_holds_it_has_a_member_for_each(
     assert grow(grown, [pa.field("x", union(wide, narrow))]) == grown
 
 
-def test_records_of_a_union_go_into_the_members_of_their_places() -> None:
+def test_records_without_names_go_into_the_members_of_their_places() -> None:
     """Any struct holds any record, so a member that happens to have the same fields is not the right one."""
     old, new = pa.struct([("a", LONG)]), pa.struct([("a", LONG), ("b", LONG)])
-    member = member_of(pa.field("member0", old), union(new, old))
-    assert member is not None
-    assert member.name == "member0"
+    assert assign_members([pa.field("member0", old)], list(union(new, old))) == [0]
+
+
+def named(place: int, *type_names: str, kind: pa.DataType = RECORD) -> pa.Field:
+    """A type of a union with its names."""
+    return described(f"member{place}", kind, type_names=type_names)
+
+
+@pytest.mark.parametrize(
+    ("types", "members", "expected"),
+    [
+        (["a.A", "a.B"], ["a.B", "a.A"], [1, 0]),
+        (["b.A"], ["a.A", "b.A"], [1]),
+        (["b.A"], ["a.A", "c.A"], [0]),
+        (["b.A", "a.A"], ["a.A"], [None, 0]),
+        (["b.A", "c.A"], ["a.A"], [0, None]),
+        (["a.C"], ["a.A", "a.B"], [None]),
+        (["a.New,a.Old"], ["a.Other", "a.Old"], [1]),
+        (["a.Old"], ["a.Other", "a.New,a.Old"], [1]),
+        (["b.Old"], ["a.Other", "a.New,a.Old"], [1]),
+        (["a.New,a.Old", "a.Old"], ["a.Old"], [None, 0]),
+        (["A"], ["a.A"], [0]),
+    ],
+)
+def test_a_type_with_a_name_goes_into_the_member_of_its_full_name_or_else_of_its_unqualified_name(
+    types: list[str], members: list[str], expected: list[int | None]
+) -> None:
+    of_names = [[named(place, names) for place, names in enumerate(each)] for each in (types, members)]
+    assert assign_members(*of_names) == expected
+
+
+def test_a_type_with_a_name_and_one_without_a_name_never_share_a_member() -> None:
+    """An enum is a text in its column, and a fixed type is bytes, but neither is the text or the bytes of the union."""
+    text, enum = named(0, "string", kind=TEXT), named(1, "a.Enum", kind=TEXT)
+    assert assign_members([enum, text], [text, enum]) == [1, 0]
+    assert assign_members([enum], [text]) == [None]
+    assert assign_members([text], [enum]) == [None]
+    kind = grow(pa.schema([pa.field("x", pa.struct([text]))]), [described("x", TEXT, type_names=["a.Enum"])])[0].type
+    assert [member.metadata[TYPE] for member in kind] == [b"string", b"a.Enum"]
+    grown = grow(pa.schema([pa.field("x", kind)]), [described("x", TEXT, type_names=["b.Enum"], aliases=["y"])])
+    assert grown == pa.schema([pa.field("x", kind)])
+
+
+def test_the_members_of_a_new_column_keep_the_names_of_their_types_and_other_columns_do_not_have_them() -> None:
+    members = pa.struct([named(0, "a.A"), named(1, "a.B")])
+    fields = [described("plain", RECORD, type_names=["a.A"]), pa.field("items", pa.list_(pa.field("item", members)))]
+    plain, items = grow(pa.schema([]), fields)
+    assert plain.metadata is None
+    assert [member.metadata[TYPE] for member in items.type.value_type] == [b"a.A", b"a.B"]
+
+
+def test_an_outermost_union_grows_by_types_as_a_union_in_a_column_does() -> None:
+    columns = grow(pa.schema([pa.field("id", LONG)]), [named(0, "a.A"), named(1, "long", kind=LONG)])
+    assert columns.names == ["id", "member0", "member1"]
+    types = [named(0, "long", kind=LONG), named(1, "a.B"), named(2, "b.A")]
+    grown = grow(columns, types)
+    assert grown.names == ["id", "member0", "member1", "member2"]
+    assert assign(types, grown) == [2, 3, 1]
+    assert grow(grown, types).equals(grown, check_metadata=True)
 
 
 def test_a_record_in_a_union_grows_in_its_member() -> None:

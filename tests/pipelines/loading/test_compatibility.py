@@ -94,6 +94,11 @@ def move(old: Version, new: Version, columns: Mapping[str, str], *rows: Mapping[
     return Move(old=old, new=new, by_writer=(columns, rows), by_table=(columns, rows))
 
 
+def record(name: str, *fields: str) -> Any:
+    """A record of integers."""
+    return {"type": "record", "name": name, "fields": [{"name": field, "type": "long"} for field in fields]}
+
+
 _THREE = "struct<member0: int64, member1: string, member2: bool>"
 _THREE_NEW = "struct<member0: int64, member1: bool, member2: string>"
 MOVES = {
@@ -155,6 +160,19 @@ MOVES = {
             [{"u": {"member0": 1, "member1": None}}, {"u": {"member0": None, "member1": "x"}}],
         ),
     ),
+    # The names of the records decide, not their places.
+    "reorder the records of a union": Move(
+        old=version({"u": [record("a.Transfer", "iban"), record("a.Card", "card")]}, u=("a.Transfer", {"iban": 1})),
+        new=version({"u": [record("a.Card", "card"), record("b.Transfer", "iban")]}, u=("b.Transfer", {"iban": 2})),
+        by_writer=(
+            {"u": "struct<member0: struct<iban: int64>, member1: struct<card: int64>>"},
+            [{"u": {"member0": {"iban": number}, "member1": None}} for number in (1, 2)],
+        ),
+        by_table=(
+            {"u": "struct<member0: struct<card: int64>, member1: struct<iban: int64>>"},
+            [{"u": {"member0": None, "member1": {"iban": number}}} for number in (1, 2)],
+        ),
+    ),
     # The members of the table keep their places, so a type that the union gets in its middle is the last member.
     "grow a union": Move(
         old=version({"u": ["long", "string"]}, u="x"),
@@ -189,11 +207,6 @@ def test_a_table_that_has_the_new_columns_gives_old_and_new_values_their_columns
     assert moved(step.old, step.new, by_writer=False) == (step.by_table[0], list(step.by_table[1]))
 
 
-def record(name: str, *fields: str) -> Any:
-    """A record of integers."""
-    return {"type": "record", "name": name, "fields": [{"name": field, "type": "long"} for field in fields]}
-
-
 @pytest.mark.parametrize("first_load", [[1], [1, 2], [1, 2, 3]])
 def test_a_field_keeps_all_its_members_if_a_later_schema_takes_its_name_for_another_field(
     first_load: Sequence[int],
@@ -210,5 +223,24 @@ def test_a_field_keeps_all_its_members_if_a_later_schema_takes_its_name_for_anot
         {"new": {"c": 1, "a": None}, "old": None},
         {"new": None, "old": {"b": None, "a": 2}},
         {"new": None, "old": {"b": 3, "a": None}},
+    ]
+    assert table_after(layout, schemas, [1, 2, 3])[0] == layout
+
+
+def test_a_type_that_gets_a_second_record_of_the_same_name_keeps_the_first_in_its_member() -> None:
+    """The full name comes before the name without the namespace."""
+    first, second = record("a.Event", "x"), record("b.Event", "y")
+    schemas = {
+        1: version({"u": [first, "long"]}, u=("a.Event", {"x": 1})),
+        2: version({"u": [second, "long", first]}, u=("a.Event", {"x": 2})),
+        3: version({"u": [second, "long", first]}, u=("b.Event", {"y": 3})),
+    }
+    layout, _ = table_after(TYPED, schemas, [1])
+    layout, rows = table_after(layout, schemas, [1, 2, 3])
+    empty = dict.fromkeys(("member0", "member1", "member2"))
+    assert rows == [
+        {"u": {**empty, "member0": {"x": 1}}},
+        {"u": {**empty, "member0": {"x": 2}}},
+        {"u": {**empty, "member2": {"y": 3}}},
     ]
     assert table_after(layout, schemas, [1, 2, 3])[0] == layout

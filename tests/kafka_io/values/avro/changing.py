@@ -37,6 +37,9 @@ _UNION = (
 )
 
 
+_NAMESPACES = ("a.", "a.b.", "")
+
+
 class Change(ABC):
     """A type in both versions."""
 
@@ -203,18 +206,26 @@ class Field:
 
 @dataclass(frozen=True, eq=False)
 class Record(Change):
-    """Records with the fields of each version, in the order of that version."""
+    """Records with the fields of each version, in the order of that version.
 
-    name: str
+    `names` has the full name in each version. A new name has the old one as an alias.
+    """
+
+    names: tuple[str, str]
     fields: tuple[Sequence[Field], Sequence[Field]]
 
     def types(self) -> tuple[Any, Any]:
         """See Change."""
         before, after = (
-            {"type": "record", "name": self.name, "fields": [each.declared(version) for each in self.fields[version]]}
+            {
+                "type": "record",
+                "name": self.names[version],
+                "fields": [each.declared(version) for each in self.fields[version]],
+            }
             for version in (0, 1)
         )
-        return before, after
+        bases = [name.rpartition(".")[2] for name in self.names]
+        return before, {**after, **({"aliases": [self.names[0]]} if bases[0] != bases[1] else {})}
 
     def is_one_column(self, first: int) -> bool:
         """A record without fields has no column."""
@@ -262,21 +273,33 @@ class Evolution:
         self._types = SchemaMaker(self.rng)
         self._names = 0
 
-    def record(self, depth: int = 3) -> Record:
+    def record(self, depth: int = 3, names: tuple[str, str] | None = None) -> Record:
         """A record. Its first field stays if the record is inside another type."""
+        names = names or self._names_of_record()
         fields = [self._field(depth - 1) for _ in range(self.rng.randrange(1, 6))]
         if depth < 3:
             fields.append(Field(("id", "id"), Leaf("long", "long")))
-        name = self._name("R")
         if self.rng.randrange(6) == 0:
             self.moves.add("a record contains itself")
-            fields.append(Field(("self", "self"), Leaf(["null", name], ["null", name])))
+            fields.append(Field(("self", "self"), Leaf(["null", names[0]], ["null", names[1]])))
         before = [each for each in fields if each.names[0]]
         after = [each for each in fields if each.names[1]]
         if self.rng.randrange(2):
             self.moves.add("reorder")
             self.rng.shuffle(after)
-        return Record(name, (before, after))
+        return Record(names, (before, after))
+
+    def _names_of_record(self) -> tuple[str, str]:
+        """The names of a record in each version."""
+        name, (namespace, other) = self._name("R"), self.rng.sample(_NAMESPACES, 2)
+        names = {
+            "a record keeps its name": (namespace + name, namespace + name),
+            "a record with another namespace": (namespace + name, other + name),
+            "a record with another name": (namespace + name, f"{namespace}{name}New"),
+        }
+        move = self.rng.choice([*names, "a record keeps its name"])
+        self.moves.add(move)
+        return names[move]
 
     def _field(self, depth: int) -> Field:
         name = self._name("f")
@@ -338,12 +361,18 @@ class Evolution:
         """A union that gets more types and another order, or a type that becomes a union."""
         rng = self.rng
         members: list[Change] = [Leaf(*types) for types in rng.sample(_UNION, 5)]
-        members.append(self.record(depth - 1))
-        members = rng.sample(members, rng.randrange(2, 6))
+        members += [Leaf(kind, kind) for kind in (self._enum("A"), self._enum("A"), self._fixed(), self._fixed())]
+        members += [self.record(depth - 1), self.record(depth - 1), *self._namesakes(depth - 1)]
+        members = rng.sample(members, rng.randrange(2, 8))
         before = members[: rng.randrange(1, len(members) + 1)]
         after = rng.sample(members, len(members))
         self.moves.add("a type to a union" if len(before) == 1 else "a union")
         return Union(before, after, (self._place_of_null(before), self._place_of_null(after)))
+
+    def _namesakes(self, depth: int) -> list[Change]:
+        """Two records whose names differ only in their namespaces, and stay."""
+        name = self._name("R")
+        return [self.record(depth, (f"{namespace}{name}",) * 2) for namespace in _NAMESPACES[:2]]
 
     def _place_of_null(self, members: Sequence[Change]) -> int | None:
         return self.rng.choice((None, 0, len(members)))
@@ -355,6 +384,9 @@ class Evolution:
 
     def _enum(self, *symbols: str) -> Any:
         return {"type": "enum", "name": self._name("E"), "symbols": list(symbols)}
+
+    def _fixed(self) -> Any:
+        return {"type": "fixed", "name": self._name("F"), "size": 3}
 
     def _name(self, prefix: str) -> str:
         self._names += 1

@@ -5,7 +5,8 @@ import json
 import os
 import random
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from typing import Any
 
 import fastavro
@@ -18,7 +19,7 @@ from kafka_io.values.avro.columns import columns_of_avro
 from kafka_io.values.avro.decoder import AvroDecoder
 from kafka_io.values.avro.schema import parse_avro
 from tests.fuzz.avro_values import check_rows, check_values, decode, expected_row, mutated_values, row_of, same
-from tests.kafka_io.values.avro.making import SchemaMaker, ValueMaker, mutated
+from tests.kafka_io.values.avro.making import SchemaMaker, ValueMaker, framed, mutated
 from tests.oracles import avro as oracle
 from tests.oracles.fastavro_rows import FastavroSchema, without_logical_types
 
@@ -128,6 +129,73 @@ ORDER: dict[str, Any] = {
         {"name": "place", "type": {"type": "record", "name": "Place", "fields": [{"name": "x", "type": "int"}]}},
     ],
 }
+
+
+def type_with_a_name(rng: random.Random, base: str) -> Any:
+    """A record, an enum or a fixed type, by the first letter of its name, in one of several namespaces."""
+    name = rng.choice(("", "a.", "b.")) + base
+    extra = {"name": f"f{rng.randrange(3)}", "type": ["null", "string"], "default": None}
+    kinds: dict[str, dict[str, Any]] = {
+        "R": {"type": "record", "fields": [{"name": "id", "type": "long"}, extra]},
+        "E": {"type": "enum", "symbols": ["A", "B"]},
+        "F": {"type": "fixed", "size": 2},
+    }
+    return {**kinds[base[0]], "name": name}
+
+
+def writers_union(rng: random.Random) -> list[Any]:
+    """A union of types, whose names differ also without their namespaces."""
+    names = rng.sample(("R1", "R2", "E1", "E2", "F1", "F2"), rng.randrange(1, 6))
+    return rng.sample(["null", "string", *(type_with_a_name(rng, name) for name in names)], len(names) + 2)
+
+
+def readers_union(rng: random.Random, writers: Sequence[Any]) -> list[Any]:
+    """A union of other types of these names, some with other namespaces, some with new names and aliases."""
+    types = {}
+    for base in [name.rpartition(".")[2] for name in names_of(writers)]:
+        if rng.randrange(5) == 0:
+            alias = rng.choice((base, next(name for name in names_of(writers) if name.endswith(base))))
+            declared = {**type_with_a_name(rng, base), "name": f"New{base}", "aliases": [alias]}
+            types[declared["name"]] = declared
+        else:
+            several = [type_with_a_name(rng, base) for _ in range(rng.randrange(3))]
+            types |= {declared["name"]: declared for declared in several}
+    return rng.sample(["null", "string", "long", *types.values()], len(types) + 3)
+
+
+def names_of(union: Sequence[Any]) -> list[str]:
+    return [branch["name"] for branch in union if isinstance(branch, dict)]
+
+
+def value_of(declared: Any) -> Any:
+    """A value of a type with a name."""
+    return {"record": {"id": 7}, "enum": "B", "fixed": b"xy"}[declared["type"]]
+
+
+@settings(deadline=None, max_examples=3 * EXAMPLES)
+@given(rng=RANDOM)
+def test_a_type_of_a_union_goes_into_the_member_of_the_type_to_which_fastavro_resolves_it(rng: random.Random) -> None:
+    """If a union has the full name, but another type with the same unqualified name before it, fastavro differs."""
+    writers = writers_union(rng)
+    readers = readers_union(rng, writers)
+    writer, reader = ({**ORDER, "fields": [{"name": "x", "type": union}]} for union in (writers, readers))
+    of_writer, of_reader = (fastavro.parse_schema(schema) for schema in (writer, reader))
+    decoder = AvroDecoder(columns_of_avro(parse_avro(json.dumps(reader))), {1: parse_avro(json.dumps(writer))})
+    for declared in (branch for branch in writers if isinstance(branch, dict)):
+        body = io.BytesIO()
+        fastavro.schemaless_writer(body, of_writer, {"x": (declared["name"], value_of(declared))})
+        name = declared["name"] if declared["name"] in names_of(readers) else None
+        with suppress(fastavro.read.SchemaResolutionError):
+            body.seek(0)
+            resolved: Any = fastavro.schemaless_reader(body, of_writer, of_reader, return_named_type=True)
+            name = name or resolved["x"][0]
+        decoded = decoder.decode(pa.array([framed(1, body.getvalue())], pa.binary()))
+        assert bool(decoded.failures) == (name is None), (writer, reader, declared)
+        members = [branch for branch in readers if branch != "null"]
+        row = row_of(decoded, 0)["x"] or {}
+        filled = [index for index, member in enumerate(row.values()) if member is not None]
+        places = [place for place, member in enumerate(members) if isinstance(member, dict) and member["name"] == name]
+        assert filled == places, (writer, reader, declared)
 
 
 @settings(deadline=None, max_examples=EXAMPLES)

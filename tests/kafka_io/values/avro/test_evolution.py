@@ -100,6 +100,7 @@ def test_random_changes_have_every_kind() -> None:
         *("the same type", "a type of the same column", "a type of another column"),
         *("an integer to a real number", "a text to bytes", "bytes to a text"),
         *("more symbols of an enum", "an enum to a text", "items of an array", "items of a map"),
+        *(f"a record {move}" for move in ("keeps its name", "with another namespace", "with another name")),
         *("a type to a union", "a union", "null is now allowed", "null was allowed", "null stays allowed"),
     }
 
