@@ -195,9 +195,10 @@ def _grown_fields(columns: list[pa.Field], fields: Iterable[pa.Field]) -> list[p
     fields = list(fields)
     if _are_members(fields):
         return _grown_outermost_union(columns, fields)
+    names = ColumnNames(columns)
     for field, index in zip(fields, assign(fields, columns), strict=True):
         if index is None:
-            columns.append(new_column(_without_type_names(field), columns))
+            columns.append(new_column(_without_type_names(field), names))
         else:
             columns[index] = columns[index].with_type(_grown_type(columns[index].type, field))
     return columns
@@ -205,23 +206,18 @@ def _grown_fields(columns: list[pa.Field], fields: Iterable[pa.Field]) -> list[p
 
 def _grown_outermost_union(columns: list[pa.Field], fields: Sequence[pa.Field]) -> list[pa.Field]:
     places = _places_of_members(columns)
-    members = _grown_members([columns[place] for place in places], fields, columns)
+    members = _grown_members([columns[place] for place in places], fields, ColumnNames(columns))
     for place, member in zip(places, members, strict=False):
         columns[place] = member
     return [*columns, *members[len(places) :]]
 
 
-def _grown_members(
-    members: list[pa.Field], fields: Sequence[pa.Field], others: Sequence[pa.Field] = ()
-) -> list[pa.Field]:
-    """The members of a union's column. A type gets a member of its own beside another type that would hold it.
-
-    `others` are columns whose names no new member gets.
-    """
+def _grown_members(members: list[pa.Field], fields: Sequence[pa.Field], names: "ColumnNames") -> list[pa.Field]:
+    """The members of a union's column. A type gets a member of its own beside another type that would hold it."""
     unnamed = {field.type for field in fields if not _type_names(field)}
     for field, place in zip(fields, assign_members(fields, members), strict=True):
         if place is None or (not _type_names(field) and _is_shared(members[place].type, field.type, unnamed)):
-            members.append(new_column(field.with_name(f"member{len(members)}"), [*others, *members]))
+            members.append(new_column(field.with_name(f"member{len(members)}"), names))
         else:
             members[place] = members[place].with_type(_grown_type(members[place].type, field))
     return members
@@ -236,7 +232,8 @@ def _grown_type(column: pa.DataType, field: pa.Field) -> pa.DataType:
     """The type of a column that also holds a field."""
     if is_union(column):
         single = described("", field.type, type_names=_texts(field, TYPE))
-        return pa.struct(_grown_members(list(column), list(field.type) if is_union(field.type) else [single]))
+        types_of_field = list(field.type) if is_union(field.type) else [single]
+        return pa.struct(_grown_members(list(column), types_of_field, ColumnNames(column)))
     if types.is_struct(column):
         return pa.struct(_grown_fields(list(column), field.type))
     if types.is_map(column) or types.is_list(column):
@@ -244,14 +241,33 @@ def _grown_type(column: pa.DataType, field: pa.Field) -> pa.DataType:
     return column
 
 
-def new_column(field: pa.Field, columns: Iterable[pa.Field]) -> pa.Field:
-    """A column for a field: `name`, or `name_2`, `name_3` if other columns have that name."""
-    taken = {column.name.casefold() for column in columns}
-    allowed = _REFUSED.sub("_", field.name) or "_"
-    name, number = allowed, 1
-    while name.casefold() in taken:
-        number += 1
-        name = f"{allowed}_{number}"
+class ColumnNames:
+    """The names that columns have. Case does not matter, because Spark does not distinguish it."""
+
+    def __init__(self, columns: Iterable[pa.Field] = ()) -> None:
+        self._taken = {column.name.casefold() for column in columns}
+        self._last_numbers: dict[str, int] = {}
+
+    def take(self, name: str) -> str:
+        """The name for another column: `name`, or `name_2`, `name_3` if other columns have that name.
+
+        >>> names = ColumnNames([pa.field("price", pa.int64())])
+        >>> names.take("Price"), names.take("price")
+        ('Price_2', 'price_3')
+        """
+        key, free = name.casefold(), name
+        number = self._last_numbers.get(key, 1)
+        while free.casefold() in self._taken:
+            number += 1
+            free = f"{name}_{number}"
+        self._last_numbers[key] = number
+        self._taken.add(free.casefold())
+        return free
+
+
+def new_column(field: pa.Field, names: ColumnNames) -> pa.Field:
+    """A column for a field, with a name that no other column has. The name is taken from then on."""
+    name = names.take(_REFUSED.sub("_", field.name) or "_")
     column = field.with_type(_type_of_new_column(field.type)).with_name(name).with_nullable(True)
     if name != field.name:
         column = column.with_metadata({**(field.metadata or {}), FIELD: field.name.encode()})
@@ -261,7 +277,7 @@ def new_column(field: pa.Field, columns: Iterable[pa.Field]) -> pa.Field:
 def _type_of_new_column(kind: pa.DataType) -> pa.DataType:
     """The type of a new column, whose structs have unique names too."""
     if is_union(kind):
-        return pa.struct([new_column(member, ()) for member in kind])
+        return pa.struct([new_column(member, ColumnNames()) for member in kind])
     if types.is_struct(kind):
         return pa.struct(_grown_fields([], kind))
     if types.is_map(kind) or types.is_list(kind):

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 import pyarrow as pa
 
 from kafka_io.values.column_types import content_type, with_content_type
-from kafka_io.values.columns import FIELD, field_name, grow, new_column
+from kafka_io.values.columns import FIELD, ColumnNames, field_name, grow, new_column
 
 RESERVED_PREFIX = "_kafka_"
 KEY_PREFIX = "_kafka_key_"
@@ -41,9 +41,10 @@ def grown(present: pa.Schema, fields: Iterable[pa.Field], others: Sequence[str] 
     # them.
     occupied = [pa.field(name, pa.null(), metadata={FIELD: b"\0"}) for name in others]
     after = list(grow(pa.schema([*occupied, *present]), fields))
+    names = ColumnNames(after)
     for index in range(len(occupied) + len(present), len(after)):
         if _is_reserved(field_name(after[index])):
-            after[index] = _renamed(after[index], after)
+            after[index] = _renamed(after[index], names)
     return pa.schema(after[len(occupied) :])
 
 
@@ -51,10 +52,10 @@ def _is_reserved(name: str) -> bool:
     return name.lower() in _RESERVED or name.lower().startswith(RESERVED_PREFIX)
 
 
-def _renamed(column: pa.Field, columns: Sequence[pa.Field]) -> pa.Field:
+def _renamed(column: pa.Field, names: ColumnNames) -> pa.Field:
     """The column of a field whose own name is reserved. No other column has the new name."""
     name = field_name(column)
-    free = new_column(column.with_name(f"value{name}"), columns)
+    free = new_column(column.with_name(f"value{name}"), names)
     return free.with_metadata({**(column.metadata or {}), FIELD: name.encode()})
 
 
@@ -171,12 +172,14 @@ def _merged(present: pa.DataType, of_file: pa.DataType) -> pa.DataType | None:
 
 def _merged_struct(present: pa.StructType, of_file: pa.StructType) -> pa.DataType | None:
     members = {member.name: member for member in present}
+    names = {name.casefold() for name in members}
     for member in of_file:
         present_member = members.get(member.name)
-        if present_member is None and member.name.casefold() in map(str.casefold, members):
+        if present_member is None and member.name.casefold() in names:
             return None
         type_ = member.type if present_member is None else _merged(present_member.type, member.type)
         if type_ is None:
             return None
         members[member.name] = (present_member or member).with_type(type_)
+        names.add(member.name.casefold())
     return pa.struct(list(members.values()))

@@ -19,7 +19,7 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import types
 
-from kafka_io.values.columns import aliases, field_name, new_column
+from kafka_io.values.columns import ColumnNames, aliases, field_name, new_column
 from kafka_io.values.json.reading import JSON_READING, JsonReading, json_field, json_text, reading_of
 
 MAX_VALUES, MAX_BYTES = 1_000, 4 << 20
@@ -244,13 +244,13 @@ class _Keys:
 
 def _grown(columns: list[pa.Field], fields: Iterable[pa.Field]) -> list[pa.Field]:
     """The columns, with everything added that the fields need."""
-    keys = _Keys(columns)
+    keys, names = _Keys(columns), ColumnNames(columns)
     for new in fields:
         place = _place(columns, keys, new)
         if place is None:
             wanted = _wanted(keys, new)
             if wanted is not None:
-                columns.append(new_column(wanted, columns))
+                columns.append(new_column(wanted, names))
                 keys.add(columns[-1])
         elif not _holds(columns[place], new):
             columns[place] = columns[place].with_type(_grown_type(columns[place].type, new.type))
