@@ -105,6 +105,25 @@ def test_a_driver_that_is_resumed_while_it_adds_columns_finds_those_of_another_r
     trial.check_complete()
 
 
+def test_a_driver_whose_column_another_run_has_added_with_another_type_is_refused(stage: Stage, tmp_path: Path) -> None:
+    """The other run commits one slice, with the numbers as JSON text. The next load uses the column of the table."""
+    trial = stage.trial("modern", tmp_path / "lake")
+    act = replace(AT_ONCE, settings={"value_format": "json"})
+    late = stopped_driver(trial, act, "columns changed")
+    declared = {"value_format": "json", "columns": '{ number = "json" }'}
+    rival = Act(settings=declared, options=DriverOptions(slices_per_commit=1))
+    assert trial.run(rival, kill_at="after load entry").code == -9
+    before = newest(trial)
+    late.resume()
+    ended = late.wait()
+    [failure] = json.loads(ended.output)["errors"]
+    assert (ended.code, failure["kind"]) == (1, "CommitRefused"), ended.output
+    assert "the table has a column number of type string, not int64" in failure["message"]
+    assert newest(trial) == before
+    trial.finish(act)
+    trial.check_complete()
+
+
 @pytest.mark.parametrize("plan", [{}, {"slice_records": 40, "capped": True}])
 def test_two_drivers_that_both_bring_a_new_schema_add_its_columns_once(
     plan: Mapping[str, Any], stage: Stage, tmp_path: Path

@@ -56,16 +56,17 @@ class World:
         start: str = "earliest",
         slice_records: int = 120,
         value_format: str = "raw",
+        columns: str = "",
         request_timeout_s: int = 20,
         spark: Mapping[str, str] | None = None,
     ) -> str:
         """The text of a settings file. A partition has a few slices of a few answers each.
 
         A `capped` run loads only a part of the topic. `variant` is a key of `variants`, or empty. `value_format` is the
-        format of the topic.
+        format of the topic, and `columns` the declared columns of JSON objects.
         """
         per_run = "bytes_per_run = 16000\nrecords_per_run = 500" if capped else ""
-        format_lines = _AVRO if value_format == "avro" else ""
+        format_lines = _AVRO if value_format == "avro" else f"columns = {columns}" if columns else ""
         registry_lines = f'[registries.main]\nurl = "{self.registry.url}"' if self.registry else ""
         spark_lines = "\n".join(f'"{key}" = "{value}"' for key, value in (spark or {}).items())
         return f"""start = "{start}"
@@ -150,5 +151,5 @@ def numbers(rows: pa.Table) -> Numbers:
         raw = row.get("_raw")
         value = row.get("value") if raw is None else raw[raw.index(b"{") :]
         message = row if value is None else json.loads(value)  # JSON and Avro are decoded into columns
-        numbers_of[BrokerPartition(row[broker], row[partition])].append(message["number"])
+        numbers_of[BrokerPartition(row[broker], row[partition])].append(int(message["number"]))
     return numbers_of
