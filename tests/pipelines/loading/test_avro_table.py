@@ -131,6 +131,38 @@ def test_times_without_a_zone_are_stored_as_utc_also_inside_of_lists_and_maps(
     assert topic.deep().problems == ()
 
 
+def event(schema_id: int, union: Sequence[Any], name: str, **values: Any) -> bytes:
+    """A value of one of the records of a union, as Confluent's serializer writes it."""
+    body = BytesIO()
+    fastavro.schemaless_writer(body, fastavro.parse_schema(list(union)), (name, values))
+    return b"\0" + schema_id.to_bytes(4, "big") + body.getvalue()
+
+
+def test_each_type_of_event_keeps_its_column_when_the_union_of_all_types_gets_one_more_in_its_middle(
+    topic: TypedTopic, registry: EmbeddedSchemaRegistry
+) -> None:
+    ordered, cancelled, paid = (
+        {"type": "record", "name": name, "fields": [{"name": field, "type": "long"}]}
+        for name, field in (("shop.Ordered", "id"), ("shop.Cancelled", "why"), ("shop.Paid", "id"))
+    )
+    unions = [ordered, paid], [ordered, cancelled, paid]
+    ids = [registry.register("clicks-value", json.dumps(union)) for union in unions]
+    topic.fake.logs = {0: log_of([event(ids[0], unions[0], "shop.Paid", id=1)])}
+    assert topic.load().error is None
+    append(
+        topic.fake.logs[0],
+        [event(ids[1], unions[1], "shop.Cancelled", why=2), event(ids[1], unions[1], "shop.Paid", id=3)],
+    )
+    load = topic.load()
+    assert (load.error, load.bad_records, load.warnings) == (None, 0, ())
+    assert topic.rows("member0", "member1", "member2") == [
+        {"member0": None, "member1": {"id": 1}, "member2": None},
+        {"member0": None, "member1": None, "member2": {"why": 2}},
+        {"member0": None, "member1": {"id": 3}, "member2": None},
+    ]
+    assert topic.deep().problems == ()
+
+
 def test_the_first_load_finds_ids_in_a_sample_and_fetches_large_slices_once(topic: TypedTopic) -> None:
     topic.fake.logs = {0: log_of([framed(1, V1, id=row, price=5) for row in range(1_001)])}
     fetches: list[int] = []
