@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 _ALL_ALIKE = "either all partitions of a topic have a broker or none has, and without partitions nothing is cut"
+_BOUNDS = "the bounds of a file are wider than the times of its rows, so none has a time of exactly this bound"
 _CLOCK = "it decides about a file or commit whose age is exactly the limit, and both decisions are right"
 
 _DELTALAKE_READS = "deltalake reads the log before it writes, and creates none; the check does not depend on that"
@@ -13,6 +14,21 @@ EQUIVALENT: Mapping[tuple[str, str, str], str] = {
         "LoadChange._new_last_messages",
         "newest_message.offset < facts.last.offset -> newest_message.offset <= facts.last.offset",
     ): "two slices of a commit do not overlap, so their last messages have different offsets",
+    (
+        "pipelines/loading/complete_files.py",
+        "CompleteFiles._paths_in",
+        "self._last_us >= window.start -> self._last_us > window.start",
+    ): _BOUNDS,
+    (
+        "pipelines/loading/complete_files.py",
+        "CompleteFiles._paths_in",
+        "self._first_us < window.stop -> self._first_us <= window.stop",
+    ): _BOUNDS,
+    (
+        "pipelines/loading/complete_files.py",
+        "CompleteFiles._read",
+        "False -> True",
+    ): "Arrow's threads read the same rows; they only keep more memory",
     (
         "pipelines/loading/divergence.py",
         "DivergenceSearch.run",
