@@ -145,13 +145,6 @@ def _assigned(
     return [assigned.get(index) for index in range(len(fields))]
 
 
-def column_of(field: pa.Field, columns: Iterable[pa.Field]) -> pa.Field | None:
-    """The column that a single field goes into; None if no column holds it."""
-    columns = list(columns)
-    [place] = assign([field], columns)
-    return None if place is None else columns[place]
-
-
 def _are_members(fields: Iterable[pa.Field]) -> bool:
     """Whether fields are the members of an outermost union."""
     return all(TYPE in (field.metadata or {}) for field in fields) and is_union(pa.struct(fields))

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from kafka_io.errors import InvalidSchema
 from kafka_io.schema_registry.schemas import RegisteredSchema, SchemaType
-from kafka_io.values.columns import FIELD, column_of, described
+from kafka_io.values.columns import FIELD, assign, described
 from kafka_io.values.json.inference import grow_by_fields
 from kafka_io.values.json.reading import json_text
 from pipelines.loading.columns import ColumnConflict, grown, missing_columns, rename_warnings, with_columns
@@ -39,8 +39,9 @@ def test_columns_only_grow_and_every_field_has_one_of_its_own(changes: list[list
         assert len(set(names)) == len(names)
         assert not any(name.casefold().startswith("_kafka_") for name in after.names)
         for field in fields:
-            column = column_of(field, after)
-            assert column is not None
+            [place] = assign([field], after)
+            assert place is not None
+            column = after.field(place)
             assert column.metadata is None or column.metadata.get(FIELD, field.name.encode()) == field.name.encode()
         assert grown(after, fields, RESERVED).equals(after, check_metadata=True)
         assert with_columns(columns, missing_columns(columns, after)).equals(after)
