@@ -17,6 +17,7 @@ from kafka_io.errors import InvalidSchema, printable
 from kafka_io.values.protobuf.tokens import Token, tokens, unquoted
 
 _MAX_DEPTH = 32
+_NUMBER_LIMIT = 2**64
 _SCALARS = {name: getattr(Field, f"TYPE_{name.upper()}") for name in (
     "double", "float", "int32", "int64", "uint32", "uint64", "sint32", "sint64", "fixed32", "fixed64", "sfixed32",
     "sfixed64", "bool", "string", "bytes",
@@ -127,9 +128,12 @@ class _Parser:
             is_octal = text.startswith("0") and text.isdigit()
             number = int(text, 8 if is_octal else 16 if text[:2] in {"0x", "0X"} else 10)
         except ValueError:
+            number = _NUMBER_LIMIT
+        # No number of a schema is wider than 64 bits, and Python refuses to print very long ones.
+        if number >= _NUMBER_LIMIT:
             raise InvalidSchema(
-                f"{printable(text)} in line {token.line} of the .proto text is not an integer"
-            ) from None
+                f"{printable(text)} in line {token.line} of the .proto text is not an integer of at most 64 bits"
+            )
         return -number if is_negative else number
 
     @contextmanager

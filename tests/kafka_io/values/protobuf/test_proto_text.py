@@ -140,8 +140,23 @@ def test_an_edition_has_the_features_that_it_states() -> None:
         ('edition = "1999";', "the edition 1999 of the .proto text is not known"),
         ("message A { int32 a = 1; }", "unexpected a in line 1"),  # proto2 needs a label
         ('syntax = "proto3"; message A { int32 a = 0; }', "0 in line 1 of the .proto text is not a field number"),
-        ('syntax = "proto3"; message A { int32 a = 1.5; }', "1.5 in line 1 of the .proto text is not an integer"),
-        ('syntax = "proto3"; message A { int32 a = 09; }', "09 in line 1 of the .proto text is not an integer"),
+        (
+            'syntax = "proto3"; message A { int32 a = 1.5; }',
+            "1.5 in line 1 of the .proto text is not an integer of at most 64 bits",
+        ),
+        (
+            'syntax = "proto3"; message A { int32 a = 09; }',
+            "09 in line 1 of the .proto text is not an integer of at most 64 bits",
+        ),
+        # Python refuses to print a number of so many digits. This text was found by fuzzing.
+        (
+            f"message A {{ optional int32 a = 1 [default = 0{'7' * 9000}]; }}",
+            "in line 1 of the .proto text is not an integer",
+        ),
+        (
+            f"message A {{ optional int32 a = 1 [default = 0x{'f' * 9000}]; }}",
+            "in line 1 of the .proto text is not an integer",
+        ),
         ('syntax = "proto3"; enum E { A = 99999999999; }', "is not a number of an enum"),
         (
             'syntax = "proto3"; message A { B b = 1; }',
