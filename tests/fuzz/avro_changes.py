@@ -77,7 +77,7 @@ def _changed(rng: random.Random, schema: Any, maker: SchemaMaker) -> Any:
         schema = _with_other_names(rng, schema)
     if not rng.randrange(8):
         branches = schema if isinstance(schema, list) else [schema]
-        other = rng.choice((maker.record(2), "int", "string", _namesake(rng, branches[0])))
+        other = rng.choice((maker.record(2), "int", "string", _namesake(rng, schema)))
         is_possible = other not in branches and all(isinstance(branch, dict) for branch in (*branches,))
         return [*branches, other] if is_possible else schema
     records = list(_records(schema))
@@ -90,9 +90,9 @@ def _with_other_names(rng: random.Random, schema: Any) -> Any:
     """The schema after its types got another namespace, or after a record got another name."""
     records = list(_records(schema))
     if not records or rng.randrange(2):
-        for branch in schema if isinstance(schema, list) else [schema]:
-            if isinstance(branch, dict) and "name" in branch:  # types inside it have the same namespace
-                branch["namespace"] = rng.choice(_NAMESPACES)
+        other = dict(zip(_NAMESPACES, rng.sample(_NAMESPACES, len(_NAMESPACES)), strict=True))
+        for branch in _named_branches(schema):  # types inside it have the same namespace
+            branch["namespace"] = other[branch.get("namespace", "")]
         return schema
     old = rng.choice(records)["name"]
     schema = json.loads(json.dumps(schema).replace(f'"{old}"', f'"{old}_new"'))
@@ -102,13 +102,22 @@ def _with_other_names(rng: random.Random, schema: Any) -> Any:
     return schema
 
 
+def _named_branches(schema: Any) -> list[dict[str, Any]]:
+    """The types with names of an outermost union, or the schema itself if it has a name."""
+    branches = schema if isinstance(schema, list) else [schema]
+    return [branch for branch in branches if isinstance(branch, dict) and "name" in branch]
+
+
 def _namesake(rng: random.Random, schema: Any) -> Any:
-    """A record with fewer fields whose name differs from that of another one only in its namespace."""
-    if not isinstance(schema, dict) or schema["type"] != "record":
+    """A record with fewer fields whose name differs from that of a record of the schema only in its namespace."""
+    used = {branch.get("namespace", "") for branch in _named_branches(schema)}
+    free = [namespace for namespace in _NAMESPACES if namespace not in used]
+    records = [branch for branch in _named_branches(schema) if branch["type"] == "record"]
+    if not records or not free:
         return "boolean"
-    others = [namespace for namespace in _NAMESPACES if namespace != schema.get("namespace", "")]
-    fields = [field for field in schema["fields"] if "record" not in json.dumps(field)]
-    return {**copy.deepcopy(schema), "fields": fields[:2], "namespace": rng.choice(others)}
+    record = copy.deepcopy(rng.choice(records))
+    fields = [field for field in record["fields"] if "record" not in json.dumps(field)]
+    return {**record, "fields": fields[:2], "namespace": rng.choice(free)}
 
 
 def _change(rng: random.Random, record: dict[str, Any], maker: SchemaMaker) -> None:
