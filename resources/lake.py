@@ -97,6 +97,11 @@ class Lake:
         retry_options = {} if folder else _RETRY_OPTIONS
         return cls(root=settings.lake, options={**retry_options, **settings.lake_options})
 
+    @classmethod
+    def of_table(cls, uri: str, options: Mapping[str, str]) -> Self:
+        """The place of a single table, whose URI is known."""
+        return cls(root=uri.rstrip("/").rpartition("/")[0], options=options)
+
     def table_uri(self, cluster: str, topic: str) -> str:
         """The URI of the table of a topic: `<root>/<cluster>/<encoded topic>`.
 

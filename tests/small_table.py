@@ -69,10 +69,9 @@ class SmallTable(Small):
         assert table is not None
         return table
 
-    def write(self, start: int, stop: int, *, partition: int = 0, rows: int | None = None) -> SliceFacts:
-        """Write a slice's file with one row per ten bytes."""
-        offsets = OffsetRange(BrokerPartition(0, partition), start, stop)
-        task = FetchTask(
+    def task(self, offsets: OffsetRange) -> FetchTask:
+        """The task of a slice."""
+        return FetchTask(
             spark_task=0,
             source=SOURCE,
             planned=PlannedRange(topic="clicks", offsets=offsets, incarnation="7"),
@@ -82,9 +81,13 @@ class SmallTable(Small):
             parquet_codec="zstd",
             loaded_at_us=0,
         )
+
+    def write(self, start: int, stop: int, *, partition: int = 0, rows: int | None = None) -> SliceFacts:
+        """Write a slice's file with one row per ten bytes."""
+        offsets = OffsetRange(BrokerPartition(0, partition), start, stop)
         row_offsets = list(range(start, stop, 10))[:rows]
         self._loaded_at += 1
-        file = SliceFile(task)
+        file = SliceFile(self.task(offsets))
         with file:
             if row_offsets:
                 columns = {

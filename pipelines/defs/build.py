@@ -63,7 +63,7 @@ def build_defs(
 
 
 def resource_of(settings: SettingsSource) -> PenstockResource:
-    """What runs work with, from the path of a settings file or from the content of one."""
+    """The resource that gives runs their settings, from a settings file or from the settings themselves."""
     if isinstance(settings, PenstockResource):
         return settings
     if isinstance(settings, Settings):

@@ -31,7 +31,7 @@ _AND_INCREMENT = 2  # parameters
 
 @dataclass(frozen=True, kw_only=True)
 class IncrementAsset:
-    """What the run of an increment's asset works with; see `increment_asset`."""
+    """The options of an increment's asset, which each of its runs needs; see `increment_asset`."""
 
     cluster: str
     topic: str

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from deltalake import CommitProperties, DeltaTable, Schema, Transaction, write_deltalake
+from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from deltalake.exceptions import CommitFailedError, DeltaError, DeltaProtocolError, SchemaMismatchError
 
 from kafka_io.errors import Where, system_reason
@@ -62,7 +62,7 @@ class DeltaOutput:
     @property
     def lake(self) -> Lake:
         """The store of the table."""
-        return Lake(root=self.uri.rstrip("/").rpartition("/")[0], options=self.options)
+        return Lake.of_table(self.uri, self.options)
 
     @property
     def table(self) -> LakeTable:
@@ -295,9 +295,9 @@ class _SparkWrite:
         self._writer, self._change = writer, change
         self._files = SparkFiles(frame=change.rows, uri=writer.output.uri, options=writer.output.options)
 
-    def schema(self) -> Schema:
-        """The columns of the DataFrame, in Delta's words."""
-        return Schema.from_json(json.dumps({"type": "struct", "fields": list(self._files.fields())}))
+    def schema(self) -> Any:
+        """The columns of the DataFrame."""
+        return self._files.schema()
 
     def write(self, handle: DeltaTable) -> None:
         """See _ArrowWrite.

@@ -51,7 +51,7 @@ Spans = tuple[LoadedSpan, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LedgerDifference:
-    """What is different between two versions of a table.
+    """The offsets that differ between two versions of a table, by what happened to them.
 
     Args:
         new: offsets that were not in the old version: loads, backfills, and rows that a rewind brought back.

@@ -32,14 +32,14 @@ if TYPE_CHECKING:  # Spark is imported by those who have a session
     from pyspark.sql import DataFrame, SparkSession
 
 OnReplaced = Literal["apply", "fail", "ignore"]
-"""What to do if the source has replaced or removed rows that the consumer has seen."""
+"""The choice for rows that a consumer has seen, and that the source has replaced or removed since."""
 _MAX_ATTEMPTS = 5
 _FIRST_WAIT_S = 0.2
 
 
 @dataclass(slots=True, kw_only=True)
 class Increment:
-    """What is new in a source, and the means to commit its effect once.
+    """The difference between a source and an output. `commit` brings the effect of this difference into the output.
 
     Args:
         source: the version of the source that the increment leads to.

@@ -60,13 +60,12 @@ class IncrementOutput(Protocol):
 
 
 class WatchedRows:
-    """Rows that an output reads as a stream. It counts them, and keeps the error that ended the stream.
+    """Rows that an output reads as a stream. It keeps the error that ended the stream.
 
     Outputs turn an error of the stream into one of their own, with a text of several programs.
     """
 
     def __init__(self, rows: Any) -> None:
-        self.count = 0
         self.failure: BaseException | None = None
         self._reader = _reader_of(rows)
 
@@ -82,7 +81,6 @@ class WatchedRows:
     def _watched(self) -> Iterator[pa.RecordBatch]:
         try:
             for batch in self._reader:
-                self.count += batch.num_rows
                 yield batch
                 failpoint("increment batch written")
         except GeneratorExit:  # the output stopped reading, which is no error of the rows

@@ -210,7 +210,7 @@ def _by_partition(spans: Spans) -> dict[int, list[tuple[int, int, IntArray]]]:
 
 @dataclass(frozen=True, slots=True)
 class _Places:
-    """Where the rows of a batch come from."""
+    """Partition, offset and loading time of each row of a batch."""
 
     partition: IntArray
     offset: IntArray
@@ -225,7 +225,7 @@ class _Places:
         return cls(_keys(broker, partition), offset, loaded_at)
 
     def inside(self, spans: dict[int, list[tuple[int, int, IntArray]]]) -> npt.NDArray[np.bool_]:
-        """Which rows belong to a span. Only the spans of partitions that occur in the batch are compared."""
+        """Whether each row belongs to a span. Only spans of partitions that occur in the batch are compared."""
         result = np.zeros(len(self.offset), np.bool_)
         for key in np.unique(self.partition):
             own = self.partition == key

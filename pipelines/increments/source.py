@@ -74,7 +74,7 @@ class SourceVersion:
         return ConsumerProgress(version=self.snapshot.version, fingerprint=fingerprint(self.snapshot.entry))
 
     def difference(self, since: ConsumerProgress) -> LedgerDifference:
-        """What is different from the version that a consumer has.
+        """The difference between this version and the one that a consumer has.
 
         Raises:
             SourceChanged: the consumer's rows come from another table, or from a newer version.
@@ -117,8 +117,7 @@ def table_at(table: LakeTable | str, options: dict[str, str] | None = None) -> L
     if isinstance(table, LakeTable):
         return table
     uri = table.rstrip("/")
-    root, _, name = uri.rpartition("/")
-    return LakeTable(lake=Lake(root=root, options=options or {}), uri=uri, where=Where(topic=name))
+    return LakeTable(lake=Lake.of_table(uri, options or {}), uri=uri, where=Where(topic=uri.rpartition("/")[2]))
 
 
 def _named(table: LakeTable, error: LogTorn) -> LogTorn | SourceLogCleaned:

@@ -6,7 +6,7 @@ a folder of their own inside the output, which no reader sees before the driver 
 
 import json
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -103,10 +103,12 @@ class SparkFiles:
     uri: str
     options: Mapping[str, str]
 
-    def fields(self) -> Iterator[dict[str, Any]]:
-        """The columns of the DataFrame as in Delta's schema; all may be null."""
-        for field in self.frame.schema.jsonValue()["fields"]:
-            yield _nullable(field)
+    def schema(self) -> Schema:
+        """The columns of the DataFrame, in Delta's words; all may be null."""
+        return _delta_schema(self._fields())
+
+    def _fields(self) -> list[dict[str, Any]]:
+        return [_nullable(field) for field in self.frame.schema.jsonValue()["fields"]]
 
     def missing_columns(self, handle: DeltaTable) -> list[Field]:
         """The columns that the table lacks.
@@ -115,21 +117,22 @@ class SparkFiles:
             OutputRefused: a column has another type than in the table.
         """
         stored = {field["name"]: _nullable(field) for field in json.loads(handle.schema().to_json())["fields"]}
-        for field in self.fields():
+        fields = self._fields()
+        for field in fields:
             name = field["name"]
             if name in stored and stored[name]["type"] != field["type"]:
                 raise OutputRefused(
                     f"the column {name} has the type {field['type']}, but {stored[name]['type']} in the output "
                     f"{self.uri}; cast it in the transform"
                 )
-        added = [field for field in self.fields() if field["name"] not in stored]
-        return list(Schema.from_json(json.dumps({"type": "struct", "fields": added})).fields)
+        return list(_delta_schema([field for field in fields if field["name"] not in stored]).fields)
 
     def write(self, partition_by: Sequence[str]) -> list[AddAction | RemoveAction]:
         """Let Spark write the files, and describe them. No version of the table names them yet."""
         folder = _new_folder()
         self._write(folder, partition_by)
-        store, types = filesystem(self.uri, self.options), _types_with_order(self.frame, partition_by)
+        columns = (field for field in pa.schema(self.schema().to_arrow()) if field.name not in partition_by)
+        store, types = filesystem(self.uri, self.options), _types_with_order(columns)
         actions: list[AddAction | RemoveAction] = []
         for info in list_folder(store, folder, recursive=True):
             if info.path.endswith(".parquet"):
@@ -182,14 +185,16 @@ def _nullable(description: Any) -> Any:
     return {**parts, **dict.fromkeys(_NULLABLE & description.keys(), True)}
 
 
-def _types_with_order(frame: Any, partition_by: Sequence[str]) -> dict[str, pa.DataType]:
+def _delta_schema(fields: Sequence[Mapping[str, Any]]) -> Schema:
+    return Schema.from_json(json.dumps({"type": "struct", "fields": fields}))
+
+
+def _types_with_order(columns: Iterable[pa.Field]) -> dict[str, pa.DataType]:
     """The columns of the files whose bounds the log needs; readers would pass over a file without them."""
-    fields = {field["name"]: field for field in frame.schema.jsonValue()["fields"]}
-    schema = pa.schema(Schema.from_json(json.dumps({"type": "struct", "fields": list(fields.values())})).to_arrow())
     return {
-        field.name: field.type
-        for field in schema
-        if field.name not in partition_by and not (pa.types.is_nested(field.type) or pa.types.is_binary(field.type))
+        column.name: column.type
+        for column in columns
+        if not (pa.types.is_nested(column.type) or pa.types.is_binary(column.type))
     }
 
 

@@ -17,14 +17,12 @@ import numpy as np
 import pyarrow as pa
 
 from kafka_io.model import BrokerPartition, OffsetRange
-from kafka_io.reader.reader import PlannedRange
 from pipelines.increments.delta_output import DeltaOutput
 from pipelines.increments.increment import Increment, apply_increment
-from pipelines.loading.fetch_task import FetchTask
 from pipelines.loading.rows import table_rows
 from pipelines.loading.slice_file import SliceFile
-from pipelines.loading.work import CommittedRange, SliceFacts
-from tests.small_table import SOURCE, SmallTable
+from pipelines.loading.work import SliceFacts
+from tests.small_table import SmallTable
 
 SMALL_LOADS, LARGE_LOADS, ROWS, ROUNDS = 5, 100, 1_000_000, 3
 MAX_RATIO = 1.5
@@ -42,16 +40,6 @@ class LargeTable(SmallTable):
     def _written(self, start: int, stop: int) -> SliceFacts:
         offsets = OffsetRange(BrokerPartition(0, 0), start, stop)
         self._loaded_at += 1
-        task = FetchTask(
-            spark_task=0,
-            source=SOURCE,
-            planned=PlannedRange(topic="clicks", offsets=offsets, incarnation="7"),
-            table_uri=self.uri,
-            folder="date=2026-01-02",
-            options={},
-            parquet_codec="zstd",
-            loaded_at_us=self._loaded_at,
-        )
         values = np.random.default_rng(start).bytes(_VALUE_BYTES * (stop - start))
         buffers = [
             None,
@@ -64,14 +52,13 @@ class LargeTable(SmallTable):
             "value": pa.Array.from_buffers(pa.binary(), stop - start, buffers),
         }
         constants = {"topic": "clicks", "broker": 0, "partition": 0, "loaded_at": self._loaded_at}
-        file = SliceFile(task)
+        file = SliceFile(self.task(offsets))
         with file:
             file.write(table_rows(pa.RecordBatch.from_pydict(columns), constants))
-        committed = CommittedRange(offsets=offsets, rows=file.rows, loaded_at_us=self._loaded_at, path=file.path)
         return SliceFacts(
             offsets=offsets,
-            rows=committed.rows,
-            loaded_at_us=committed.loaded_at_us,
+            rows=file.rows,
+            loaded_at_us=self._loaded_at,
             path=file.path,
             size=file.size,
             stats=file.stats,

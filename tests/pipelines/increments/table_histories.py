@@ -122,5 +122,5 @@ def without_log(table: SmallTable, *versions: int) -> None:
 
 
 def copied(table: SmallTable, folder: Path) -> Path:
-    """A copy of the table as it is now."""
+    """Copy all files of the table into another folder, which a test can put in place of the table later."""
     return Path(shutil.copytree(table.uri, folder))

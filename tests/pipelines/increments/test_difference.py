@@ -62,7 +62,7 @@ def test_every_pair_of_versions_of_a_long_history_has_its_difference(seed: int) 
 
 @pytest.mark.parametrize("seed", range(10))
 def test_replays_of_older_versions_are_understood(seed: int) -> None:
-    """Their entries do not name the fetched rows; these come first and have another loading time than the others."""
+    """Entries of older versions do not name the rows that a replay fetched. Their ranges come first in the entry."""
     random = Random(seed)
     kinds = [kind for kind in KINDS if kind != "redecode"]
     history = LedgerHistory.of(random.choices(kinds, k=25), random, with_written=False)

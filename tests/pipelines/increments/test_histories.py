@@ -71,7 +71,7 @@ def test_an_output_equals_a_full_recomputation(seed: int, kind: Callable[[Path],
 
 @pytest.mark.parametrize("seed", range(4))
 def test_a_consumer_that_ignores_replaced_rows_gets_each_new_offset(seed: int, tmp_path: Path) -> None:
-    """Without rewinds and cuts no offset is delivered twice, and none is missing."""
+    """If there are neither rewinds nor cuts, each offset is delivered exactly once."""
     random = Random(seed)
     history = TableHistory(tmp_path / "lake", random)
     output, rows = in_delta(tmp_path)

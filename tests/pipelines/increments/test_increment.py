@@ -1,4 +1,4 @@
-"""What an increment delivers and commits: choices about replaced rows, transforms that group, errors with a name."""
+"""The rows that an increment delivers and commits: choices about replaced rows, transforms that group, and errors."""
 
 import json
 from collections.abc import Callable, Iterator

@@ -1,4 +1,4 @@
-"""Of the files of a table, only what may have rows of a window of loading times is read."""
+"""A reader of a window of loading times opens only the files, and reads only the row groups, that may have its rows."""
 
 from collections.abc import Sequence
 from io import BytesIO
