@@ -6,11 +6,12 @@ here that does work at its import. No thread of ours and no file of a lake is op
 
 import os
 import resource
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from unittest.mock import patch
 
+import duckdb  # noqa: F401 - imported by consumers of increments
 import pyarrow.dataset  # noqa: F401 - imported by commands, like the next one and those marked below
 
 import resources.kafka  # noqa: F401
@@ -18,6 +19,7 @@ from kafka_io.model import Generation
 from kafka_io.reader.source import warm
 from kafka_io.values.avro import decoder as avro_decoder
 from pipelines.cli.main import main
+from pipelines.increments import delta_output, duckdb_output  # noqa: F401
 from pipelines.loading import failpoints as steps
 from pipelines.loading import load, verify  # noqa: F401
 from pipelines.loading.execute import fetch_here
@@ -48,10 +50,17 @@ class DriverOptions:
     steps_file: Path | None = None
 
 
-def penstock(arguments: Sequence[str], environment: Mapping[str, str], home: Path, options: DriverOptions) -> None:
-    """Run `penstock` in this process, with its output in `home`. This process fetches all slices; there is no Spark."""
+def call(
+    function: Callable[..., None], arguments: Sequence[object], environment: Mapping[str, str], home: Path
+) -> None:
+    """Call a function in this process, with these variables, and with the output of the process in `home`."""
     redirect_output(home)
     os.environ.update(environment)
+    function(*arguments)
+
+
+def penstock(arguments: Sequence[str], options: DriverOptions) -> None:
+    """Run `penstock` in this process. It fetches all slices here; there is no Spark."""
     if options.steps_file:
         _record_steps(options.steps_file)
     if options.file_bytes is not None:

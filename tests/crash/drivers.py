@@ -1,9 +1,9 @@
-"""Drivers: `penstock` in its own process, which a test kills at a failpoint, or stops there and resumes later."""
+"""Drivers: `penstock` or a function in its own process, which a test kills at a failpoint, or stops and resumes."""
 
 import os
 import signal
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
@@ -47,16 +47,26 @@ def reached(home: Path) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Driver:
-    """A running `penstock`. Its folder `home` has its output, and a mark file per entry of KILL_AT that it reached."""
+    """A running process. Its folder `home` has its output, and a mark file per entry of KILL_AT that it reached."""
 
     process: ForkServerProcess
     home: Path
 
     @classmethod
     def start(cls, home: Path, arguments: Sequence[str], options: child.DriverOptions, *, kill_at: str = "") -> Self:
-        """Start a driver that ends or stops at `kill_at` (see KILL_AT); without it, the driver is not disturbed."""
+        """Start a driver that runs `penstock` with these arguments."""
+        return cls.calling(home, child.penstock, (arguments, options), kill_at=kill_at)
+
+    @classmethod
+    def calling(
+        cls, home: Path, function: Callable[..., None], arguments: Sequence[object], *, kill_at: str = ""
+    ) -> Self:
+        """Start a driver that calls a function of a module, and ends or stops at `kill_at` (see KILL_AT).
+
+        Without `kill_at`, the driver is not disturbed.
+        """
         environment = {KILL_AT: kill_at, ONCE: str(home)} if kill_at else {}
-        process = forking().Process(target=child.penstock, args=(arguments, environment, home, options))
+        process = forking().Process(target=child.call, args=(function, arguments, environment, home))
         process.start()
         return cls(process=process, home=home)
 

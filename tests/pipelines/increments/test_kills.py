@@ -1,16 +1,13 @@
 """Consumers that are killed at any failpoint and started again, and consumers that race: each row has one effect."""
 
 import json
-import os
 import signal
-import subprocess
 import sys
-import time
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
+from tempfile import mkdtemp
 
 import duckdb
 import pytest
@@ -19,29 +16,36 @@ from deltalake import DeltaTable
 from pipelines.increments.delta_output import DeltaOutput
 from pipelines.increments.duckdb_output import DuckDBOutput
 from pipelines.increments.increment import apply_increment
+from pipelines.increments.output import IncrementOutput
 from pipelines.loading import failpoints
-from pipelines.loading.failpoints import KILL_AT, ONCE
+from pipelines.loading.failpoints import KILL_AT
+from tests.crash.drivers import Driver
 from tests.failpoints import INCREMENT_FAILPOINTS
 from tests.pipelines.increments.table_histories import EVENTS, SourceRow, TableHistory
 from tests.pipelines.increments.test_histories import rows_of
 
 pytestmark = pytest.mark.crash
-ROOT = Path(__file__).parents[3]
 DUCKDB_ONLY = ("before output transaction", "progress moved", "rows inserted", "after output transaction")
 DELTA_ONLY = ("output created", "before increment entry", "after increment entry", "increment synced")
 OF_SPARK = ("increment files written",)
 OF_BOTH = tuple(name for name in INCREMENT_FAILPOINTS if name not in {*DUCKDB_ONLY, *DELTA_ONLY, *OF_SPARK})
-CONSUMER = """
-import json, sys
-from pipelines.increments.delta_output import DeltaOutput
-from pipelines.increments.duckdb_output import DuckDBOutput
-from pipelines.increments.increment import apply_increment
 
-source, kind, path = sys.argv[1:]
-output = DeltaOutput(uri=path) if kind == "delta" else DuckDBOutput(path=path, table="clicks")
-done = apply_increment(source, lambda increment: increment.arrow(["value"]), consumer="c", into=output, attempts=20)
-print(json.dumps(done))
-"""
+
+def output_at(kind: str, path: Path) -> IncrementOutput:
+    """The output of a consumer."""
+    return DeltaOutput(uri=str(path)) if kind == "delta" else DuckDBOutput(path=path, table="clicks")
+
+
+def consume(source: str, kind: str, path: Path) -> None:
+    """Commit one increment, and print what was done."""
+    done = apply_increment(
+        source,
+        lambda increment: increment.arrow(["value"]),
+        consumer="c",
+        into=output_at(kind, path),
+        attempts=20,
+    )
+    sys.stdout.write(json.dumps(done))
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,24 +56,16 @@ class Consumers:
     kind: str
     path: Path
 
-    def start(self, environment: Mapping[str, str] | None = None) -> subprocess.Popen[str]:
-        """Start a process that commits one increment."""
-        command = [sys.executable, "-c", CONSUMER, self.source.uri, self.kind, str(self.path)]
-        return subprocess.Popen(
-            command,
-            cwd=ROOT,
-            env={**os.environ, "PYTHONPATH": str(ROOT), **(environment or {})},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
+    def start(self, kill_at: str = "") -> Driver:
+        """Start a process that commits one increment, and ends or stops at `kill_at`."""
+        home = Path(mkdtemp(prefix="consumer-", dir=self.path.parent))
+        return Driver.calling(home, consume, (self.source.uri, self.kind, self.path), kill_at=kill_at)
 
     def run(self, kill_at: str = "") -> int:
         """Run a process to its end; returns its exit code."""
-        process = self.start({KILL_AT: kill_at} if kill_at else {})
-        _, errors = process.communicate(timeout=120)
-        assert process.returncode in {0, -signal.SIGKILL}, errors
-        return process.returncode
+        ended = self.start(kill_at).wait()
+        assert ended.code in {0, -signal.SIGKILL}, ended.errors
+        return ended.code
 
     def rows(self) -> list[SourceRow]:
         """The rows of the output."""
@@ -113,9 +109,9 @@ def test_racing_consumers_commit_an_increment_once(kind: str, tmp_path: Path) ->
     for event in ("load", "replay", "cut", "load"):
         source.happen(event)
         racing = [consumers.start() for _ in range(2)]
-        printed = [process.communicate(timeout=120)[0] for process in racing]
-        assert [process.returncode for process in racing] == [0, 0]
-        done = [result for result in map(json.loads, printed) if result]
+        ended = [consumer.wait() for consumer in racing]
+        assert [consumer.code for consumer in ended] == [0, 0]
+        done = [result for consumer in ended if (result := json.loads(consumer.output))]
         # The loser finds nothing to do, or its increment and the winner's are the same one.
         assert {result["version"] for result in done} == {source.handle().version()}
         assert consumers.rows() == source.source_rows()
@@ -129,17 +125,13 @@ def test_a_late_consumer_does_not_repeat_what_another_has_committed(kind: str, f
     consumers = Consumers(source, kind, tmp_path / "output")
     consumers.check()
     source.happen("load")
-    text = f"stop:{failpoint}"
-    late = consumers.start({KILL_AT: text, ONCE: str(tmp_path)})
-    deadline = time.monotonic() + 60
-    while not (tmp_path / text).exists() and time.monotonic() < deadline:
-        time.sleep(0.05)
-    os.waitid(os.P_PID, late.pid, os.WSTOPPED)
+    late = consumers.start(f"stop:{failpoint}")
+    assert late.stopped()
     consumers.check()
     source.happen("load")
-    os.kill(late.pid, signal.SIGCONT)
-    _, errors = late.communicate(timeout=120)
-    assert late.returncode == 0, errors
+    late.resume()
+    ended = late.wait()
+    assert ended.code == 0, ended.errors
     assert len(set(consumers.rows())) == len(consumers.rows())
     consumers.check()
 
@@ -153,9 +145,7 @@ def test_an_increment_that_ends_anywhere_has_all_of_its_effect_or_none(
     random = Random(seed)
     source = TableHistory(tmp_path / "lake", random)
     consumers = Consumers(source, kind, tmp_path / "output")
-    output = (
-        DeltaOutput(uri=str(consumers.path)) if kind == "delta" else DuckDBOutput(path=consumers.path, table="clicks")
-    )
+    output = output_at(kind, consumers.path)
     failpoints_of_kind = [failpoint for kind_, failpoint in places() if kind_ == kind]
     before: list[SourceRow] = []
     ended = 0
