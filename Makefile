@@ -93,6 +93,7 @@ bench: $(RUN)
 	$(BIN)/python -m tests.bench.avro_values
 	$(BIN)/python -m tests.bench.message_values
 	$(BIN)/python -m tests.bench.increment_cost
+	$(BIN)/python -m tests.bench.state_cost $(if $(QUICK),--quick)
 
 docs: $(RUN)
 	$(BIN)/python -m tests.docs

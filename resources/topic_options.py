@@ -1,11 +1,12 @@
 """Settings of topics: their formats, and how they appear in Dagster's catalog."""
 
-from typing import Annotated
+from typing import Annotated, Self
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, model_validator
 
 from resources.groups import MAX_MINUTES, Texts
 from resources.topic_formats import TopicFormat
+from resources.topic_state import StateSettings
 
 
 def _automation(text: str) -> str:
@@ -45,6 +46,16 @@ class TopicOptions(TopicFormat):
 
     blocking_checks: bool = False
     """Dagster: whether a failed check stops the assets downstream that are in the same run."""
+
+    state: StateSettings | None = None
+    """A second table with the newest row of each key. None by default."""
+
+    @model_validator(mode="after")
+    def _checked_state(self) -> Self:
+        problem = next(self.state.problems(self), None) if self.state else None
+        if problem:
+            raise ValueError(f"state.{problem}")
+        return self
 
 
 DEFAULT_TOPIC = TopicOptions()

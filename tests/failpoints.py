@@ -1,4 +1,4 @@
-"""The failpoints at which tests end a load, a replay, a rewind or a housekeeping run, and a consumer of increments."""
+"""The failpoints at which tests end loads, replays, rewinds, housekeeping, increments and updates of state tables."""
 
 FAILPOINTS = (
     "discovered",
@@ -66,4 +66,10 @@ INCREMENT_FAILPOINTS = (
     "rows inserted",
     "after output transaction",
     "increment files written",
+)
+
+STATE_FAILPOINTS = (
+    "state rows decided",
+    "state file written",
+    "state files written",
 )

@@ -295,7 +295,9 @@ def proofs(proofs: PrintedResults) -> None:
             error(f"{proof['topic']}: {problem}")
         if proof["proven"]:
             rows = sum(partition["rows"] for partition in proof["partitions"])
-            _sentence(f"{proof['topic']}: {rows:,} rows, each exactly once", "proven")
+            state = proof.get("state")
+            keys = f"; the state table has the newest row of {state['keys']:,} keys" if state else ""
+            _sentence(f"{proof['topic']}: {rows:,} rows, each exactly once{keys}", "proven")
 
 
 def replays(results: PrintedResults) -> None:
@@ -311,6 +313,11 @@ def replays(results: PrintedResults) -> None:
             _sentence(f"{topic}: {rows} are equal to the brokers' records", "unchanged")
         else:
             _sentence(f"{topic}: the table has no rows in this interval", "unchanged")
+
+
+def states(results: PrintedResults) -> None:
+    """Print a line per state table."""
+    print_table("topic >since >version >changed >added >removed table", results)
 
 
 def redecodes(results: PrintedResults) -> None:

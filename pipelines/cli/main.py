@@ -21,6 +21,7 @@ from pipelines.cli.publish import publish_command
 from pipelines.cli.replay import replay_command
 from pipelines.cli.result import FAILED, INTERRUPTED, WRONG_USE, print_json, remember_words, wants_json
 from pipelines.cli.servers import broker_command, registry_command, zookeeper_command
+from pipelines.cli.state import state_command
 from pipelines.cli.status import status_command, topics_command
 from pipelines.cli.tables import clean_command, verify_command
 from pipelines.cli.tail import tail_command
@@ -42,6 +43,7 @@ COMMANDS = (
     replay_command,
     rewind_command,
     schema_command,
+    state_command,
     status_command,
     tail_command,
     topics_command,

@@ -212,6 +212,24 @@ class VerifiedTable(Shape):
     partitions: list[VerifiedPartition]
     compared: list[ComparedPartition] = []
     """Only with --deep."""
+    state: dict[str, int] | None = None
+    """Only with a state table: its `version` of the topic's table, and the keys that are missing, extra or wrong."""
+
+
+class UpdatedState(Shape):
+    """A result of `penstock state`. `since` and `version` are versions of the topic's table; -1 if there was none."""
+
+    cluster: str
+    topic: str
+    table: str
+    since: int
+    version: int
+    rebuilt: bool
+    recomputed: bool
+    changed: int
+    added: int
+    removed: int
+    """The numbers of keys: those with another row than before, those of them that are new, those without a row now."""
 
 
 class CleanedTable(Shape):
@@ -447,6 +465,7 @@ OUTPUT: TypeAdapter[Any] = TypeAdapter(
         | Output[Literal["replay"], list[ReplayedTopic]]
         | Output[Literal["redecode"], list[RedecodedTopic]]
         | Output[Literal["verify"], list[VerifiedTable]]
+        | Output[Literal["state"], list[UpdatedState]]
         | Output[Literal["clean"], list[CleanedTable]]
         | Output[Literal["status", "topics"], list[ShownTopic]]
         | Output[Literal["history"], list[PrintedCommit]]

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -25,8 +25,9 @@ if TYPE_CHECKING:
 def verify_command(options: GlobalOptions, selection: Selection, deep: bool) -> CommandResult:
     """Prove that every committed offset is in its table exactly once.
 
-    The command reads only the tables. With --deep it also reads the brokers again, as far back as they still hold the
-    records of the tables.
+    The command reads only the tables. If the settings name a state table of the topic, it is computed again from the
+    table of the topic, and compared row by row. With --deep the command also reads the brokers again, as far back as
+    they still hold the records of the tables.
 
     \b
     Examples:
@@ -44,13 +45,32 @@ def verify_command(options: GlobalOptions, selection: Selection, deep: bool) -> 
             tables = selection.tables(settings, name)
             of_cluster = _deep_proofs(settings, name, tables) if deep else (proof_of(table, verify) for table in tables)
             proofs.extend((name, proof) for proof in of_cluster)
+    records = [{"cluster": name, **proof.as_dict()} for name, proof in proofs]
+    for record in records:
+        _add_state(settings, record)
     return CommandResult(
-        records=[{"cluster": name, **proof.as_dict()} for name, proof in proofs],
+        records=records,
         show=console.proofs,
-        failed=not all(proof.proven for _, proof in proofs),
+        failed=not all(record["proven"] for record in records),
         errors=errors.failures,
         traces=[proof.failure.trace for _, proof in proofs if proof.failure],
     )
+
+
+def _add_state(settings: Settings, record: dict[str, Any]) -> None:
+    """Verify the state table too, if the topic has one in the settings."""
+    topic = settings.format_of(record["topic"])
+    if topic.state is None or record["errors"]:
+        return
+    from pipelines.increments.state_proof import prove_state
+    from pipelines.loading.table import LakeTable
+    from resources.lake import Lake
+
+    proof = prove_state(LakeTable.of(Lake.of(settings), record["cluster"], record["topic"]), topic)
+    record["state"] = proof.as_dict()
+    record["problems"] = [*record["problems"], *proof.problems]
+    record["proven"] = record["proven"] and proof.proven
+    record["errors"] = [proof.failure.as_dict()] if proof.failure else []
 
 
 def _deep_proofs(settings: Settings, cluster: str, tables: Sequence["LakeTable"]) -> "Iterator[Proof]":

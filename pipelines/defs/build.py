@@ -17,6 +17,7 @@ from pipelines.defs.run import SINCE_TAG
 from pipelines.defs.run_liveness import lost_runs_sensor
 from pipelines.defs.schedules import group_schedules
 from pipelines.defs.sensors import new_topics_sensor
+from pipelines.defs.state_assets import state_assets
 from pipelines.defs.translator import PenstockTranslator
 from resources.penstock import PenstockResource
 from resources.settings import Settings
@@ -93,11 +94,12 @@ def definitions_of(catalog: Catalog) -> dg.Definitions:
         jobs = [job for actions in jobs_of.values() for job in actions.values()]
         jobs += [replay_job(catalog, cluster) for cluster in by_cluster]
         tables = [asset for group in members for asset in load_assets(group)]
+        states = [asset for group in members for asset in state_assets(group)]
         checks = [checks for group in members for checks in topic_checks(group)]
-        ops = [definition.op.name for definition in (*tables, *checks)]
+        ops = [definition.op.name for definition in (*tables, *states, *checks)]
         alerts = alert_sensors(catalog, members, [*ops, *_own_ops(catalog, members)])
         return dg.Definitions(
-            assets=[*tables, *(spec for group in members for spec in source_specs(group))],
+            assets=[*tables, *states, *(spec for group in members for spec in source_specs(group))],
             asset_checks=checks,
             jobs=jobs,
             sensors=[*sensors, lost_runs_sensor(f"lost_runs{catalog.suffix}"), *alerts],

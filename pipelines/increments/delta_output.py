@@ -15,7 +15,7 @@ from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from deltalake.exceptions import CommitFailedError, DeltaError, DeltaProtocolError, SchemaMismatchError
 
 from kafka_io.errors import Where, system_reason
-from pipelines.increments.output import OutputChange, WatchedRows, is_spark_frame
+from pipelines.increments.output import OutputChange, TableWrite, WatchedRows, is_spark_frame
 from pipelines.increments.source import NOTHING, ConsumerProgress
 from pipelines.increments.spark_frames import SparkFiles
 from pipelines.loading.failpoints import failpoint
@@ -40,11 +40,13 @@ class DeltaOutput:
         uri: the table. The first increment creates it with the columns of its rows; later ones may bring new columns.
         options: the options of the table's store.
         partition_by: the partition columns, if the table is created.
+        configuration: the properties of the table, if it is created.
     """
 
     uri: str
     options: Mapping[str, str] = field(default_factory=dict)
     partition_by: Sequence[str] = ()
+    configuration: Mapping[str, str] = field(default_factory=dict)
 
     def begin(self, consumer: str, source: str) -> "DeltaWriter":
         """See IncrementOutput."""
@@ -128,13 +130,13 @@ class DeltaWriter:
 
     def commit(self, change: OutputChange) -> None:
         """See OutputWriter."""
-        write = _SparkWrite(self, change) if is_spark_frame(change.rows) else _ArrowWrite(self, change)
+        write = self._write_of(change)
         try:
             with lake_errors(self.output.uri):
                 handle = self._handle(write.schema())
             before = handle.version()
             failpoint("before increment entry")
-            write.write(handle)
+            write.write(handle, self.properties(change))
             failpoint("after increment entry")
         except (DeltaError, OSError, LakeUnavailable, OutputRefused) as error:
             if write.failure is not None:  # the transform, or the source, failed: nothing was written
@@ -145,6 +147,15 @@ class DeltaWriter:
             before = -1 if self.handle is None else self.handle.version()
         self._sync(after=before)
 
+    def _write_of(self, change: OutputChange) -> TableWrite:
+        if isinstance(change.rows, TableWrite):
+            return change.rows
+        return _SparkWrite(self, change) if is_spark_frame(change.rows) else _ArrowWrite(change)
+
+    def mark(self, name: str) -> int | None:
+        """The number that the newest increment has left under this name."""
+        return None if self.handle is None else self.handle.transaction_version(f"{self.app_id}/{name}")
+
     def _handle(self, schema: Any) -> DeltaTable:
         """The handle to write on. A table that does not exist is created.
 
@@ -154,7 +165,10 @@ class DeltaWriter:
         handle = self.handle
         if handle is None:
             handle = self.output.lake.create(
-                self.output.uri, schema, partition_by=list(self.output.partition_by), configuration={}
+                self.output.uri,
+                schema,
+                partition_by=list(self.output.partition_by),
+                configuration=self.output.configuration,
             )
             failpoint("output created")
         self.check_unchanged(handle)
@@ -177,6 +191,7 @@ class DeltaWriter:
             app_transactions=[
                 Transaction(self.app_id, progress.version),
                 Transaction(f"{self.app_id}/commit", progress.fingerprint),
+                *(Transaction(f"{self.app_id}/{name}", number) for name, number in change.marks.items()),
             ],
         )
 
@@ -195,7 +210,7 @@ class DeltaWriter:
                 f"the commit failed ({reason_of(error)}), and the output {self.output.uri} cannot be read to see "
                 "whether it landed; run again"
             ) from unreadable
-        if stored == change.progress:
+        if stored == change.progress != self.progress:
             return  # it landed, or another process has committed the same increment
         if stored != self.progress or isinstance(error, CommitFailedError):
             raise self._overtaken() from error
@@ -236,8 +251,8 @@ class DeltaWriter:
 class _ArrowWrite:
     """Writes a stream of Arrow batches."""
 
-    def __init__(self, writer: DeltaWriter, change: OutputChange) -> None:
-        self._writer, self._change, self._rows = writer, change, WatchedRows(change.rows)
+    def __init__(self, change: OutputChange) -> None:
+        self._change, self._rows = change, WatchedRows(change.rows)
 
     @property
     def failure(self) -> BaseException | None:
@@ -248,9 +263,9 @@ class _ArrowWrite:
         """The columns of the rows."""
         return self._rows.schema
 
-    def write(self, handle: DeltaTable) -> None:
+    def write(self, handle: DeltaTable, properties: CommitProperties) -> None:
         """Append the rows, or put them in place of those that match the scope."""
-        write_rows(handle, self._rows.reader(), self._change, self._writer.properties(self._change))
+        write_rows(handle, self._rows.reader(), self._change, properties)
 
 
 def write_rows(handle: DeltaTable, rows: Any, change: OutputChange, properties: CommitProperties) -> None:
@@ -289,7 +304,7 @@ def write_rows(handle: DeltaTable, rows: Any, change: OutputChange, properties: 
 class _SparkWrite:
     """Lets Spark write files. The driver adds them to the table, or copies their rows in place of removed ones."""
 
-    failure = None
+    failure: BaseException | None = None
 
     def __init__(self, writer: DeltaWriter, change: OutputChange) -> None:
         self._writer, self._change = writer, change
@@ -299,7 +314,7 @@ class _SparkWrite:
         """The columns of the DataFrame."""
         return self._files.schema()
 
-    def write(self, handle: DeltaTable) -> None:
+    def write(self, handle: DeltaTable, properties: CommitProperties) -> None:
         """See _ArrowWrite.
 
         Raises:
@@ -309,7 +324,6 @@ class _SparkWrite:
         if missing:
             handle.alter.add_columns(missing)
             self._writer.check_unchanged(handle)
-        properties = self._writer.properties(self._change)
         if self._change.removed:
             with self._files.staged() as rows:
                 write_rows(handle, rows, self._change, properties)

@@ -1,8 +1,8 @@
 """The interface of outputs: progress that is read before an increment, and committed together with its rows."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any, Protocol
+from dataclasses import dataclass, field
+from typing import Any, Protocol, runtime_checkable
 
 import pyarrow as pa
 
@@ -16,11 +16,12 @@ class OutputChange:
     """The effect of an increment on an output.
 
     Args:
-        rows: the rows to add: anything that Arrow can read as a stream, or a DataFrame of Spark.
+        rows: the rows to add: anything that Arrow can read as a stream, a DataFrame of Spark, or a TableWrite.
         removed: the SQL condition for the rows to remove; empty if none are removed.
         scope: the SQL condition that all removed rows match, and all added ones; empty if none are removed.
         progress: the consumer's progress after the change.
         summary: facts about the increment for the log of the output.
+        marks: numbers that a Delta output keeps with the progress, by name.
     """
 
     rows: Any
@@ -28,6 +29,22 @@ class OutputChange:
     scope: str
     progress: ConsumerProgress
     summary: Mapping[str, Any]
+    marks: Mapping[str, int] = field(default_factory=dict)
+
+
+@runtime_checkable
+class TableWrite(Protocol):
+    """A way to write a change into a Delta table, in one commit."""
+
+    @property
+    def failure(self) -> BaseException | None:
+        """The error of the rows themselves; then nothing was written."""
+
+    def schema(self) -> Any:
+        """The columns of the table, if it is created."""
+
+    def write(self, handle: Any, properties: Any) -> None:
+        """Write on top of the version of the handle, in a commit with these properties, or raise."""
 
 
 class OutputWriter(Protocol):

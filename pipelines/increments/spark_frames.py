@@ -6,25 +6,20 @@ a folder of their own inside the output, which no reader sees before the driver 
 
 import json
 import uuid
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from decimal import Decimal
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import unquote
 
-import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 from deltalake import DeltaTable, Field, Schema
 from deltalake.transaction import AddAction, RemoveAction
 
+from pipelines.increments.file_actions import add_action, types_with_order
 from pipelines.increments.rows import SpanRows
 from pipelines.increments.source_columns import spans_condition
 from pipelines.loading.failpoints import failpoint
-from pipelines.loading.file_statistics import column_stats
 from resources import durable
 from resources.errors import OutputRefused
 from resources.lake import filesystem, list_folder
@@ -32,7 +27,6 @@ from resources.lake import filesystem, list_folder
 if TYPE_CHECKING:  # Spark is imported by those who have a session
     from pyspark.sql import DataFrame, SparkSession
 
-_NULL = "__HIVE_DEFAULT_PARTITION__"
 _NULLABLE = {"nullable", "containsNull", "valueContainsNull"}
 
 
@@ -132,7 +126,7 @@ class SparkFiles:
         folder = _new_folder()
         self._write(folder, partition_by)
         columns = (field for field in pa.schema(self.schema().to_arrow()) if field.name not in partition_by)
-        store, types = filesystem(self.uri, self.options), _types_with_order(columns)
+        store, types = filesystem(self.uri, self.options), types_with_order(columns)
         actions: list[AddAction | RemoveAction] = []
         for info in list_folder(store, folder, recursive=True):
             if info.path.endswith(".parquet"):
@@ -140,7 +134,7 @@ class SparkFiles:
                     footer = pq.read_metadata(file)
                 if footer.num_rows:
                     self._sync(info.path)
-                    actions.append(_action(info.path, info.size, footer, types))
+                    actions.append(add_action(info.path, info.size, footer, types))
         failpoint("increment files written")
         return actions
 
@@ -187,42 +181,3 @@ def _nullable(description: Any) -> Any:
 
 def _delta_schema(fields: Sequence[Mapping[str, Any]]) -> Schema:
     return Schema.from_json(json.dumps({"type": "struct", "fields": fields}))
-
-
-def _types_with_order(columns: Iterable[pa.Field]) -> dict[str, pa.DataType]:
-    """The columns of the files whose bounds the log needs; readers would pass over a file without them."""
-    return {
-        column.name: column.type
-        for column in columns
-        if not (pa.types.is_nested(column.type) or pa.types.is_binary(column.type))
-    }
-
-
-def _action(path: str, size: int, footer: pq.FileMetaData, types: Mapping[str, pa.DataType]) -> AddAction:
-    return AddAction(
-        path=path,
-        size=size,
-        partition_values=dict(_partition_values(Path(path).parts[1:-1])),
-        modification_time=int(datetime.now(UTC).timestamp() * 1000),
-        data_change=True,
-        stats=msgspec.json.encode(_with_numbers(column_stats(footer, types), types)).decode(),
-    )
-
-
-def _partition_values(folders: Sequence[str]) -> Iterator[tuple[str, str | None]]:
-    """The values of the partition columns, which Spark has written into the names of folders."""
-    for folder in folders:
-        name, _, value = folder.partition("=")
-        yield unquote(name), None if value == _NULL else unquote(value)
-
-
-def _with_numbers(stats: Mapping[str, Any], types: Mapping[str, pa.DataType]) -> Mapping[str, Any]:
-    """The statistics with decimals as numbers of all their digits."""
-    bounds = {
-        edge: {
-            name: msgspec.Raw(str(Decimal(value)).encode()) if pa.types.is_decimal(types[name]) else value
-            for name, value in stats[edge].items()
-        }
-        for edge in ("minValues", "maxValues")
-    }
-    return {**stats, **bounds}

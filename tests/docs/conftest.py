@@ -14,8 +14,11 @@ from kafka_io.model import BrokerPartition
 from kafka_io.testing.modern.config import ModernBrokerConfig
 from kafka_io.testing.modern.server import ModernBrokerServer
 from kafka_io.testing.schema_registry.server import EmbeddedSchemaRegistry
+from pipelines.increments.state_update import update_state
 from pipelines.loading.load import Loader
+from pipelines.loading.table import LakeTable
 from resources.kafka import open_cluster
+from resources.lake import Lake
 from resources.settings import PATH_VARIABLE, Settings
 from tests.live import numbered
 from tests.publishing import publish_by_settings
@@ -27,6 +30,9 @@ REFUNDS = """[topics.refunds]
 format = "json"
 columns = { number = "long" }
 max_bad_share = 1
+"""
+CUSTOMERS = """[topics.customers.state]
+key = "key"
 """
 VISITS = """[topics.visits]
 format = "text"
@@ -55,7 +61,7 @@ class World:
         """Write the settings file. If `typed`, the topic `visits` has a format."""
         self.settings.write_text(
             f'lake = "lake"\n[clusters.{CLUSTER}]\nbootstrap = "127.0.0.1:{self.port}"\n'
-            f'[registries.main]\nurl = "{self.registry}"\n{REFUNDS}{VISITS if typed else ""}'
+            f'[registries.main]\nurl = "{self.registry}"\n{REFUNDS}{CUSTOMERS}{VISITS if typed else ""}'
         )
 
     def publish(self, topic: str, messages: list[bytes]) -> None:
@@ -68,6 +74,11 @@ class World:
         with open_cluster(settings, CLUSTER) as cluster:
             load = Loader.of(settings, cluster, _no_spark).load(topic)
         assert load.error is None
+
+    def update_state(self, topic: str) -> None:
+        """Bring the state table of a topic up to date."""
+        settings = Settings.load(self.settings)
+        update_state(LakeTable.of(Lake.of(settings), CLUSTER, topic), settings.format_of(topic))
 
     def commit(self, group: str, topic: str, offsets: Mapping[int, int]) -> None:
         """Commit offsets of a group, as another loader does."""
@@ -93,7 +104,8 @@ def _age(entry: Path) -> None:
 def loaded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     """`clicks` was loaded several times, first a day ago; `views` was loaded once; `orders` was never loaded.
 
-    `refunds` has a record that does not decode. `visits` has a raw table, and gets a format after it was loaded.
+    `customers` has a state table. `refunds` has a record that does not decode.
+    `visits` has a raw table, and gets a format after it was loaded.
     """
     home = tmp_path_factory.mktemp("docs")
     config = ModernBrokerConfig(broker_id=0, data_dir=home / "broker", partitions=_PARTITIONS)
@@ -110,6 +122,9 @@ def loaded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
         world.load("visits")
         world.publish("refunds", [*numbered(10), b"{"])
         world.load("refunds")
+        world.publish("customers", numbered(10))
+        world.load("customers")
+        world.update_state("customers")
         world.publish("orders", numbered(_PER_LOAD))
         world.commit("old-loader", "orders", dict.fromkeys(range(_PARTITIONS), 25))
         _age(home / "lake" / CLUSTER / "clicks" / "_delta_log" / f"{1:020}.json")

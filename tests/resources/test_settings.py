@@ -112,6 +112,7 @@ def test_a_number_that_nothing_can_use_is_refused_with_its_key(
     text = {
         "": f"{name} = {number}\n{MINIMAL}",
         "clusters.main": f"{MINIMAL}\n{name} = {number}",
+        "topics.main.state": f'{MINIMAL}\n[{section}]\nkey = "key"\n{name} = {number}',
     }.get(section, f"{MINIMAL}\n[groups.main]\n{pattern}[{section}]\n{name} = {number}" if pattern else "")
     with pytest.raises(SettingsError) as raised:
         load(tmp_path, text or f"{MINIMAL}\n[{section}]\n{name} = {number}")

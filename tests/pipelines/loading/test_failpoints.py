@@ -12,7 +12,7 @@ import pytest
 from pipelines.loading import failpoints
 from pipelines.loading.failpoints import KILL_AT, ONCE, failpoint, parsed
 from pipelines.loading.ledger import CommitKind
-from tests.failpoints import FAILPOINTS, INCREMENT_FAILPOINTS
+from tests.failpoints import FAILPOINTS, INCREMENT_FAILPOINTS, STATE_FAILPOINTS
 from tests.fakes.cluster import FakeCluster
 from tests.pipelines.loading.test_choices import load
 from tests.small_table import SmallTable
@@ -31,7 +31,11 @@ def test_the_tests_know_every_failpoint_of_the_code() -> None:
     root = Path(failpoints.__file__).parents[1]
     names = {name for file in root.rglob("*.py") for name in _CALL.findall(file.read_text())}
     of_kinds = {name.format(self=Kind(kind)) for name in names if "{self.kind}" in name for kind in CommitKind}
-    assert {name for name in names if "{" not in name} | of_kinds == {*FAILPOINTS, *INCREMENT_FAILPOINTS}
+    assert {name for name in names if "{" not in name} | of_kinds == {
+        *FAILPOINTS,
+        *INCREMENT_FAILPOINTS,
+        *STATE_FAILPOINTS,
+    }
 
 
 class Kind:

@@ -1,0 +1,59 @@
+"""`penstock state`: the tables with the newest row of each key."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import click
+
+from pipelines.cli import console
+from pipelines.cli.options import GlobalOptions, Selection, selects_topics
+from pipelines.cli.result import CommandResult, Errors, prints_result
+from resources.settings import Settings
+
+if TYPE_CHECKING:
+    from pipelines.loading.table import LakeTable
+
+
+@click.command("state")
+@selects_topics
+@click.option("--rebuild", is_flag=True, help="Compute all keys again from the table of the topic.")
+@prints_result
+@click.pass_obj
+def state_command(options: GlobalOptions, selection: Selection, rebuild: bool) -> CommandResult:
+    """Bring state tables up to date: the newest row of each key.
+
+    The state table of a topic has the newest row of each key. The section [topics.NAME.state] of the settings names the
+    key. The command reads what is new in the table of the topic, and commits the changes together with the progress.
+    With --all it updates the state tables of all topics that have such a section and a table.
+
+    \b
+    Examples:
+      penstock state customers
+      penstock state --all --json
+      penstock state customers --rebuild
+    """
+    from pipelines.increments.state_update import update_state
+
+    settings = options.settings()
+    records, errors = [], Errors()
+    for cluster in selection.clusters(settings):
+        with errors.caught(cluster=cluster):
+            for topic, table in _chosen(settings, selection, cluster):
+                with errors.caught(cluster=cluster, topic=topic):
+                    update = update_state(table, settings.format_of(topic), rebuild=rebuild)
+                    records.append({"cluster": cluster, **update.as_dict()})
+    return CommandResult(records=records, show=console.states, errors=errors.failures)
+
+
+def _chosen(settings: Settings, selection: Selection, cluster: str) -> "Iterator[tuple[str, LakeTable]]":
+    """The topics to update, with their tables.
+
+    Raises:
+        UsageError: a named topic has no state table in the settings.
+    """
+    for table in selection.tables(settings, cluster):
+        topic = str(table.where.topic)
+        if settings.format_of(topic).state is not None:
+            yield topic, table
+        elif selection.topics:
+            raise click.UsageError(f"the settings have no section [topics.{topic}.state]; it names the key")
