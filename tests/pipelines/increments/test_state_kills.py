@@ -1,27 +1,27 @@
 """Updates of a state table that are killed at any failpoint and started again, and updates that race."""
 
 import json
-import os
 import signal
-import subprocess
 import sys
 from collections import Counter
-from collections.abc import Mapping
 from pathlib import Path
 from random import Random
+from tempfile import mkdtemp
 
 import pytest
 
 from pipelines.increments.state_update import update_state
 from pipelines.loading import failpoints
 from pipelines.loading.failpoints import KILL_AT
+from pipelines.loading.table import LakeTable
 from resources.errors import LoadError
+from resources.lake import Lake
+from tests.crash.drivers import Driver
 from tests.failpoints import STATE_FAILPOINTS
 from tests.pipelines.increments.keyed_tables import BY_KEY, KeyedHistory, Row
 from tests.pipelines.increments.table_histories import EVENTS
 
 pytestmark = pytest.mark.crash
-ROOT = Path(__file__).parents[3]
 PLACES = (
     "increment begun",
     "increment known",
@@ -33,35 +33,25 @@ PLACES = (
     "after increment entry",
     "increment synced",
 )
-UPDATE = """
-import json, sys
-from pipelines.increments.state_update import update_state
-from pipelines.loading.table import LakeTable
-from resources.lake import Lake
-from tests.pipelines.increments.keyed_tables import BY_KEY
-
-table = LakeTable.of(Lake(root=sys.argv[1]), "main", "clicks")
-print(json.dumps(update_state(table, BY_KEY, attempts=20).as_dict()))
-"""
 
 
-def start(history: KeyedHistory, environment: Mapping[str, str] | None = None) -> subprocess.Popen[str]:
-    """Start a process that updates the state table."""
-    return subprocess.Popen(
-        [sys.executable, "-c", UPDATE, history.lake.root],
-        cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": str(ROOT), **(environment or {})},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+def update(lake: Path) -> None:
+    """Update the state table, and print what was done."""
+    table = LakeTable.of(Lake(root=str(lake)), "main", "clicks")
+    sys.stdout.write(json.dumps(update_state(table, BY_KEY, attempts=20).as_dict()))
+
+
+def start(history: KeyedHistory, kill_at: str = "") -> Driver:
+    """Start a process that updates the state table, and ends at `kill_at`."""
+    lake = Path(history.lake.root)
+    home = Path(mkdtemp(prefix="updating-", dir=lake.parent))
+    return Driver.calling(home, update, (lake,), kill_at=kill_at)
 
 
 def killed(history: KeyedHistory, failpoint: str) -> None:
     """Kill an update at a failpoint."""
-    process = start(history, {KILL_AT: failpoint})
-    _, errors = process.communicate(timeout=120)
-    assert process.returncode == -signal.SIGKILL, errors
+    ended = start(history, failpoint).wait()
+    assert ended.code == -signal.SIGKILL, ended.errors
 
 
 @pytest.mark.parametrize("failpoint", PLACES)
@@ -86,9 +76,9 @@ def test_racing_updates_have_one_effect(tmp_path: Path) -> None:
     for event in ("load", "load", "replay", "cut", "load"):
         history.happen(event)
         racing = [start(history) for _ in range(2)]
-        printed = [process.communicate(timeout=120) for process in racing]
-        assert [process.returncode for process in racing] == [0, 0], printed
-        assert {json.loads(text)["version"] for text, _ in printed} == {history.handle().version()}
+        ended = [process.wait() for process in racing]
+        assert [process.code for process in ended] == [0, 0], ended
+        assert {json.loads(process.output)["version"] for process in ended} == {history.handle().version()}
         assert history.state() == history.expected()
 
 
