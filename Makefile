@@ -61,7 +61,7 @@ test: $(RUN) $(if $(filter tests,$(TESTS)),tools)
 	$(PYTEST)
 
 unit: $(RUN)
-	$(PYTEST) -m 'not (zookeeper or spark or crash or ui or brokers or slow)'
+	$(PYTEST) -m 'not (zookeeper or spark or crash or ui or brokers or postgres or slow)'
 
 coverage: $(RUN)
 	$(BIN)/python -m tests.coverage_floors --workers $(WORKERS) $(if $(RAISE),--raise)

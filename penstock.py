@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pipelines.increments.delta_output import DeltaOutput
     from pipelines.increments.duckdb_output import DuckDBOutput
     from pipelines.increments.increment import Increment, apply_increment, increments
+    from pipelines.increments.postgres_output import PostgresOutput
 
 __all__ = [
     "DeltaOutput",
@@ -24,6 +25,7 @@ __all__ = [
     "Increment",
     "PenstockComponent",
     "PenstockTranslator",
+    "PostgresOutput",
     "TopicProps",
     "apply_increment",
     "build_defs",
@@ -38,6 +40,7 @@ _MODULES = {
     "Increment": "pipelines.increments.increment",
     "PenstockComponent": "pipelines.defs.component",
     "PenstockTranslator": "pipelines.defs.translator",
+    "PostgresOutput": "pipelines.increments.postgres_output",
     "TopicProps": "pipelines.defs.translator",
     "apply_increment": "pipelines.increments.increment",
     "build_defs": "pipelines.defs.build",

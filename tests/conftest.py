@@ -15,6 +15,7 @@ from resources.spark import open_session
 from resources.zookeeper_server import ZooKeeperServer
 from tests import short_lived_jvm, spreading
 from tests.nodes import empty_registry
+from tests.postgres_server import PostgresServer
 
 # Examples are slow on a shared machine, and in a fresh clone the first example also compiles kernels.
 settings.register_profile("shared", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -94,6 +95,20 @@ def spark() -> Iterator[SparkSession]:
     session = open_session({"master": "local[2,2]", "spark.ui.enabled": "false"})
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[PostgresServer]:
+    """A Postgres server that all tests of this process share."""
+    with PostgresServer() as server:
+        yield server
+
+
+@pytest.fixture
+def postgres_dsn(postgres_server: PostgresServer) -> Iterator[str]:
+    """The connection URI of an empty database that only this test uses."""
+    with postgres_server.database() as dsn:
+        yield dsn
 
 
 @pytest.fixture

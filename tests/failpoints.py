@@ -63,6 +63,7 @@ INCREMENT_FAILPOINTS = (
     "increment synced",
     "before output transaction",
     "progress moved",
+    "rows removed",
     "rows inserted",
     "after output transaction",
     "increment files written",

@@ -45,6 +45,7 @@ def test_the_module_has_exactly_the_public_names() -> None:
         "Increment",
         "PenstockComponent",
         "PenstockTranslator",
+        "PostgresOutput",
         "TopicProps",
         "apply_increment",
         "build_defs",

@@ -7,7 +7,7 @@ are committed, and not while they are computed.
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import duckdb
@@ -15,12 +15,12 @@ import pyarrow as pa
 
 from pipelines.increments.output import OutputChange, WatchedRows, is_spark_frame
 from pipelines.increments.source import NOTHING, ConsumerProgress
+from pipelines.increments.sql_output import OutputTable
 from pipelines.loading.failpoints import failpoint
-from resources.errors import IncrementOvertaken, LakeUnavailable, OutputBusy, OutputRefused
+from resources.errors import LakeUnavailable, OutputBusy, OutputRefused
 
-_PROGRESS = "penstock_increments"
-_CREATE_PROGRESS = f"""create table if not exists {_PROGRESS} (
-    consumer varchar, source varchar, version bigint, fingerprint bigint, primary key (consumer, source))"""
+_SCHEMA = "main"
+_ROWS = "penstock_rows"
 _POLL_S = 0.05
 
 
@@ -41,11 +41,11 @@ class DuckDBOutput:
 
     def begin(self, consumer: str, source: str) -> "DuckDBWriter":
         """See IncrementOutput."""
-        writer = DuckDBWriter(output=self, consumer=consumer, source=source)
+        table = OutputTable(schema=_SCHEMA, name=self.table, consumer=consumer, source=source)
         if not Path(self.path).exists():
-            return writer
+            return DuckDBWriter(output=self, table=table)
         with self.open() as connection:
-            return replace(writer, progress=writer.stored(connection))
+            return DuckDBWriter(output=self, table=table, progress=table.progress(connection))
 
     @contextmanager
     def open(self) -> Iterator[duckdb.DuckDBPyConnection]:
@@ -81,80 +81,38 @@ class DuckDBWriter:
     """See OutputWriter."""
 
     output: DuckDBOutput
-    consumer: str
-    source: str
+    table: OutputTable
     progress: ConsumerProgress = NOTHING
-
-    def stored(self, connection: duckdb.DuckDBPyConnection) -> ConsumerProgress:
-        """The progress in the file."""
-        connection.execute(_CREATE_PROGRESS)
-        row = connection.execute(
-            f"select version, fingerprint from {_PROGRESS} where consumer = ? and source = ?",  # noqa: S608 - a constant
-            [self.consumer, self.source],
-        ).fetchone()
-        return ConsumerProgress(version=row[0], fingerprint=row[1]) if row else NOTHING
 
     def commit(self, change: OutputChange) -> None:
         """See OutputWriter. An error inside the transaction takes everything back."""
         rows = WatchedRows(change.rows.toArrow() if is_spark_frame(change.rows) else change.rows)
-        with self.output.open() as connection:
+        with rows.own_error(), self.output.open() as connection:
             failpoint("before output transaction")
             try:
                 with _transaction(connection):
-                    self._move(connection, change.progress)
+                    self.table.move_progress(connection, self.progress, change.progress)
                     failpoint("progress moved")
-                    self._write(connection, rows, change.removed)
+                    self.table.add_columns(connection, _sql_types(connection, rows))
+                    self.table.remove(connection, change.removed)
+                    failpoint("rows removed")
+                    self._insert(connection, rows)
                     failpoint("rows inserted")
-            except (duckdb.TransactionException, duckdb.ConstraintException) as error:
-                raise self._overtaken() from error
+            except duckdb.TransactionException as error:
+                raise self.table.overtaken() from error
+            except duckdb.IOException:
+                raise
             except duckdb.Error as error:
-                if rows.failure is not None:  # the transform, or the source, failed
-                    raise rows.failure from rows.failure.__cause__
-                if isinstance(error, duckdb.IOException):
-                    raise
                 raise OutputRefused(
                     f"DuckDB does not accept the rows for the table {self.output.table} of {self.output.path}; the "
                     "cause of this error says why"
                 ) from error
         failpoint("after output transaction")
 
-    def _move(self, connection: duckdb.DuckDBPyConnection, progress: ConsumerProgress) -> None:
-        """Move the progress from the one that was read.
-
-        Raises:
-            IncrementOvertaken: it is another one now.
-        """
-        if self.stored(connection) != self.progress:
-            raise self._overtaken()
-        connection.execute(
-            f"insert or replace into {_PROGRESS} values (?, ?, ?, ?)",  # noqa: S608 - a constant
-            [self.consumer, self.source, progress.version, progress.fingerprint],
-        )
-
-    def _write(self, connection: duckdb.DuckDBPyConnection, rows: WatchedRows, removed: str) -> None:
-        table, reader = _quoted(self.output.table), rows.reader()
-        connection.register("penstock_rows", pa.Table.from_batches([], rows.schema))
-        connection.execute(f"create table if not exists {table} as from penstock_rows")
-        self._add_columns(connection, table)
-        connection.unregister("penstock_rows")
-        if removed:
-            connection.execute(f"delete from {table} where {removed}")  # noqa: S608 - our condition, or the user's
-        connection.register("penstock_rows", reader)
-        connection.execute(f"insert into {table} by name from penstock_rows")
-        connection.unregister("penstock_rows")
-
-    def _add_columns(self, connection: duckdb.DuckDBPyConnection, table: str) -> None:
-        """Add the columns of the rows that the table lacks."""
-        stored = {row[0] for row in connection.execute(f"describe {table}").fetchall()}
-        for name, kind, *_ in connection.execute("describe from penstock_rows").fetchall():
-            if name not in stored:
-                connection.execute(f"alter table {table} add column {_quoted(name)} {kind}")
-
-    def _overtaken(self) -> IncrementOvertaken:
-        return IncrementOvertaken(
-            f"another process of the consumer {self.consumer} has committed an increment of {self.source} to "
-            f"{self.output.path} first; run again"
-        )
+    def _insert(self, connection: duckdb.DuckDBPyConnection, rows: WatchedRows) -> None:
+        connection.register(_ROWS, rows.reader())
+        connection.execute(f"insert into {self.table.sql_name} by name from {_ROWS}")
+        connection.unregister(_ROWS)
 
 
 @contextmanager
@@ -168,5 +126,9 @@ def _transaction(connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
     connection.commit()
 
 
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
+def _sql_types(connection: duckdb.DuckDBPyConnection, rows: WatchedRows) -> dict[str, str]:
+    """The SQL type of each column of the rows."""
+    connection.register(_ROWS, pa.Table.from_batches([], rows.schema))
+    described = connection.execute(f"describe from {_ROWS}").fetchall()
+    connection.unregister(_ROWS)
+    return {name: kind for name, kind, *_ in described}

@@ -1,6 +1,7 @@
 """The interface of outputs: progress that is read before an increment, and committed together with its rows."""
 
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
@@ -94,6 +95,16 @@ class WatchedRows:
     def reader(self) -> pa.RecordBatchReader:
         """The rows, to be read once."""
         return pa.RecordBatchReader.from_batches(self.schema, self._watched())
+
+    @contextmanager
+    def own_error(self) -> Iterator[None]:
+        """Raise the error that ended the stream in place of the one that an output made of it."""
+        try:
+            yield
+        except Exception:
+            if self.failure is not None:
+                raise self.failure from self.failure.__cause__
+            raise
 
     def _watched(self) -> Iterator[pa.RecordBatch]:
         try:

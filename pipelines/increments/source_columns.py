@@ -30,7 +30,7 @@ _OUTPUT_NAMES = {
 def of_source_rows(source: str, spans: Iterable[LoadedSpan]) -> str:
     """The SQL condition for the rows of an output that come from these rows of the source.
 
-    DataFusion, which deltalake uses, and DuckDB understand it.
+    DataFusion, which deltalake uses, DuckDB and Postgres understand it.
     """
     name = source.replace("'", "''")
     return f"_source = '{name}' AND {spans_condition(spans, _OUTPUT_NAMES)}"

@@ -3,8 +3,10 @@
 from tests.brokers.apicurio import unpacked_archive
 from tests.brokers.jars import classpath
 from tests.brokers.releases import RELEASES
+from tests.postgres_server import jar
 
 if __name__ == "__main__":
     for version in RELEASES:
         classpath(version)
     unpacked_archive()
+    jar()

@@ -19,7 +19,7 @@ from kafka_io.model import Generation
 from kafka_io.reader.source import warm
 from kafka_io.values.avro import decoder as avro_decoder
 from pipelines.cli.main import main
-from pipelines.increments import delta_output, duckdb_output  # noqa: F401
+from pipelines.increments import delta_output, duckdb_output, postgres_output  # noqa: F401
 from pipelines.loading import failpoints as steps
 from pipelines.loading import load, verify  # noqa: F401
 from pipelines.loading.execute import fetch_here

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import dagster as dg
 import duckdb
+import psycopg
 import pytest
 from click.testing import CliRunner
 from deltalake import DeltaTable
@@ -29,7 +30,11 @@ ORDERS = [
     {"customer": "Ada", "amount": 7.5},
 ]
 
-pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore:`parse_obj_as` is deprecated")]
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.postgres,
+    pytest.mark.filterwarnings("ignore:`parse_obj_as` is deprecated"),
+]
 
 
 def penstock(command: str) -> None:
@@ -57,7 +62,8 @@ def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spark: SparkSession) -
         yield tmp_path / "lake"
 
 
-def run(number: int, block_text: str) -> None:
+def run(number: int, block_text: str, postgres_dsn: str) -> None:
+    block_text = block_text.replace("host=localhost dbname=reports", postgres_dsn)
     exec(compile(block_text, f"increments.md-{number}", "exec"), {"__name__": f"example_{number}"})
 
 
@@ -65,14 +71,14 @@ def amounts(lake: Path, output: str) -> list[float]:
     return sorted(DeltaTable(str(lake / output)).to_pyarrow_table().column("amount").to_pylist())
 
 
-def test_the_examples_have_each_effect_once(lake: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_examples_have_each_effect_once(lake: Path, postgres_dsn: str, capsys: pytest.CaptureFixture[str]) -> None:
     for number, block in enumerate(EXAMPLES):
-        run(number, block.text)
+        run(number, block.text, postgres_dsn)
         block.check_output(capsys.readouterr().out)
     publish_and_load({"customer": "Bob", "amount": 12.0})
     for _ in range(2):
         for number, block in enumerate(EXAMPLES):
-            run(number, block.text.replace('print(done["since"]', 'done and print(done["since"]'))
+            run(number, block.text.replace('print(done["since"]', 'done and print(done["since"]'), postgres_dsn)
     assert {output: amounts(lake, output) for output in OUTPUTS} == {
         "tax": [7.0, 7.5, 12.0, 30.0],
         "rounded": [7.0, 8.0, 12.0, 30.0],
@@ -80,6 +86,9 @@ def test_the_examples_have_each_effect_once(lake: Path, capsys: pytest.CaptureFi
     }
     totals = DeltaTable(str(lake / "totals")).to_pyarrow_table().sort_by("customer").to_pylist()
     assert totals == [{"customer": "Ada", "amount_sum": 37.5}, {"customer": "Bob", "amount_sum": 19.0}]
+    with psycopg.connect(postgres_dsn) as database:
+        sizes = database.execute("select amount, size from order_sizes order by amount").fetchall()
+    assert sizes == [(7.0, "small"), (7.5, "small"), (12.0, "large"), (30.0, "large")]
     with duckdb.connect("reports.duckdb") as connection:
         assert connection.execute("select amount from large_orders order by amount").fetchall() == [(12.0,), (30.0,)]
 

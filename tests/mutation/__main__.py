@@ -37,7 +37,7 @@ _TESTS = (
     "tests/simulation",
     "tests/mutation/last_resort.py",
 )
-_SLOW = "zookeeper or spark or crash or ui or brokers"
+_SLOW = "zookeeper or spark or crash or ui or brokers or postgres"
 
 
 def main() -> None:

@@ -1,7 +1,8 @@
 """Outputs keep progress and rows together, refuse what they cannot keep, and say what failed."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -26,6 +27,7 @@ from resources.errors import (
     OutputBusy,
     OutputRefused,
 )
+from tests.pipelines.increments.stored_outputs import KINDS, TABLE, StoredOutput
 from tests.small_table import SmallTable
 
 FIRST, SECOND = ConsumerProgress(version=1, fingerprint=11), ConsumerProgress(version=2, fingerprint=22)
@@ -52,33 +54,17 @@ def change(data: Any, progress: ConsumerProgress = FIRST, *, removed: str = "") 
     return OutputChange(rows=data, removed=removed, scope=removed, progress=progress, summary={})
 
 
-@pytest.fixture(params=["delta", "duckdb"])
-def kind(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
-
-
 @pytest.fixture
-def output(kind: str, tmp_path: Path) -> IncrementOutput:
-    if kind == "delta":
-        return DeltaOutput(uri=str(tmp_path / "out"))
-    return DuckDBOutput(path=tmp_path / "out.duckdb", table="my rows")
+def output(stored: StoredOutput) -> IncrementOutput:
+    return stored.output()
 
 
-@pytest.fixture
-def stored(output: IncrementOutput) -> Callable[[], list[dict[str, Any]]]:
-    """Reads the rows of the output, in order of offset."""
-
-    def read() -> list[dict[str, Any]]:
-        if isinstance(output, DeltaOutput):
-            table = DeltaTable(output.uri).to_pyarrow_table()
-        else:
-            assert isinstance(output, DuckDBOutput)
-            with duckdb.connect(output.path) as connection:
-                table = connection.sql('from "my rows"').to_arrow_table()
-        table = table.drop_columns([name for name in SOURCE_COLUMNS.names if name != "_source_offset"])
-        return list(table.sort_by("_source_offset").to_pylist())
-
-    return read
+def own_columns(stored: StoredOutput) -> list[dict[str, Any]]:
+    """The rows of the output in order of offset, without the other columns of SOURCE_COLUMNS."""
+    table = stored.table()
+    assert table is not None
+    table = table.drop_columns([name for name in SOURCE_COLUMNS.names if name != "_source_offset"])
+    return list(table.sort_by("_source_offset").to_pylist())
 
 
 def begin(output: IncrementOutput, consumer: str = "c", source: str = "s") -> OutputWriter:
@@ -94,66 +80,66 @@ def test_the_progress_is_that_of_the_newest_change(output: IncrementOutput) -> N
     assert begin(output, "other").progress == begin(output, source="other").progress == NOTHING
 
 
-def test_rows_are_added_and_removed_in_one_change(output: IncrementOutput, stored: Callable[[], Any]) -> None:
+def test_rows_are_added_and_removed_in_one_change(output: IncrementOutput, stored: StoredOutput) -> None:
     begin(output).commit(change(rows(1, 2, 3)))
     begin(output).commit(change(rows(2, 4), SECOND, removed="_source_offset IN (2, 3, 4)"))
-    assert [row["_source_offset"] for row in stored()] == [1, 2, 4]
+    assert [row["_source_offset"] for row in own_columns(stored)] == [1, 2, 4]
 
 
-def test_only_removing_rows_is_a_change(output: IncrementOutput, stored: Callable[[], Any]) -> None:
+def test_only_removing_rows_is_a_change(output: IncrementOutput, stored: StoredOutput) -> None:
     begin(output).commit(change(rows(1, 2, 3)))
     begin(output).commit(change(rows(), SECOND, removed="_source_offset > 1"))
-    assert [row["_source_offset"] for row in stored()] == [1]
+    assert [row["_source_offset"] for row in own_columns(stored)] == [1]
     begin(output).commit(change(rows(), FIRST, removed="_source_offset > 1"))
     assert begin(output).progress == FIRST
 
 
-def test_a_second_writer_on_the_same_progress_is_overtaken(output: IncrementOutput, stored: Callable[[], Any]) -> None:
+def test_a_second_writer_on_the_same_progress_is_overtaken(output: IncrementOutput, stored: StoredOutput) -> None:
     begin(output).commit(change(rows(1)))
     early, late = begin(output), begin(output)
     early.commit(change(rows(2), SECOND))
     with pytest.raises(IncrementOvertaken):
         late.commit(change(rows(2), ConsumerProgress(version=3, fingerprint=3)))
-    assert [row["_source_offset"] for row in stored()] == [1, 2]
+    assert [row["_source_offset"] for row in own_columns(stored)] == [1, 2]
     assert begin(output).progress == SECOND
 
 
-def test_two_writers_cannot_both_create_the_output(output: IncrementOutput, stored: Callable[[], Any]) -> None:
+def test_two_writers_cannot_both_create_the_output(output: IncrementOutput, stored: StoredOutput) -> None:
     early, late = begin(output), begin(output)
     early.commit(change(rows(1)))
     with pytest.raises(IncrementOvertaken):
         late.commit(change(rows(1), SECOND))
-    assert [row["_source_offset"] for row in stored()] == [1]
+    assert [row["_source_offset"] for row in own_columns(stored)] == [1]
 
 
-def test_consumers_of_one_output_do_not_conflict(output: IncrementOutput, stored: Callable[[], Any]) -> None:
+def test_consumers_of_one_output_do_not_conflict(output: IncrementOutput, stored: StoredOutput) -> None:
     begin(output).commit(change(rows(1)))
     first, second = begin(output, "first"), begin(output, "second")
     first.commit(change(rows(2)))
     second.commit(change(rows(3)))
-    assert [row["_source_offset"] for row in stored()] == [1, 2, 3]
+    assert [row["_source_offset"] for row in own_columns(stored)] == [1, 2, 3]
 
 
-def test_new_columns_are_added(output: IncrementOutput, stored: Callable[[], Any]) -> None:
+def test_new_columns_are_added(output: IncrementOutput, stored: StoredOutput) -> None:
     begin(output).commit(change(rows(1)))
     begin(output).commit(change(rows(2, length=7), SECOND))
     begin(output).commit(change(rows(3, name="x"), FIRST, removed="_source_offset = 3"))
-    assert stored() == [
+    assert own_columns(stored) == [
         {"_source_offset": 1, "length": None, "name": None},
         {"_source_offset": 2, "length": 7, "name": None},
         {"_source_offset": 3, "length": None, "name": "x"},
     ]
 
 
-def test_a_column_of_another_type_is_refused(output: IncrementOutput, stored: Callable[[], Any]) -> None:
+def test_a_column_of_another_type_is_refused(output: IncrementOutput, stored: StoredOutput) -> None:
     begin(output).commit(change(rows(1, length=7)))
     with pytest.raises(OutputRefused):
         begin(output).commit(change(rows(2, length="long"), SECOND))
-    assert len(stored()) == 1
+    assert len(own_columns(stored)) == 1
     assert begin(output).progress == FIRST
 
 
-def test_an_error_in_the_rows_leaves_the_output_as_it_is(output: IncrementOutput, stored: Callable[[], Any]) -> None:
+def test_an_error_in_the_rows_leaves_the_output_as_it_is(output: IncrementOutput, stored: StoredOutput) -> None:
     begin(output).commit(change(rows(1)))
 
     def batches() -> Iterator[pa.RecordBatch]:
@@ -163,8 +149,34 @@ def test_an_error_in_the_rows_leaves_the_output_as_it_is(output: IncrementOutput
     reader = pa.RecordBatchReader.from_batches(SOURCE_COLUMNS, batches())
     with pytest.raises(LookupError, match="no such customer"):
         begin(output).commit(change(reader, SECOND, removed="_source_offset = 1 OR _source_offset = 2"))
-    assert [row["_source_offset"] for row in stored()] == [1]
+    assert [row["_source_offset"] for row in own_columns(stored)] == [1]
     assert begin(output).progress == FIRST
+
+
+@pytest.mark.parametrize("kind", KINDS[1:])
+def test_tables_of_one_database_have_their_own_progress(output: Any, stored: StoredOutput) -> None:
+    other = replace(output, table="other rows")
+    begin(output).commit(change(rows(1)))
+    assert begin(other).progress == NOTHING
+    begin(other).commit(change(rows(1, 2), SECOND))
+    assert (begin(output).progress, begin(other).progress) == (FIRST, SECOND)
+    assert [row["_source_offset"] for row in own_columns(stored)] == [1]
+
+
+@pytest.mark.parametrize("kind", KINDS[1:])
+def test_all_consumers_build_a_table_again_that_was_dropped(output: Any, stored: StoredOutput) -> None:
+    other = replace(output, table="other rows")
+    for consumer, into in (("a", output), ("b", output), ("a", other)):
+        begin(into, consumer).commit(change(rows(1)))
+    with output.open() as connection:
+        connection.execute(f'drop table "{TABLE}"')
+    early, late = begin(output, "a"), begin(output, "a")
+    early.commit(change(rows(1, 2), SECOND))
+    with pytest.raises(IncrementOvertaken):
+        late.commit(change(rows(1, 2), SECOND))
+    assert [row["_source_offset"] for row in own_columns(stored)] == [1, 2]
+    assert (begin(output, "a").progress, begin(output, "b").progress) == (SECOND, NOTHING)
+    assert begin(other, "a").progress == FIRST
 
 
 @contextmanager

@@ -17,13 +17,13 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from pipelines.increments.delta_output import DeltaOutput
-from pipelines.increments.duckdb_output import DuckDBOutput
 from pipelines.increments.increment import Increment, apply_increment, increments
 from pipelines.increments.source_columns import SOURCE_COLUMNS
 from pipelines.loading.failpoints import KILL_AT
 from resources.errors import IncrementOvertaken, OutputRefused
+from tests.pipelines.increments.stored_outputs import KINDS, StoredOutput
 from tests.pipelines.increments.table_histories import EVENTS, TableHistory
-from tests.pipelines.increments.test_histories import in_duckdb, rows_of
+from tests.pipelines.increments.test_histories import mirrored, rows_of
 
 pytestmark = pytest.mark.spark
 ROOT = Path(__file__).parents[3]
@@ -164,14 +164,16 @@ def test_an_empty_increment_is_an_empty_frame(spark: SparkSession, tmp_path: Pat
         assert increment.spark(spark).columns == increment.arrow().schema.names
 
 
-def test_rows_of_spark_can_go_to_duckdb(spark: SparkSession, tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", KINDS[1:])
+def test_an_output_in_a_database_takes_a_frame_of_spark(
+    stored: StoredOutput, spark: SparkSession, tmp_path: Path
+) -> None:
     history = TableHistory(tmp_path / "lake", Random(2))
-    output, rows = in_duckdb(tmp_path)
-    assert isinstance(output, DuckDBOutput)
+    output = stored.output()
     for event in ("load", "replay", "cut", "load"):
         history.happen(event)
         apply_increment(history.table, lambda increment: increment.spark(spark), consumer="c", into=output)
-    assert rows() == history.source_rows()
+    assert mirrored(stored) == history.source_rows()
 
 
 CONSUMER = """
