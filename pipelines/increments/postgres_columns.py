@@ -1,7 +1,7 @@
 """Arrow columns in Postgres: the SQL type of each, and batches in the CSV format of COPY.
 
-Arrow writes CSV itself, so no value of a number, a text or a time becomes an object of Python. CSV quotes all values
-and leaves nulls empty, so an empty text is no null. Values are texts, so Postgres converts them to the type of a column
+Arrow writes CSV itself, so no value of a number, a text or a time becomes an object of Python. It quotes all texts and
+leaves nulls empty, so an empty text is no null. Values are texts, so Postgres converts them to the type of a column
 that is wider than the rows.
 """
 
@@ -15,7 +15,7 @@ from pyarrow import csv
 
 from resources.errors import OutputRefused
 
-_CSV = csv.WriteOptions(include_header=False, quoting_style="all_valid")
+_CSV = csv.WriteOptions(include_header=False)
 _TEXTS = (pat.is_string, pat.is_large_string, pat.is_string_view)
 _BYTES = (pat.is_binary, pat.is_large_binary, pat.is_binary_view, pat.is_fixed_size_binary)
 _SQL_TYPES: tuple[tuple[Callable[[pa.DataType], bool], str], ...] = (

@@ -23,7 +23,7 @@ def dagster_names() -> set[str]:
         "clusters": {CLUSTER: {"bootstrap": "127.0.0.1:1"}},
         "alerts": {"command": ["true"]},
         "limits": {"lag": 5},
-        "topics": {TOPIC: {"format": "json"}},
+        "topics": {TOPIC: {"format": "json", "state": {"key": "key"}}},
     }
     bound = Settings.model_validate(settings)
     known = {CLUSTER: KnownTopics(names=(TOPIC,))}
