@@ -54,6 +54,14 @@ class FormatChanged(LoadError):
     """The settings want a raw table where a typed one is, or the other way round."""
 
 
+class LayoutChanged(LoadError):
+    """The settings want other folders than the table has."""
+
+
+class LayoutRefused(LoadError):
+    """The column that the settings name for the folders of a table has no day."""
+
+
 class CursorMismatch(LoadError):
     """The cursor of the table and its newest commit do not agree."""
 

@@ -37,6 +37,8 @@ _KEY_ENCODINGS: Mapping[KeyFormat, str] = {
 _KEYS_WITH_SCHEMAS: Mapping[KeyFormat, str] = {"json": "framed json"}
 """The encodings of keys whose schemas are in a registry only if the settings name one."""
 _ALWAYS_WITH_SCHEMAS = frozenset({"avro", "protobuf"})
+_DAYS_OF_ALL_TABLES = {"loaded", "event_day"}
+"""The values of `partition_by` that name no column."""
 _MESSAGE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*")
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9._-]+")
 
@@ -106,6 +108,11 @@ class TopicFormat(Section):
     that values have the frame of Confluent's serializers, and that their schemas are JSON Schemas. With the format
     "debezium" it means that the events are in Avro."""
 
+    partition_by: str = "loaded"
+    """What the folders of a new table are. "loaded" is the date of the load. "event_day" is the day of the record's
+    time. Every other text is the name of a column of a typed table, a date or a timestamp, whose day it is. A slice of
+    a load has at most 16 open days; its other rows are in the folder without a day. See docs/layout.md."""
+
     bad_records: OnBadRecords = "keep"
     """Typed tables: what happens to records that do not decode. "keep" loads them as rows with `_error` and `_raw`, up
     to the two limits below. With "fail" one such record makes the load fail."""
@@ -128,6 +135,17 @@ class TopicFormat(Section):
             raise ValueError(f"set `{sources[0]}` or `{sources[1]}`, not both")
         if self.columns or (self.json_schema and not self.schema_file):
             self.declared_columns()
+        return self
+
+    @model_validator(mode="after")
+    def _checked_partition_by(self) -> Self:
+        if not self.partition_by:
+            raise ValueError('write "loaded", "event_day" or the name of a column')
+        if self.format == "raw" and self.partition_by not in _DAYS_OF_ALL_TABLES:
+            raise ValueError(
+                f'`partition_by` = "{self.partition_by}" needs a `format` other than "raw": a raw table has no columns '
+                'for fields; write "loaded" or "event_day"'
+            )
         return self
 
     @model_validator(mode="after")

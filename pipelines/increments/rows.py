@@ -136,7 +136,8 @@ class SpanRows:
         reading = pads.ParquetFragmentScanOptions(use_buffered_stream=True, pre_buffer=False)
         format_ = pads.ParquetFileFormat(default_fragment_scan_options=reading)
         day = pa.scalar(file.day, schema.field(self.layout.partition_column).type)
-        is_day = pc.field(self.layout.partition_column) == day
+        column = pc.field(self.layout.partition_column)
+        is_day = column == day if day.is_valid else column.is_null()
         fragment = format_.make_fragment(file.path, filesystem=store, partition_expression=is_day)
         dataset = pads.FileSystemDataset([fragment], schema, format_, store)
         yield from dataset.to_batches(

@@ -21,8 +21,8 @@ from pipelines.loading.columns import (
     with_key_prefix,
 )
 from pipelines.loading.formats import encoding_of
-from pipelines.loading.layout import DATE_COLUMN, RAW, TYPED, TableLayout
-from resources.errors import FormatChanged
+from pipelines.loading.layout import DATE_COLUMN, EVENT_DAY, LOADED, RAW, TYPED, TableLayout
+from resources.errors import FormatChanged, LayoutChanged, LayoutRefused
 
 if TYPE_CHECKING:  # pydantic is slow to import, and workers need no settings; the log's interface imports this module
     from pipelines.loading.table_log import TableSnapshot
@@ -71,6 +71,7 @@ class DecodePlan(PartPlan):
 
     keys: PartPlan | None = None
     date_column: str = DATE_COLUMN
+    partition_by: str = LOADED
 
     @property
     def stored(self) -> pa.Schema:
@@ -81,7 +82,9 @@ class DecodePlan(PartPlan):
     @property
     def layout(self) -> TableLayout:
         """The layout of the files."""
-        return TableLayout(is_typed=True, values=self.stored, date_column=self.date_column)
+        return TableLayout(
+            is_typed=True, values=self.stored, date_column=self.date_column, partition_by=self.partition_by
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,8 +137,27 @@ def plan_decoding(
         schemas=_in_file(format_, format_.encoding) or values.schemas,
         keys=key_plan,
         date_column=layout.date_column,
+        partition_by=layout.partition_by,
     )
-    return plan, list(rename_warnings(layout.values, plan.stored))
+    return plan, [*rename_warnings(layout.values, plan.stored), *_time_column_warnings(plan)]
+
+
+def _time_column_warnings(plan: DecodePlan) -> Iterator[str]:
+    """The warning that no value has had the field whose day is the folder of a row.
+
+    Raises:
+        LayoutRefused: the column is neither a date nor a time.
+    """
+    name, columns = plan.partition_by, plan.stored
+    if name in {LOADED, EVENT_DAY} or not columns.names:
+        return
+    if name not in columns.names:
+        yield f"no record has had the field {name} of `partition_by`: all rows are in the folder without a day"
+    elif not pa.types.is_temporal(columns.field(name).type):
+        raise LayoutRefused(
+            f"`partition_by` names the column {name} of the type {columns.field(name).type}, but only a date or a "
+            "timestamp has a day. Declare such a type for it, for example with `columns` or in the schema"
+        )
 
 
 def _in_file(format_: "TopicFormat", encoding: str) -> WriterSchemas | None:
@@ -185,7 +207,7 @@ def _declared(format_: "TopicFormat", encoding: str, schemas: WriterSchemas) -> 
 
 def layout_of(format_: "TopicFormat") -> TableLayout:
     """The layout of a new table for a topic of this format."""
-    return TYPED if format_.is_typed else RAW
+    return (TYPED if format_.is_typed else RAW).partitioned_by(format_.partition_by)
 
 
 def check_format(format_: "TopicFormat", snapshot: "TableSnapshot", uri: str) -> None:
@@ -201,4 +223,19 @@ def check_format(format_: "TopicFormat", snapshot: "TableSnapshot", uri: str) ->
             f'the table {uri} is {kinds[snapshot.layout.is_typed]}, but the format of the topic is "{format_.format}" '
             f"now: {decode}set the former format again in [topics.NAME], or move the table away to load the topic into "
             "a new one"
+        )
+
+
+def check_partition_by(format_: "TopicFormat", snapshot: "TableSnapshot", uri: str) -> None:
+    """Check that the table has the folders of the settings, because Delta cannot change them.
+
+    Raises:
+        LayoutChanged: it has others.
+    """
+    present, wanted = snapshot.layout.partition_by, format_.partition_by
+    if present != wanted:
+        raise LayoutChanged(
+            f'the table {uri} has folders for partition_by = "{present}", but the settings say "{wanted}" now, and the '
+            f'folders of a table cannot change: set partition_by = "{present}" again in [topics.NAME], or move the '
+            "table away to load the topic into a new one"
         )

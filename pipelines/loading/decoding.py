@@ -76,6 +76,11 @@ class Decoding:
         """The ids of the known schemas of keys."""
         return tuple(sorted(self._keys.learned.schemas.known))
 
+    @property
+    def partition_by(self) -> str:
+        """What the folders of the table are (see TableLayout)."""
+        return self._snapshot.layout.partition_by
+
     def fix_columns(self, columns: pa.Schema) -> None:
         """Plan from now on as if the table had these columns already, because files with them were written."""
         self._columns_of_files = columns

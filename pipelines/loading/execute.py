@@ -23,7 +23,7 @@ from pipelines.loading.decoding import Decoding
 from pipelines.loading.fetch import FACTS_SCHEMA, TASK_SCHEMA, fetch_slices
 from pipelines.loading.fetch_task import FetchTask, decode_facts, to_json
 from pipelines.loading.holes import with_causes
-from pipelines.loading.layout import RAW
+from pipelines.loading.layout import LOADED, RAW
 from pipelines.loading.ledger import LedgerEntry
 from pipelines.loading.slices import SliceSizes, group_slices
 from pipelines.loading.truncation import check_incarnation
@@ -80,11 +80,13 @@ class SliceFetcher:
         skip: tuple[str, ...] = (),
         to_message: Collection[OffsetRange] = (),
         decode: DecodePlan | None = None,
+        partition_by: str = LOADED,
     ) -> list[SliceFacts]:
         """The facts of `slices`, fetched into the table's folders, or into folders below the path `below` in it.
 
         Empty slices need no fetch. `skip` are the choices by which records that cannot be read are skipped. Slices in
-        `to_message` end after a message (see Plan). `decode` is the plan for values of a typed table.
+        `to_message` end after a message (see Plan). `decode` is the plan for values of a typed table, and
+        `partition_by` says what its folders are.
 
         Raises:
             TopicRecreated: the topic may have been recreated meanwhile.
@@ -92,7 +94,8 @@ class SliceFetcher:
         """
         loaded_at_us = microseconds(began)
         facts = [SliceFacts(offsets=offsets, loaded_at_us=loaded_at_us) for offsets in slices if not offsets.size]
-        partition_column = (decode.layout if decode else RAW).partition_column
+        layout = decode.layout if decode else RAW.partitioned_by(partition_by)
+        has_day_files = layout.is_by_day and not below  # staged rows get their days in the commit
         groups = group_slices([offsets for offsets in slices if offsets.size], sizes)
         tasks = [
             FetchTask(
@@ -100,12 +103,13 @@ class SliceFetcher:
                 source=self.cluster.source(offsets.partition),
                 planned=replace(planned_range(topic, offsets), to_message=offsets in to_message),
                 table_uri=table_uri,
-                folder=f"{below}{partition_column}={began.date().isoformat()}",
+                folder="" if has_day_files else f"{below}{layout.folder(began.date())}",
                 options=self.options,
                 parquet_codec=self.parquet_codec,
                 loaded_at_us=loaded_at_us,
                 skip=skip,
                 decode=decode,
+                partition_by=partition_by,
             )
             for number, group in enumerate(groups)
             for offsets in group
@@ -125,6 +129,7 @@ class SliceFetcher:
         A slice with unknown schemas is fetched again after the registry was asked for them. A slice with fields without
         columns is fetched again after the plan got columns for them.
         """
+        options = {**options, "partition_by": decoding.partition_by}
         if decoding.needs_sample and (sample := sample_of(slices)):
             unseen = {**options, "on_progress": lambda _done, _total: None, "to_message": sample}
             facts = self.fetch_slices(topic, table_uri, sample, decode=decoding.plan, **unseen)

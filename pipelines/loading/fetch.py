@@ -22,13 +22,14 @@ from kafka_io.reader.unreadable import is_unreadable
 from kafka_io.records.decoded_batch import DecodedBatch
 from kafka_io.records.last_message import LastMessage
 from kafka_io.values.json.inference import merged_fields
+from pipelines.loading.day_files import DayFiles
 from pipelines.loading.failpoints import failpoint
 from pipelines.loading.fetch_task import FetchTask, decode_task, to_json
 from pipelines.loading.rows import RAW_TIME_COLUMN, table_rows
 from pipelines.loading.slice_file import SliceFile
 from pipelines.loading.typed_rows import IncompletePlan, TypedRows
 from pipelines.loading.unreadable import SkipByChoice, readable_batches
-from pipelines.loading.work import SliceFacts, SliceFailure
+from pipelines.loading.work import SliceFacts, SliceFailure, described
 
 TASK_SCHEMA = pa.schema([("spark_task", pa.int32()), ("fetch_task", pa.string())])
 FACTS_SCHEMA = "facts string"
@@ -80,7 +81,7 @@ def _fetch_slice(
     rows = _SliceRows(task)
     skip = SkipByChoice(task)
     failed: list[SliceFacts] = []
-    with SliceFile(task) as output:
+    with SliceFile(task) if task.folder else DayFiles(task) as output:
         try:
             for decoded in readable_batches(reader, task.planned, batches, skip):
                 failpoint("batch fetched")
@@ -97,9 +98,7 @@ def _fetch_slice(
         offsets=offsets,
         rows=output.rows,
         bytes=rows.column_bytes if partition.broker is None else offsets.size,
-        path=output.path if output.rows else None,
-        size=output.size,
-        stats=output.stats,
+        **described(output.files),
         gaps=dict(rows.gaps),
         isolation=_isolation(task.source) if partition.broker is None else "",
         odd_times=rows.odd_times,
@@ -157,7 +156,7 @@ class _SliceRows:
             new_key_fields=_message(part.key_fields for part in self._missing),
         )
 
-    def add(self, decoded: DecodedBatch, output: SliceFile) -> None:
+    def add(self, decoded: DecodedBatch, output: SliceFile | DayFiles) -> None:
         """Write the batch's rows."""
         self.next_offset = decoded.next_offset
         self.gaps.update(decoded.gaps)

@@ -14,7 +14,7 @@ from kafka_io.model import OffsetRange
 from kafka_io.reader.reader import PlannedRange
 from kafka_io.reader.source import Source
 from pipelines.loading.decode_plan import DecodePlan
-from pipelines.loading.layout import RAW, TableLayout
+from pipelines.loading.layout import LOADED, RAW, TableLayout
 from pipelines.loading.work import SliceFacts
 
 
@@ -27,12 +27,13 @@ class FetchTask:
         source: the brokers to read from.
         planned: the slice.
         table_uri: the topic's table.
-        folder: the folder inside the table for the slice's file.
+        folder: the folder inside the table for the slice's file; empty if the day of each row decides it.
         options: what the lake's store needs.
         parquet_codec: the compression of the file.
         loaded_at_us: the rows' `loaded_at`, in microseconds since 1970.
         skip: the choices by which records that cannot be read are skipped: `on_corrupt`, `on_too_large`.
         decode: how the values are decoded; None for a raw table.
+        partition_by: what the folders of the table are (see TableLayout).
     """
 
     spark_task: int
@@ -45,11 +46,12 @@ class FetchTask:
     loaded_at_us: int
     skip: tuple[str, ...] = ()
     decode: DecodePlan | None = None
+    partition_by: str = LOADED
 
     @property
     def layout(self) -> TableLayout:
         """The columns of the file."""
-        return self.decode.layout if self.decode else RAW
+        return self.decode.layout if self.decode else RAW.partitioned_by(self.partition_by)
 
     @property
     def offsets(self) -> OffsetRange:

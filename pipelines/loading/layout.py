@@ -9,11 +9,15 @@ with them. Besides:
 
 The metadata columns are the first ones, because a table exists before its fields are known, and because Delta keeps
 statistics of a table's first columns only.
+
+The files of a table are in folders of the date on which they were loaded, or of the day of the records' event time (see
+event_days.py). The table's schema says which of the two, in the metadata of the partition column.
 """
 
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from datetime import date
 from functools import cache
 from typing import Self
 
@@ -24,6 +28,15 @@ from pipelines.loading.delta_schema import DeltaField, arrow_columns, delta_meta
 from pipelines.loading.rows import DICTIONARY, FILE_SCHEMA, PARTITION_COLUMN, RAW_TIME_COLUMN, TABLE_SCHEMA
 
 DATE_COLUMN = "_kafka_loaded_date"
+LOADED = "loaded"
+"""The value of `partition_by` for folders of the date of the load."""
+EVENT_DAY = "event_day"
+"""The value of `partition_by` for folders of the day of the record's time; also the partition column of raw tables."""
+EVENT_DAY_COLUMN = "_kafka_event_day"
+NO_DAY = "__HIVE_DEFAULT_PARTITION__"
+"""The name of null in the name of a folder, as Hive, Spark and deltalake write it."""
+_STAGED_ROWS = "rows"
+_PARTITION_BY = "penstock.partition_by"
 _TYPED_NAMES = {
     "topic": "_kafka_topic",
     "partition": "_kafka_partition",
@@ -59,6 +72,7 @@ _MEANINGS = {
     PARTITION_COLUMN: "the date of `loaded_at`; files are in folders of this date",
 }
 """What the columns of a raw table hold."""
+_EVENT_DAY_MEANING = "the day of {time} in UTC; null if the day was not open in the load; files are in folders of it"
 _TYPED_MEANINGS = {
     RAW_COLUMN: "the bytes of a value that does not decode",
     ERROR_COLUMN: "why the value does not decode",
@@ -88,12 +102,14 @@ class TableLayout:
         others: the names of columns that Penstock did not add.
         date_column: the partition column of a typed table. A table that was raw before keeps the one of a raw table:
             Delta cannot change it.
+        partition_by: what the partition column holds: LOADED, EVENT_DAY, or the day of this column of a typed table.
     """
 
     is_typed: bool = False
     values: pa.Schema = NO_COLUMNS
     others: tuple[str, ...] = ()
     date_column: str = DATE_COLUMN
+    partition_by: str = LOADED
 
     def name(self, column: str) -> str:
         """The table's name of one of the columns of TABLE_SCHEMA."""
@@ -101,8 +117,39 @@ class TableLayout:
 
     @property
     def partition_column(self) -> str:
-        """The column whose value is in the name of a file's folder: the date of the load."""
-        return self.date_column if self.is_typed else PARTITION_COLUMN
+        """The column whose value is in the name of a file's folder: the date of the load, or the day of the event."""
+        if self.is_typed:
+            return self.date_column
+        return EVENT_DAY if self.is_by_day else PARTITION_COLUMN
+
+    @property
+    def is_by_day(self) -> bool:
+        """Whether the files are in folders of the day of the event."""
+        return self.partition_by != LOADED
+
+    @property
+    def time_column(self) -> str:
+        """The column of the event time in a table with folders of its days."""
+        return self.name("timestamp") if self.partition_by == EVENT_DAY else self.partition_by
+
+    @property
+    def partition_field(self) -> pa.Field:
+        """The partition column, with the metadata that Delta's schema gets."""
+        metadata = {_PARTITION_BY: self.partition_by} if self.is_by_day else None
+        return pa.field(self.partition_column, pa.date32(), metadata=metadata)
+
+    def folder(self, loaded: date | None) -> str:
+        """The folder for rows of one load; for staged rows if the folders are those of event days."""
+        return f"{self.partition_column}={loaded}" if loaded and not self.is_by_day else _STAGED_ROWS
+
+    def partitioned_by(self, partition_by: str) -> Self:
+        """The layout of a new table with other folders."""
+        date_column = DATE_COLUMN if partition_by == LOADED else EVENT_DAY_COLUMN
+        return replace(self, partition_by=partition_by, date_column=date_column)
+
+    def converted(self) -> Self:
+        """The layout of a raw table after it became a typed one."""
+        return replace(self, is_typed=True, date_column=self.partition_column)
 
     @property
     def file_schema(self) -> pa.Schema:
@@ -113,18 +160,19 @@ class TableLayout:
     def table_schema(self) -> pa.Schema:
         """The columns of a file, and the partition column, with the metadata that Delta's schema gets."""
         if not self.is_typed:
-            return TABLE_SCHEMA
+            return FILE_SCHEMA.append(self.partition_field) if self.is_by_day else TABLE_SCHEMA
         own = [column for column in self.file_schema if column.name not in self.values.names]
         values = [column.with_metadata(delta_metadata(column)) for column in self.values]
-        return pa.schema([*own, *values, pa.field(self.partition_column, pa.date32())])
+        return pa.schema([*own, *values, self.partition_field])
 
     @property
     def meanings(self) -> dict[str, str]:
         """What the columns hold that are not fields of values, by their names in the table."""
-        if not self.is_typed:
-            return _MEANINGS
-        names = {**_TYPED_NAMES, PARTITION_COLUMN: self.date_column}
-        return {**{names[column]: meaning for column, meaning in _MEANINGS.items()}, **_TYPED_MEANINGS}
+        names = {**{column: self.name(column) for column in _MEANINGS}, PARTITION_COLUMN: self.partition_column}
+        meanings = {names[column]: meaning for column, meaning in _MEANINGS.items()}
+        if self.is_by_day:
+            meanings[self.partition_column] = _EVENT_DAY_MEANING.format(time=f"`{self.time_column}`")
+        return {**meanings, **(_TYPED_MEANINGS if self.is_typed else {})}
 
     @property
     def ordered(self) -> tuple[str, ...]:
@@ -157,18 +205,22 @@ class TableLayout:
         """The layout of a table with this schema, which is Delta's JSON text."""
         fields = json.loads(schema_json)["fields"]
         names = {field["name"] for field in fields}
+        by_day = {field["name"]: field["metadata"][_PARTITION_BY] for field in fields if _is_day(field)}
+        date_column = next(iter(by_day), DATE_COLUMN if DATE_COLUMN in names else PARTITION_COLUMN)
+        partition_by = by_day.get(date_column, LOADED)
         if _TYPED_NAMES["offset"] not in names:
-            return cls()
-        date_column = DATE_COLUMN if DATE_COLUMN in names else PARTITION_COLUMN
+            return cls().partitioned_by(partition_by)
         own = {*_TYPED_NAMES.values(), ERROR_COLUMN, TOMBSTONE_COLUMN, date_column}
         values = arrow_columns(field for field in fields if field["name"] not in own)
         others = [field["name"] for field in fields if field["name"] not in {*own, *values.names}]
-        return cls(is_typed=True, values=values, others=tuple(others), date_column=date_column)
+        return cls(
+            is_typed=True, values=values, others=tuple(others), date_column=date_column, partition_by=partition_by
+        )
 
 
 RAW = TableLayout()
 TYPED = TableLayout(is_typed=True)
-CONVERTED = TableLayout(is_typed=True, date_column=PARTITION_COLUMN)
+CONVERTED = RAW.converted()
 """The layout of a typed table that was raw before."""
 
 
@@ -185,6 +237,10 @@ def _file_schema(layout: TableLayout) -> pa.Schema:
 
 
 _FILE_NAMES = set(FILE_SCHEMA.names)
+
+
+def _is_day(field: DeltaField) -> bool:
+    return _PARTITION_BY in field.get("metadata", {})
 
 
 def _has_order(kind: pa.DataType) -> bool:

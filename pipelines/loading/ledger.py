@@ -81,7 +81,7 @@ def totals(slices: Sequence[CommittedRange]) -> dict[str, Any]:
     return {
         "rows": sum(part.rows for part in slices),
         "bytes": sum(part.bytes for part in slices),
-        "files": len({part.path for part in slices if part.path}),
+        "files": len({path for part in slices for path in part.paths}),
         "gaps": dict(sum((Counter(part.gaps) for part in slices), Counter())),
     }
 

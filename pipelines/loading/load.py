@@ -15,7 +15,8 @@ from kafka_io.model import Bounds, BrokerPartition, OffsetRange, TopicEntry
 from pipelines.loading.bad_records import check_bad_records
 from pipelines.loading.columns import NO_COLUMNS
 from pipelines.loading.commit import CommitResult, LoadChange, check_layout, commit, committable, extended
-from pipelines.loading.decode_plan import check_format, layout_of
+from pipelines.loading.day_cuts import day_cuts
+from pipelines.loading.decode_plan import check_format, check_partition_by, layout_of
 from pipelines.loading.decoding import Decoding, OpenRegistry, no_registry
 from pipelines.loading.divergence import Divergence, DivergenceSearch, check_expired, check_same_logs
 from pipelines.loading.earlier_loads import Evidence, FormerName, MirroredOffsets
@@ -184,7 +185,7 @@ class Loader(SliceFetcher):
         record.begin_step(wanted, bounds, state)
         bounds = {partition: bound for partition, bound in bounds.items() if partition not in truncated}
         if target is None:
-            target = self._run_target(state, bounds, began)
+            target = self._run_target(snapshot, state, bounds, began)
             errors |= target.window.errors
             warnings += self._window_warnings(target, state)
         step, sizes = self._plan_step(topic, snapshot.entry, state, bounds, target)
@@ -259,6 +260,7 @@ class Loader(SliceFetcher):
         if after:
             check_layout(after, snapshot, Where(cluster=self.cluster.name, topic=topic.name))
         check_format(self.formats(topic.name), snapshot, log.uri)
+        check_partition_by(self.formats(topic.name), snapshot, log.uri)
         identity = TopicIdentity.of(self.cluster, topic)
         return snapshot, table_state(snapshot, identity, topic.also, self.choices)
 
@@ -304,14 +306,17 @@ class Loader(SliceFetcher):
         }
         return bounds, errors
 
-    def _run_target(self, state: TableState, bounds: AllBounds, began: datetime) -> RunTarget:
+    def _run_target(self, snapshot: TableSnapshot, state: TableState, bounds: AllBounds, began: datetime) -> RunTarget:
         """The offsets that this run loads within its window and its caps."""
         now_ms = microseconds(began) // 1000
         window = self.window.in_offsets(self.cluster, state, bounds, start=self.start, now_ms=now_ms)
-        total = self._plan(state, bounds, window, _UNCUT).size
+        uncut = self._plan(state, bounds, window, _UNCUT)
+        name, is_by_day = state.topic.name, snapshot.layout.is_by_day
+        cuts = day_cuts(self.cluster, name, uncut.slices, now_ms=now_ms) if is_by_day else {}
         in_bytes = any(partition.broker is not None for partition in bounds)
         cap = self.caps.bytes_per_run if in_bytes else self.caps.records_per_run
-        return RunTarget(window=window, total=total if cap is None else min(total, cap), cap=cap)
+        total = uncut.size if cap is None else min(uncut.size, cap)
+        return RunTarget(window=window, total=total, cap=cap, cuts=cuts)
 
     def _window_warnings(self, target: RunTarget, state: TableState) -> Iterator[str]:
         """The warnings about the window of the run."""
@@ -327,7 +332,7 @@ class Loader(SliceFetcher):
         """The next step of the run, and the sizes of its slices."""
         wanted = [offsets for offsets in self._plan(state, bounds, target.window, _UNCUT).slices if offsets.size]
         sizes = self.slice_sizes(topic, wanted, entry)
-        sizes = replace(sizes, run=target.remaining, step=_STEP_SLICES)
+        sizes = replace(sizes, run=target.remaining, step=_STEP_SLICES, cuts=target.cuts)
         return self._plan(state, bounds, target.window, sizes), sizes
 
     def _plan(self, state: TableState, bounds: AllBounds, window: OffsetWindow, sizes: SliceSizes) -> Plan:

@@ -201,7 +201,8 @@ class RunRecord:
                 self.cursors[id_] = covered[id_][1], latest
         for facts in committed:
             # The statistics are large, and nobody needs them after the commit.
-            self.slices[facts.offsets.partition].append(replace(facts, stats={}))
+            more_files = tuple(replace(file, stats={}) for file in facts.more_files)
+            self.slices[facts.offsets.partition].append(replace(facts, stats={}, more_files=more_files))
 
     @property
     def committed(self) -> Iterator[SliceFacts]:

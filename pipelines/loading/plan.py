@@ -9,6 +9,7 @@ from typing import Self
 
 from kafka_io.errors import Where
 from kafka_io.model import Bounds, BrokerPartition, OffsetRange
+from pipelines.loading.day_cuts import DayCuts
 from pipelines.loading.ledger import Coverage, RecordedChoice, TableState
 from pipelines.loading.slices import SliceSizes, cut_slices
 from pipelines.loading.window import AllBounds, OffsetWindow
@@ -55,13 +56,15 @@ class RunTarget:
     """The offsets that a run loads in all its steps. It loads `total` offsets of a window; `taken` of them are done.
 
     The window is fixed when the run begins, so that the run ends: the next run loads the records and partitions that
-    appear later. `cap` is the maximum of `total`; None for no cap.
+    appear later. `cap` is the maximum of `total`; None for no cap. `cuts` are
+    offsets at which slices end.
     """
 
     window: OffsetWindow
     total: int
     taken: int = 0
     cap: int | None = None
+    cuts: DayCuts = field(default_factory=dict)
 
     @property
     def remaining(self) -> int:

@@ -47,7 +47,10 @@ class ReplaceChange(Change):
         self._check_shortfall(log, snapshot, outside)
         fetched = list(map(CommittedRange.of, self.facts))
         # The replaced rows are written into new files. So the entry's ranges do not name the files of before.
-        ranges = [replace(committed, path=None) for committed in (*fetched, *with_counts(log, snapshot, outside))]
+        ranges = [
+            replace(committed, path=None, more_paths=())
+            for committed in (*fetched, *with_counts(log, snapshot, outside))
+        ]
         columns = columns_to_add(self.state, snapshot, self.columns)
         covered = self.coverage_after(self.state.covered)
         written = tuple(map(LoadedRange.of, fetched))

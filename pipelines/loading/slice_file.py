@@ -1,4 +1,4 @@
-"""The Parquet file of one slice."""
+"""The Parquet file of one slice, or of a part of it."""
 
 import uuid
 from collections.abc import Mapping
@@ -12,11 +12,13 @@ import pyarrow.parquet as pq
 from pipelines.loading.failpoints import failpoint
 from pipelines.loading.file_statistics import file_stats
 from pipelines.loading.layout import RAW, TableLayout
+from pipelines.loading.work import DataFile
 from resources import durable
 from resources.lake import filesystem, lake_errors
 
 _LEVELS = {"zstd": 1}
-_ROW_GROUP_BYTES = 30 * 1024 * 1024  # about one batch of the decoder; smaller batches are collected first
+ROW_GROUP_BYTES = 30 * 1024 * 1024
+"""The size of a row group: about one batch of the decoder. Smaller batches are collected first."""
 _ROW_GROUP_ROWS = 1_000_000
 
 
@@ -52,6 +54,9 @@ class SliceFile:
     """A context manager that writes the file. It is created with the first row: a slice without rows has no file.
 
     The file's name contains a random part, so that two attempts at one slice never write the same file.
+
+    Attributes:
+        waiting_bytes: the size of the rows that are not written yet.
     """
 
     def __init__(self, task: FileTask) -> None:
@@ -65,7 +70,7 @@ class SliceFile:
         self.size = 0
         self.stats: Mapping[str, Any] = {}
         self._waiting: list[pa.RecordBatch] = []
-        self._waiting_bytes = 0
+        self.waiting_bytes = 0
         self._writer: pq.ParquetWriter | None = None
         self._footers: list[pq.FileMetaData] = []
         self._open_files = ExitStack()
@@ -74,16 +79,25 @@ class SliceFile:
         """Add rows, in the order of their offsets. They are written one row group at a time."""
         self.rows += batch.num_rows
         self._waiting.append(batch)
-        self._waiting_bytes += batch.nbytes
-        if self._waiting_bytes >= _ROW_GROUP_BYTES:
+        self.waiting_bytes += batch.nbytes
+        if self.waiting_bytes >= ROW_GROUP_BYTES:
             self._write_row_group()
+
+    def flush(self) -> None:
+        """Write the waiting rows as a row group, although it is small."""
+        self._write_row_group()
+
+    @property
+    def files(self) -> tuple[DataFile, ...]:
+        """The file, after it is complete; none without rows."""
+        return (DataFile(path=self.path, size=self.size, rows=self.rows, stats=self.stats),) if self.rows else ()
 
     def _write_row_group(self) -> None:
         with lake_errors(self._uri):
             if self._writer is None:
                 self._writer = self._open()
             self._writer.write_table(pa.Table.from_batches(self._waiting), row_group_size=_ROW_GROUP_ROWS)
-        self._waiting, self._waiting_bytes = [], 0
+        self._waiting, self.waiting_bytes = [], 0
         failpoint("file written")
 
     def _open(self) -> pq.ParquetWriter:

@@ -3,9 +3,11 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from heapq import heapreplace
+from itertools import pairwise
 from typing import Any
 
 from kafka_io.model import Bounds, BrokerPartition, OffsetRange
+from pipelines.loading.day_cuts import DayCuts
 
 FULL = 1_000_000_000
 """The load of a full slice. Loads are integers, rounded down: the pieces of a full slice never add up to more."""
@@ -23,12 +25,14 @@ class SliceSizes:
         slices: the same for partitions that differ, because the size of their records is known.
         run: the maximum number of offsets in the rest of a run; None for no cap.
         step: the maximum number of full slices in a step of the run; None for no cap.
+        cuts: offsets at which slices of partitions end, from 0.8 on.
     """
 
     slice: int
     slices: Mapping[BrokerPartition, int] = field(default_factory=dict)
     run: int | None = None
     step: int | None = None
+    cuts: DayCuts = field(default_factory=dict)
 
     def target(self, partition: BrokerPartition) -> int:
         """The number of offsets in a full slice of the partition."""
@@ -94,7 +98,8 @@ def cut_slices(
     of_run = sizes.run_shares({partition: offsets.size for partition, offsets in wanted.items()})
     for partition, share in sizes.step_shares(of_run).items():
         taken = 0
-        starts, target = bounds[partition].segment_starts, sizes.target(partition)
+        starts = sizes.cuts.get(partition, ()) if partition.broker is None else bounds[partition].segment_starts
+        target = sizes.target(partition)
         for piece in sliced(wanted[partition], starts, target, order=order):
             if taken >= share:
                 break
@@ -111,21 +116,21 @@ def _limited(piece: OffsetRange, limit: int, order: Order) -> OffsetRange:
     return piece if piece.partition.broker is not None else replace(piece, start=piece.stop - limit)
 
 
-def sliced(
-    offsets: OffsetRange, segment_starts: Iterable[int], target: int, *, order: Order = iter
-) -> Iterator[OffsetRange]:
+def sliced(offsets: OffsetRange, starts: Iterable[int], target: int, *, order: Order = iter) -> Iterator[OffsetRange]:
     """Slices of at most `target` offsets that cover the range, each computed when it is taken.
 
-    From 0.8 on they have about the same size, as a slice may end at any offset. In 0.7 they end only where segments
-    start, so a slice may be larger.
+    From 0.8 on they have about the same size between the cuts `starts`, as a slice may end at any offset. In 0.7 they
+    end only where segments start, at `starts`, so a slice may be larger.
     """
     if offsets.partition.broker is not None:
-        yield from order(list(_between_segments(offsets, segment_starts, target)))
+        yield from order(list(_between_segments(offsets, starts, target)))
         return
-    start, size = offsets.start, offsets.size
-    count = max(1, -(-size // target))
-    for piece in order(range(count)):
-        yield replace(offsets, start=start + size * piece // count, stop=start + size * (piece + 1) // count)
+    edges = [offsets.start, *(cut for cut in starts if offsets.start < cut < offsets.stop), offsets.stop]
+    for start, stop in order(list(pairwise(edges))):
+        size = stop - start
+        count = max(1, -(-size // target))
+        for piece in order(range(count)):
+            yield replace(offsets, start=start + size * piece // count, stop=start + size * (piece + 1) // count)
 
 
 def _between_segments(offsets: OffsetRange, segment_starts: Iterable[int], target: int) -> Iterator[OffsetRange]:

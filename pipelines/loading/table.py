@@ -323,7 +323,7 @@ class LakeTable:
             FileRefused: a file is missing or different.
         """
         store = filesystem(self.uri, self.lake.options)
-        by_path = {facts.path: facts for facts in files if facts.path}
+        by_path = {file.path: file for facts in files for file in facts.files}
         with lake_errors(self.uri):
             for info in store.get_file_info(list(by_path)):
                 expected = by_path[info.path].size
@@ -334,10 +334,10 @@ class LakeTable:
                     )
             with ThreadPoolExecutor(_FOOTERS_AT_ONCE) as readers:
                 footer_rows = readers.map(lambda path: self._footer_rows(store, path), by_path)
-                for (path, facts), rows in zip(by_path.items(), footer_rows, strict=True):
-                    if rows != facts.rows:
+                for (path, file), rows in zip(by_path.items(), footer_rows, strict=True):
+                    if rows != file.rows:
                         raise FileRefused(
-                            f"the data file {path} holds {rows} rows; its worker wrote {facts.rows}; load again",
+                            f"the data file {path} holds {rows} rows; its worker wrote {file.rows}; load again",
                             self.where,
                         )
 

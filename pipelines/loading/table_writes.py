@@ -1,7 +1,7 @@
 """Writes entries with new files into a table's log: one entry has the columns, the ledger's entry and the cursors."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -12,13 +12,14 @@ from deltalake import CommitProperties, PostCommitHookProperties, Schema, Transa
 from deltalake.transaction import AddAction
 
 from pipelines.loading.delta_handle import other_columns
+from pipelines.loading.event_days import EventDays
 from pipelines.loading.failpoints import failpoint
-from pipelines.loading.layout import CONVERTED, TableLayout
+from pipelines.loading.layout import NO_DAY, TableLayout
 from pipelines.loading.ledger import KEY, SEQUENCE, LedgerEntry
 from pipelines.loading.row_filters import sql_filter
 from pipelines.loading.rows import FILE_SCHEMA
 from pipelines.loading.table_log import TableSnapshot
-from pipelines.loading.work import CommittedRange, SliceFacts
+from pipelines.loading.work import CommittedRange, DataFile, SliceFacts
 
 AFTER_COMMIT = PostCommitHookProperties(cleanup_expired_logs=False)
 """After a commit of Penstock, deltalake may write a checkpoint. It never deletes entries of the log."""
@@ -37,7 +38,7 @@ def append(snapshot: TableSnapshot, entry: LedgerEntry, files: Sequence[SliceFac
     if schema:
         failpoint("columns changed")
     snapshot.handle.create_write_transaction(
-        [_add(facts, str(facts.path), layout) for facts in files],
+        [_add(file, layout) for facts in files for file in facts.files],
         schema=schema or snapshot.handle.schema(),
         partition_by=[layout.partition_column],
         commit_properties=properties(snapshot, entry),
@@ -48,10 +49,10 @@ def append(snapshot: TableSnapshot, entry: LedgerEntry, files: Sequence[SliceFac
 
 def convert(snapshot: TableSnapshot, entry: LedgerEntry, files: Sequence[SliceFacts]) -> None:
     """Write `entry` with typed files that replace all files of a raw table, and with the columns of a typed table."""
-    layout = CONVERTED.with_columns(entry.columns)
+    layout = snapshot.layout.converted().with_columns(entry.columns)
     failpoint("columns changed")
     snapshot.handle.create_write_transaction(
-        [_add(facts, str(facts.path), layout) for facts in files],
+        [_add(file, layout) for facts in files for file in facts.files],
         mode="overwrite",
         schema=Schema.from_arrow(layout.table_schema),
         partition_by=[layout.partition_column],
@@ -98,21 +99,25 @@ def replace_rows(
 def _staged(
     files: Sequence[SliceFacts], layout: TableLayout, others: Sequence[pa.Field], store: pafs.FileSystem
 ) -> pa.RecordBatchReader:
-    """The rows of the files, with the partition column, whose value is in the name of the files' folder.
+    """The rows of the files, with the partition column: the date in the name of their folder, or the day of each row.
 
     `others` are columns of the table that Penstock did not add. Fetched rows do not have them; they are null.
     """
     import pyarrow.dataset as pads  # noqa: PLC0415 - it imports pandas, which a load does not need
 
-    paths = [str(facts.path) for facts in files]
     schema = pa.schema([*layout.file_schema, *others])
-    batches = pads.dataset(paths, schema=schema, filesystem=store, format="parquet").to_batches()
-    [day] = {_folder_value(path, layout) for path in paths}
-    date = pa.scalar(day).cast(pa.date32())
-    column = layout.partition_column
-    rows = (batch.append_column(column, pa.repeat(date, batch.num_rows)) for batch in batches)
+
+    def rows() -> Iterator[pa.RecordBatch]:
+        for facts in files:
+            days = EventDays(layout, facts.loaded_at_us) if layout.is_by_day else None
+            date = None if days else pa.scalar(_folder_value(str(facts.path), layout)).cast(pa.date32())
+            dataset = pads.dataset([str(facts.path)], schema=schema, filesystem=store, format="parquet")
+            for batch in dataset.to_batches():
+                column = days.column(batch) if days else pa.repeat(date, batch.num_rows)
+                yield batch.append_column(layout.partition_field, column)
+
     *columns, date_column = layout.table_schema
-    return pa.RecordBatchReader.from_batches(pa.schema([*columns, *others, date_column]), rows)
+    return pa.RecordBatchReader.from_batches(pa.schema([*columns, *others, date_column]), rows())
 
 
 def properties(snapshot: TableSnapshot, entry: LedgerEntry, **options: Any) -> CommitProperties:
@@ -147,14 +152,14 @@ def _schema_after(snapshot: TableSnapshot, entry: LedgerEntry) -> Schema | None:
     return Schema.from_json(json.dumps({"type": "struct", "fields": list((present | needed_fields).values())}))
 
 
-def _add(facts: SliceFacts, path: str, layout: TableLayout) -> AddAction:
+def _add(file: DataFile, layout: TableLayout) -> AddAction:
     return AddAction(
-        path=path,
-        size=facts.size,
-        partition_values={layout.partition_column: _folder_value(path, layout)},
+        path=file.path,
+        size=file.size,
+        partition_values={layout.partition_column: _folder_value(file.path, layout)},
         modification_time=int(datetime.now(UTC).timestamp() * 1000),
         data_change=True,
-        stats=msgspec.json.encode(_with_decimals(facts.stats, layout)).decode(),
+        stats=msgspec.json.encode(_with_decimals(file.stats, layout)).decode(),
     )
 
 
@@ -170,8 +175,8 @@ def _with_decimals(stats: Mapping[str, Any], layout: TableLayout) -> Mapping[str
     return {**stats, **bounds}
 
 
-def _folder_value(path: str, layout: TableLayout) -> str:
+def _folder_value(path: str, layout: TableLayout) -> str | None:
     """The value of the partition column, from the name of a file's folder."""
     prefix = f"{layout.partition_column}="
     [value] = [part.removeprefix(prefix) for part in path.split("/") if part.startswith(prefix)]
-    return value
+    return None if value == NO_DAY else value

@@ -12,11 +12,15 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+from deltalake import DeltaTable
 
 from kafka_io.model import BrokerPartition, OffsetRange
 from pipelines.loading.complete_files import CompleteFiles
 from pipelines.loading.delta_handle import unreadable_features
+from pipelines.loading.event_days import files_of_other_days
 from pipelines.loading.incarnations import MAX_PROBLEMS, Extent, RangeFold
+from pipelines.loading.layout import TableLayout
 from pipelines.loading.ledger import SEQUENCE, Coverage, LedgerEntry, TopicIdentity
 from pipelines.loading.log_commits import LogCommit
 from pipelines.loading.outcome import printed_fields
@@ -111,8 +115,8 @@ def verify(table: LakeTable) -> Proof:
     with RangeFile() as ranges:
         for incarnation, committed in fold.effective(cursors.collect(table.commits(handle.version()))):
             counts.add(incarnation, committed, ranges)
-            if committed.path in ranges_of_damaged:
-                ranges_of_damaged[committed.path].append(str(committed))
+            for path in ranges_of_damaged.keys() & set(committed.paths):
+                ranges_of_damaged[path].append(str(committed))
         for window, columns in ranges.windows():
             counts.count(window, columns, files)
     problems = [problem for incarnation in fold.topics for problem in _range_problems(fold, incarnation)]
@@ -120,6 +124,7 @@ def verify(table: LakeTable) -> Proof:
     if cursors.newest is not None:
         problems += cursors.mismatched(cursors.newest)
         problems += _short_of_cursor(fold.extents(cursors.newest.topic), cursors.newest.covered)
+    problems += _misplaced_files(handle)
     problems += _file_problems(topic, ranges_of_damaged, files.unreadable)
     if counts.outside:
         problems.append(f"{counts.outside} rows are outside of every committed range")
@@ -175,6 +180,14 @@ def _file_problems(
         yield f"the data file {path} is missing or truncated: it held {listed}; {repair} fetches the rows again"
     for path in unreadable:
         yield f"the data file {path} is damaged: move it away, and {repair} fetches its rows again"
+
+
+def _misplaced_files(handle: DeltaTable) -> Iterator[str]:
+    """The problems of files in folders of event days, if the log says that they have rows of other days."""
+    layout = TableLayout.of_delta(handle.schema().to_json())
+    if layout.is_by_day:
+        for path, day in files_of_other_days(pa.table(handle.get_add_actions(flatten=True)), layout):
+            yield f"the data file {path} is in the folder of {day}, but not the {layout.time_column} of all its rows"
 
 
 def _why_not_loadable(table: LakeTable) -> Iterator[str]:

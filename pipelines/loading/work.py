@@ -1,7 +1,7 @@
 """The report of a worker about its slice, and the part that the ledger keeps: facts, committed ranges, failures."""
 
 import traceback
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, Self
 
@@ -76,6 +76,7 @@ class CommittedRange:
         loaded_at_us: the rows' `loaded_at`, in microseconds since 1970.
         gaps: the number of offsets without a row, by cause.
         path: the file with the rows, relative to the table; None without rows.
+        more_paths: further files with the rows, in a table with a file for each day of a slice.
         source: the broker that served the last read, `id@host:port`; empty if no broker served the range.
         isolation: the setting with which transactions were read, "committed" or "uncommitted"; empty in 0.7 and if it
             is not known.
@@ -87,8 +88,14 @@ class CommittedRange:
     loaded_at_us: int = 0
     gaps: Mapping[str, int] = field(default_factory=dict)
     path: str | None = None
+    more_paths: tuple[str, ...] = ()
     source: str = ""
     isolation: str = ""
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """All files with the rows."""
+        return (self.path, *self.more_paths) if self.path else ()
 
     @property
     def partition(self) -> BrokerPartition:
@@ -107,6 +114,8 @@ class CommittedRange:
         """The range as the ledger and `penstock history --json` show it: `broker`, `partition`, `start`, `stop`, ..."""
         stored = msgspec.to_builtins(self)
         offsets = stored.pop("offsets")
+        if not self.more_paths:
+            del stored["more_paths"]
         return {**offsets.pop("partition"), **offsets, **stored}
 
     @classmethod
@@ -162,14 +171,40 @@ class BadRecord:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DataFile:
+    """A data file: its path, its size in bytes, its number of rows, and the statistics as in SliceFacts."""
+
+    path: str
+    size: int
+    rows: int
+    stats: Mapping[str, Any] = field(default_factory=dict)
+
+
+def described(files: Sequence[DataFile]) -> dict[str, Any]:
+    """The fields of SliceFacts for the files of a slice."""
+    if not files:
+        return {}
+    first, *more = files
+    paths = tuple(file.path for file in more)
+    return {
+        "path": first.path,
+        "size": first.size,
+        "stats": first.stats,
+        "more_files": tuple(more),
+        "more_paths": paths,
+    }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SliceFacts(CommittedRange):
     """The result of one slice: the range that a commit would record, and its file, or its failure.
 
     A slice with a record that cannot be read has two: the range before the record, and the rest with the failure.
 
     Args:
-        size: the size of the file in bytes.
-        stats: the statistics of the file's columns, as Delta's log stores them.
+        size: the size of the file in bytes; that of the first one if there are several.
+        stats: the statistics of that file's columns, as Delta's log stores them.
+        more_files: the files of `more_paths`.
         odd_times: the number of rows whose `timestamp` is null because a table cannot hold it (see `timestampRaw`).
         unknown_schemas: ids of schemas of the values that the plan does not have; without them nothing is decoded, and
             the slice has no rows yet.
@@ -190,6 +225,7 @@ class SliceFacts(CommittedRange):
 
     size: int = 0
     stats: Mapping[str, Any] = field(default_factory=dict)
+    more_files: tuple[DataFile, ...] = ()
     odd_times: int = 0
     unknown_schemas: tuple[int, ...] = ()
     new_fields: bytes = b""
@@ -203,6 +239,15 @@ class SliceFacts(CommittedRange):
     holes: OffsetRange | None = None
     holes_reason: str = ""
     failure: SliceFailure | None = None
+
+    @property
+    def files(self) -> tuple[DataFile, ...]:
+        """All files of the slice."""
+        if self.path is None:
+            return ()
+        first_rows = self.rows - sum(file.rows for file in self.more_files)
+        first = DataFile(path=self.path, size=self.size, rows=first_rows, stats=self.stats)
+        return (first, *self.more_files)
 
     @property
     def is_undecoded(self) -> bool:

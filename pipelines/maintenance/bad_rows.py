@@ -30,17 +30,20 @@ from resources.lake import lake_errors
 
 _BATCH_ROWS = 16_384
 _BATCHES_AHEAD = 2
+_Key = tuple[date | None, int, BrokerPartition]
 _MAX_RANGES = 64  # per commit, because each range is one condition of the filter that deltalake evaluates
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BadRanges:
-    """Ranges of rows that are decoded again in one commit. All of them were loaded on one day.
+    """Ranges of rows that are decoded again in one commit. All of them were loaded on `day`.
+
+    In a table with folders of event days it is None: the rows of a range have several days.
 
     A range leads from the first to the last bad record that were loaded together, and has other rows in between.
     """
 
-    day: date
+    day: date | None
     ranges: Sequence[CommittedRange]
 
 
@@ -50,7 +53,7 @@ def find_bad_ranges(snapshot: TableSnapshot, uri: str) -> list[BadRanges]:
     Raises:
         LakeUnavailable: a file cannot be read.
     """
-    layout, extents = snapshot.layout, dict[tuple[date, int, BrokerPartition], tuple[int, int]]()
+    layout, extents = snapshot.layout, dict[_Key, tuple[int, int]]()
     keys = [layout.partition_column, *(layout.name(name) for name in ("loaded_at", "broker", "partition"))]
     offset = layout.name("offset")
     with lake_errors(uri):
@@ -63,13 +66,13 @@ def find_bad_ranges(snapshot: TableSnapshot, uri: str) -> list[BadRanges]:
                 groups.column(name).to_pylist() for name in (keys[0], *keys[2:], f"{offset}_min", f"{offset}_max")
             ]
             for loaded, day, broker, number, first, last in zip(loaded_us, *columns, strict=True):
-                key = (day, loaded, BrokerPartition(broker, number))
+                key = (None if layout.is_by_day else day, loaded, BrokerPartition(broker, number))
                 extent = extents.get(key, (first, last))
                 extents[key] = min(extent[0], first), max(extent[1], last)
     return list(_by_day(extents))
 
 
-def _by_day(extents: dict[tuple[date, int, BrokerPartition], tuple[int, int]]) -> Iterator[BadRanges]:
+def _by_day(extents: dict[_Key, tuple[int, int]]) -> Iterator[BadRanges]:
     for day, of_day in groupby(sorted(extents.items()), key=lambda item: item[0][0]):
         ranges = [
             CommittedRange(offsets=OffsetRange(partition, first, last + 1), loaded_at_us=loaded_us)

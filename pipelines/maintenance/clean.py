@@ -11,11 +11,11 @@ suspended for hours before it deletes them (fault P14).
 
 import uuid
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 import pyarrow as pa
@@ -25,7 +25,7 @@ from deltalake.exceptions import CommitFailedError
 
 from pipelines.loading.delta_handle import CLEANED, cleaned_before
 from pipelines.loading.failpoints import failpoint
-from pipelines.loading.layout import RAW, TYPED
+from pipelines.loading.layout import EVENT_DAY, RAW, TYPED, TableLayout
 from pipelines.loading.table import CONFIGURATION, LakeTable
 from pipelines.loading.table_log import TableSnapshot
 from pipelines.loading.table_writes import AFTER_COMMIT, WRITING
@@ -35,7 +35,10 @@ from resources.lake import filesystem, lake_errors, list_folder
 
 _COMPACTION = "penstock.compaction"
 _DELETES_AT_ONCE = 8
-_PARTITION_FOLDERS = tuple(f"{layout.partition_column}=" for layout in (RAW, TYPED))
+_MAX_LATE_FILES = 8
+"""The number of small files of late records that may stay beside the large file of a closed day."""
+_LAYOUTS = (RAW, TYPED, RAW.partitioned_by(EVENT_DAY), TYPED.partitioned_by(EVENT_DAY))
+_PARTITION_FOLDERS = tuple(f"{layout.partition_column}=" for layout in _LAYOUTS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -229,30 +232,66 @@ def _merge(result: CleanResult, handle: DeltaTable, target_bytes: int) -> CleanR
     of every table, because deltalake's compaction cleans up the log whatever AFTER_COMMIT says.
     """
     failpoint("before compaction")
-    if not _has_small_files(handle, target_bytes):
-        return result
-    try:
-        handle.alter.set_table_properties(
-            {**CONFIGURATION, _COMPACTION: uuid.uuid4().hex},
-            raise_if_not_exists=False,
-            post_commithook_properties=AFTER_COMMIT,
-        )
-        failpoint("compaction announced")
-        metrics = handle.optimize.compact(
-            target_size=target_bytes, writer_properties=WRITING, post_commithook_properties=AFTER_COMMIT
-        )
-    except CommitFailedError:
-        return replace(result, busy=True)
-    failpoint("after compaction")
-    return replace(result, merged=metrics["numFilesRemoved"], larger=metrics["numFilesAdded"])
+    folders = _folders_to_merge(handle, target_bytes, datetime.now(UTC).date())
+    for filters in _compactions(handle, folders):
+        try:
+            handle.alter.set_table_properties(
+                {**CONFIGURATION, _COMPACTION: uuid.uuid4().hex},
+                raise_if_not_exists=False,
+                post_commithook_properties=AFTER_COMMIT,
+            )
+            failpoint("compaction announced")
+            metrics = handle.optimize.compact(
+                partition_filters=filters,
+                target_size=target_bytes,
+                writer_properties=WRITING,
+                post_commithook_properties=AFTER_COMMIT,
+            )
+        except CommitFailedError:
+            return replace(result, busy=True)
+        failpoint("after compaction")
+        merged, larger = metrics["numFilesRemoved"], metrics["numFilesAdded"]
+        result = replace(result, merged=result.merged + merged, larger=result.larger + larger)
+    return result
 
 
-def _has_small_files(handle: DeltaTable, target_bytes: int) -> bool:
-    """Whether two files of one day fit into one file of the target size."""
-    sizes: dict[str, list[int]] = defaultdict(list)
-    for add in pa.table(handle.get_add_actions()).select(["partition", "size_bytes"]).to_pylist():
-        sizes[str(add["partition"])].append(add["size_bytes"])
-    return any(len(of_day) > 1 and sum(sorted(of_day)[:2]) <= target_bytes for of_day in sizes.values())
+def _compactions(handle: DeltaTable, folders: Sequence[date | None]) -> Iterator[Any]:
+    """The partition filters of each compaction that the folders need; None stands for all folders.
+
+    In deltalake an empty text is null, but only as the single value of a filter.
+    """
+    layout = TableLayout.of_delta(handle.schema().to_json())
+    days = [str(day) for day in folders if day is not None]
+    if not layout.is_by_day and folders:
+        yield None
+    if layout.is_by_day and days:
+        yield [(layout.partition_column, "in", days)]
+    if layout.is_by_day and None in folders:
+        yield [(layout.partition_column, "=", "")]
+
+
+def _folders_to_merge(handle: DeltaTable, target_bytes: int, today: date) -> list[date | None]:
+    """The days of the folders with two files that fit into one file of the target size.
+
+    Folders of event days are left alone until their day is over: before that, loads add files all the time. After
+    that, late records come in small files. The large file of a closed day is not written again for a few of them.
+    """
+    layout = TableLayout.of_delta(handle.schema().to_json())
+    adds = pa.table(handle.get_add_actions(flatten=True))
+    days = adds.column(f"partition.{layout.partition_column}").to_pylist()
+    sizes: dict[date | None, list[int]] = defaultdict(list)
+    for day, size in zip(days, adds.column("size_bytes").to_pylist(), strict=True):
+        sizes[day].append(size)
+    small = {day: sorted(size for size in of_day if size < target_bytes) for day, of_day in sizes.items()}
+    folders = [day for day, of_day in small.items() if len(of_day) > 1 and sum(of_day[:2]) <= target_bytes]
+    if not layout.is_by_day:
+        return folders
+    return [day for day in folders if (day is None or day < today) and _is_worth_merging(small[day])]
+
+
+def _is_worth_merging(sizes: Sequence[int]) -> bool:
+    """Whether files of these sizes, in order, are many, or the largest one is not much larger than the others."""
+    return len(sizes) > _MAX_LATE_FILES or sum(sizes[:-1]) * _MAX_LATE_FILES >= sizes[-1]
 
 
 def _checkpoint(table: LakeTable, handle: DeltaTable) -> None:

@@ -19,9 +19,7 @@ from pipelines.loading.commit import Change, columns_to_add, commit
 from pipelines.loading.decoding import Decoding
 from pipelines.loading.delta_handle import file_paths
 from pipelines.loading.failpoints import failpoint
-from pipelines.loading.layout import CONVERTED
 from pipelines.loading.ledger import CommitKind, LedgerEntry, TableState
-from pipelines.loading.rows import TABLE_SCHEMA
 from pipelines.loading.table_log import TableLog, TableSnapshot
 from pipelines.loading.work import CommittedRange, SliceFacts
 from pipelines.maintenance.converted_files import ConvertedFile, ConvertedFiles, raw_files
@@ -47,7 +45,7 @@ def _convert(run: Redecode) -> None:
     if snapshot.entry and snapshot.entry.kind is CommitKind.CONVERT:
         return  # a run that was killed after its commit is repeated
     _check_convertible(request, snapshot)
-    decoding = Decoding(request.format, replace(snapshot, layout=CONVERTED), request.open_registry)
+    decoding = Decoding(request.format, replace(snapshot, layout=snapshot.layout.converted()), request.open_registry)
     files = ConvertedFiles(request.table, request.format, decoding, dry_run=request.dry_run)
     files.resume(raw_files(snapshot))
     failpoint("conversion planned")
@@ -68,7 +66,7 @@ def _convert(run: Redecode) -> None:
             snapshot = request.table.newer(snapshot)
             _check_convertible(request, snapshot)
     run.total = _total(converted)
-    run.note(decoding, replace(snapshot, layout=CONVERTED), version)
+    run.note(decoding, replace(snapshot, layout=snapshot.layout.converted()), version)
     if not request.dry_run:
         remove_staged(request.table, files.folder)
 
@@ -90,7 +88,7 @@ def _check_convertible(request: RedecodeRequest, snapshot: TableSnapshot) -> Non
         raise RedecodeRefused(
             'the format of the topic is "raw", so its table stays raw; set another format in [topics.NAME] first', where
         )
-    others = sorted(set(snapshot.handle.to_pyarrow_dataset().schema.names) - set(TABLE_SCHEMA.names))
+    others = sorted(set(snapshot.handle.to_pyarrow_dataset().schema.names) - set(snapshot.layout.table_schema.names))
     if others:
         raise RedecodeRefused(
             f"the table {uri} has the column {others[0]}, which Penstock did not add, and a typed table may need its "
@@ -169,7 +167,7 @@ class ConvertChange(Change):
         if file_paths(snapshot.handle) != self.sources:
             raise self._files_changed()
         log.check(self.facts)
-        columns = columns_to_add(self.state, replace(snapshot, layout=CONVERTED), self.columns)
+        columns = columns_to_add(self.state, replace(snapshot, layout=snapshot.layout.converted()), self.columns)
         return replace(entry, columns=columns), ()
 
     def rebased(self, newest: TableSnapshot) -> Self:

@@ -22,8 +22,8 @@ from pipelines.loading.columns import ERROR_COLUMN, ColumnConflict, missing_colu
 from pipelines.loading.decode_plan import DecodePlan
 from pipelines.loading.decoding import Decoding
 from pipelines.loading.failpoints import failpoint
-from pipelines.loading.layout import TableLayout
-from pipelines.loading.rows import FILE_SCHEMA, PARTITION_COLUMN, cast
+from pipelines.loading.layout import NO_DAY, TableLayout
+from pipelines.loading.rows import FILE_SCHEMA, cast
 from pipelines.loading.slice_file import SliceFile
 from pipelines.loading.table import LakeTable
 from pipelines.loading.table_log import TableSnapshot
@@ -35,7 +35,7 @@ from resources.errors import FileRefused
 from resources.lake import filesystem, lake_errors
 from resources.topic_formats import TopicFormat
 
-_LIMITS = {"bad_records", "max_bad_records", "max_bad_share"}
+_NOT_OF_ROWS = {"bad_records", "max_bad_records", "max_bad_share", "partition_by"}
 _CODEC = "zstd"
 
 
@@ -51,8 +51,9 @@ class RawFile:
 def raw_files(snapshot: TableSnapshot) -> list[RawFile]:
     """The data files of a raw table."""
     adds = pa.table(snapshot.handle.get_add_actions(flatten=True)).to_pylist()
+    day = f"partition.{snapshot.layout.partition_column}"
     files = [
-        RawFile(path=add["path"], rows=add.get("num_records"), day=str(add[f"partition.{PARTITION_COLUMN}"]))
+        RawFile(path=add["path"], rows=add.get("num_records"), day=NO_DAY if add[day] is None else str(add[day]))
         for add in adds
     ]
     return sorted(files, key=lambda file: file.path)
@@ -101,7 +102,7 @@ class ConvertedFiles:
     """
 
     def __init__(self, table: LakeTable, format_: TopicFormat, decoding: Decoding, *, dry_run: bool) -> None:
-        settings = format_.model_dump_json(exclude=_LIMITS)
+        settings = format_.model_dump_json(exclude=_NOT_OF_ROWS)
         self.folder = f"{STAGING_FOLDER}/convert-{hashlib.sha256(settings.encode()).hexdigest()[:32]}/"
         self.decoding = decoding
         self._table = table

@@ -156,8 +156,7 @@ class _Step:
         self._request = request
         self._snapshot = snapshot
         self._bad = bad
-        day = f"{snapshot.layout.partition_column}={bad.day.isoformat()}"
-        self._folder = f"{staging_folder(request.run)}{number}/{day}"
+        self._folder = f"{staging_folder(request.run)}{number}/{snapshot.layout.folder(bad.day)}"
         self._facts: list[SliceFacts] = []
 
     def stage(self) -> None:

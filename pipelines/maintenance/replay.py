@@ -14,13 +14,15 @@ from kafka_io.model import OffsetRange, TopicEntry
 from pipelines.loading.bad_records import check_bad_records
 from pipelines.loading.columns import NO_COLUMNS
 from pipelines.loading.commit import columns_to_add, commit
+from pipelines.loading.day_cuts import day_cuts
 from pipelines.loading.decoding import Decoding
 from pipelines.loading.divergence import check_same_logs
+from pipelines.loading.execute import microseconds
 from pipelines.loading.failpoints import failpoint
 from pipelines.loading.ledger import CommitKind, Coverage, RecordedChoice, TableState
 from pipelines.loading.load import Loader
 from pipelines.loading.replacement import ReplaceChange
-from pipelines.loading.slices import sliced
+from pipelines.loading.slices import SliceSizes, sliced
 from pipelines.loading.table import LakeTable
 from pipelines.loading.table_log import TableSnapshot
 from pipelines.loading.work import CommittedRange, SliceFailure
@@ -50,11 +52,10 @@ def _replay(loader: Loader, table: LakeTable, request: ReplayRequest, began: dat
     resolver = ReplayResolver.of(loader.cluster, state, request.partitions, rows.of)
     ranges = resolver.ranges(request)
     sizes = loader.slice_sizes(topic, ranges, snapshot.entry)
-    slices = [
-        piece
-        for offsets in ranges
-        for piece in sliced(offsets, resolver.bounds[offsets.partition].segment_starts, sizes.target(offsets.partition))
-    ]
+    if snapshot.layout.is_by_day:
+        cuts = day_cuts(loader.cluster, topic.name, ranges, now_ms=microseconds(began) // 1000)
+        sizes = replace(sizes, cuts=cuts)
+    slices = list(_slices(ranges, resolver, sizes))
     failpoint("replay planned")
     folder = staging_folder(loader.run_id)
     on_progress, size = loader.on_progress(request.topic), sum(offsets.size for offsets in slices)
@@ -101,6 +102,14 @@ def _replay(loader: Loader, table: LakeTable, request: ReplayRequest, began: dat
         version = _commit(table, snapshot, change)
     staged.remove()
     return replace(result, version=version, changed=changed, partitions=compared)
+
+
+def _slices(ranges: Sequence[OffsetRange], resolver: ReplayResolver, sizes: SliceSizes) -> Iterator[OffsetRange]:
+    """The slices of the ranges, each range from its start."""
+    for offsets in ranges:
+        segment_starts = resolver.bounds[offsets.partition].segment_starts
+        starts = sizes.cuts.get(offsets.partition, segment_starts)
+        yield from sliced(offsets, starts, sizes.target(offsets.partition))
 
 
 def _opened(loader: Loader, table: LakeTable, request: ReplayRequest) -> tuple[TopicEntry, TableSnapshot, TableState]:

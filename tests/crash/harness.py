@@ -125,7 +125,7 @@ class Trial:
 
     def files(self) -> set[str]:
         """All data files in the folder of the table, committed or not."""
-        return {str(file) for file in Path(self.table.uri).glob("*date=*/*.parquet")}
+        return {str(file) for file in Path(self.table.uri).glob("*=*/*.parquet")}
 
 
 def _changed_anything(ended: Ended) -> bool:

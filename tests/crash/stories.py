@@ -72,6 +72,12 @@ SCHEMA_STORIES = (
     ),
 )
 """In each act the first commit adds columns: those of the first schema, and then those of the second one."""
+_DAYS = {"variant": "days", "partition_by": "event_day"}
+DAY_STORY = Story(
+    name="event days",
+    acts=(Act(settings=_DAYS), replace(CLEAN, settings=_DAYS), Act(arguments=_REPLAY, settings=_DAYS)),
+)
+"""A slice has files of three days."""
 STORIES = (
     Story(name="load", acts=(Act(),)),
     Story(name="capped", acts=(Act(settings={"capped": True}),)),
@@ -109,6 +115,7 @@ STORIES = (
     Story(name="clean", acts=(Act(), CLEAN, Act())),
     *SCHEMA_STORIES,
     REGISTRY_DOWN_STORY,
+    DAY_STORY,
 )
 
 

@@ -6,10 +6,11 @@ from pathlib import Path
 import pytest
 
 from tests.crash.stage import WORLDS, Stage
-from tests.crash.stories import SCHEMA_STORIES, STORIES, Story, first_and_last_pass, play
+from tests.crash.stories import DAY_STORY, SCHEMA_STORIES, STORIES, Story, first_and_last_pass, play
 from tests.failpoints import FAILPOINTS
 
 pytestmark = [pytest.mark.crash, pytest.mark.zookeeper]
+AROUND_DAY_FILES = ("file opened", "file closed", "file synced", "files checked", "log entry written")
 AROUND_COLUMNS = (
     "before load entry",
     "columns changed",
@@ -40,6 +41,18 @@ def test_a_load_whose_driver_is_killed_is_completed_by_the_next_one(
     for number, (world, story, act, nth) in enumerate(places):
         trial = stage.trial_before(world, story, act, tmp_path / str(number))
         killed = play(trial, story, act, f"{step}:{nth}")
+        assert killed.code == -9, killed.output
+
+
+@pytest.mark.parametrize("step", AROUND_DAY_FILES)
+def test_a_load_that_is_killed_while_it_writes_the_files_of_days_is_completed_by_the_next_one(
+    step: str, stage: Stage, tmp_path: Path
+) -> None:
+    places = first_and_last_pass(stage.failpoint_counts("modern", DAY_STORY), step)
+    assert places
+    for number, (act, nth) in enumerate(places):
+        trial = stage.trial_before("modern", DAY_STORY, act, tmp_path / str(number))
+        killed = play(trial, DAY_STORY, act, f"{step}:{nth}")
         assert killed.code == -9, killed.output
 
 

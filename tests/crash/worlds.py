@@ -5,15 +5,20 @@ The modern one has a schema registry, too.
 
 import json
 import shutil
+import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
+from unittest.mock import patch
 
 import pyarrow as pa
 
 from kafka_io.model import BrokerPartition
+from kafka_io.producer import publishing
+from kafka_io.producer.message import Message
 from kafka_io.testing.modern.config import ModernBrokerConfig
 from kafka_io.testing.modern.server import ModernBrokerServer
 from kafka_io.testing.schema_registry.server import EmbeddedSchemaRegistry
@@ -26,6 +31,7 @@ TOPIC = "clicks"
 MESSAGES = numbered(1200)
 _PARTITIONS = 4
 _BATCH = 7
+_DAY_MS = 24 * 60 * 60 * 1000
 _AVRO = 'registry = "main"\nmax_bad_share = 1'
 Numbers = Mapping[BrokerPartition, Sequence[int]]
 """The numbers of the messages of each partition, in order."""
@@ -38,8 +44,9 @@ class World:
     Args:
         cluster: the lines of `[clusters.main]`.
         variants: these lines for other brokers that claim to be the same cluster. `truncated` has only the first
-            messages. `altered` has later messages with the same numbers, but with other text. `avro` has messages with
-            the same numbers in Avro, and `avro-1` only the first of them, which have the first schema.
+            messages. `altered` has later messages with the same numbers, but with other text. The messages of `days`
+            have the times of three days. `avro` has messages with the same numbers in Avro, and `avro-1` only the first
+            of them, which have the first schema.
         registry: has the schemas of the Avro values.
     """
 
@@ -56,6 +63,7 @@ class World:
         start: str = "earliest",
         slice_records: int = 120,
         value_format: str = "raw",
+        partition_by: str = "loaded",
         columns: str = "",
         request_timeout_s: int = 20,
         spark: Mapping[str, str] | None = None,
@@ -63,7 +71,7 @@ class World:
         """The text of a settings file. A partition has a few slices of a few answers each.
 
         A `capped` run loads only a part of the topic. `variant` is a key of `variants`, or empty. `value_format` is the
-        format of the topic, and `columns` the declared columns of JSON objects.
+        format of the topic, and `columns` the declared columns of JSON objects. `partition_by` is the setting.
         """
         per_run = "bytes_per_run = 16000\nrecords_per_run = 500" if capped else ""
         format_lines = _AVRO if value_format == "avro" else f"columns = {columns}" if columns else ""
@@ -75,6 +83,7 @@ lake = "lake"
 {self.variants.get(variant, self.cluster)}
 [topics.{TOPIC}]
 format = "{value_format}"
+partition_by = "{partition_by}"
 {format_lines}
 {registry_lines}
 [choices]
@@ -107,6 +116,7 @@ def modern_world(folder: Path) -> Iterator[World]:
     avro = [avro_value(number) for number in range(len(MESSAGES))]
     configs = {
         **_filled(folder, MESSAGES[:EARLIER], {"current": later, "truncated": (), "altered": altered}),
+        **_filled_with_days(folder, MESSAGES[:EARLIER], {"days": later}),
         **_filled(folder, avro[:EARLIER], {"avro": avro[EARLIER:], "avro-1": ()}),
     }
     with ExitStack() as running:
@@ -130,6 +140,19 @@ def _filled(
     for name, messages in later.items():
         _fill(configs[name], messages)
     return configs
+
+
+def _filled_with_days(
+    folder: Path, earlier: Sequence[bytes], later: Mapping[str, Sequence[bytes]]
+) -> Mapping[str, ModernBrokerConfig]:
+    """The same as `_filled` with messages whose times are of three days in turn."""
+    now_ms = int(time.time() * 1000)
+
+    def dated(**fields: Any) -> Message:
+        return Message(**fields, timestamp_ms=now_ms - json.loads(fields["value"])["number"] % 3 * _DAY_MS)
+
+    with patch.object(publishing, "Message", dated):
+        return _filled(folder, earlier, later)
 
 
 def _fill(config: ModernBrokerConfig, messages: Sequence[bytes]) -> None:

@@ -92,7 +92,7 @@ EQUIVALENT: Mapping[tuple[str, str, str], str] = {
     (
         "pipelines/loading/slice_file.py",
         "SliceFile.write",
-        "self._waiting_bytes >= _ROW_GROUP_BYTES -> self._waiting_bytes > _ROW_GROUP_BYTES",
+        "self.waiting_bytes >= ROW_GROUP_BYTES -> self.waiting_bytes > ROW_GROUP_BYTES",
     ): "rows of exactly this size may be a row group, or wait for the next rows: the file has the same rows",
     (
         "pipelines/loading/slices.py",

@@ -13,10 +13,11 @@ from tests.simulation.world import DAYS, Failed, World
 _PROGRESS_SECONDS = 10.0
 
 
-def run(days: int, seed: int, *, is_typed: bool | None = None) -> int:
+def run(days: int, seed: int, *, is_typed: bool | None = None, is_by_day: bool | None = None) -> int:
     """Simulate at least `days` days, first in the world of this seed; returns the number of worlds.
 
-    All worlds have typed tables, or raw ones; if `is_typed` is None, their seeds decide.
+    All worlds have typed tables, or raw ones; if `is_typed` is None, their seeds decide. `is_by_day` is the same for
+    folders of event days.
 
     Raises:
         Failed: see `World.simulate`.
@@ -24,7 +25,7 @@ def run(days: int, seed: int, *, is_typed: bool | None = None) -> int:
     start = printed = time.monotonic()
     worlds = -(-days // DAYS)
     for number in range(worlds):
-        World(seed + number, is_typed=is_typed).simulate()
+        World(seed + number, is_typed=is_typed, is_by_day=is_by_day).simulate()
         now = time.monotonic()
         if now - printed >= _PROGRESS_SECONDS or number == worlds - 1:
             printed = now

@@ -24,6 +24,7 @@ from tests.simulation.broken import Broken, require
 from tests.simulation.brokers import Answers, SimCluster
 from tests.simulation.columns_law import ColumnsLaw
 from tests.simulation.cut_law import CutLaw
+from tests.simulation.day_law import check_days
 from tests.simulation.identity_law import IdentityLaw, shows_other_ids
 from tests.simulation.skip_law import check_skipped
 from tests.simulation.store import Files, Row, SimStore
@@ -88,6 +89,7 @@ class Oracle:
             self._check_identity(entry, before)
             self.begins.check(entry, before, self.seen)
             self.cuts.check(version)
+            check_days(self.store, version)
         self.columns.check(version)
         self._incarnations = incarnations(self.store.logged_entries(version))
         self.reads = self.reads_of[version] = {}

@@ -16,7 +16,7 @@ from kafka_io.model import BrokerPartition, OffsetRange
 from kafka_io.records.last_message import LastMessage
 from pipelines.loading.columns import NO_COLUMNS
 from pipelines.loading.fetch_task import FetchTask
-from pipelines.loading.layout import TableLayout
+from pipelines.loading.layout import EVENT_DAY, LOADED, TableLayout
 from pipelines.loading.ledger import CommitKind, LedgerEntry
 from pipelines.loading.table_log import CommitConflict, CommitOutcomeUnknown, TableSnapshot
 from pipelines.loading.work import CommittedRange, SliceFacts
@@ -85,6 +85,7 @@ class SimStore:
 
     Args:
         is_typed: whether the table has columns for the fields of the values.
+        is_by_day: whether the files are in folders of event days.
         staged: all data files that were ever written, committed or not.
         file_columns: the columns for fields that these files have.
         late: delayed writes, oldest first.
@@ -108,6 +109,7 @@ class SimStore:
     scheduler: Scheduler
     uri: str = "memory://lake/clicks"
     is_typed: bool = False
+    is_by_day: bool = False
     staged: dict[str, tuple[Row, ...]] = field(default_factory=dict)
     file_columns: dict[str, pa.Schema] = field(default_factory=dict)
     versions: list[Version] = field(default_factory=lambda: [_EMPTY])
@@ -128,9 +130,9 @@ class SimStore:
     landed: Callable[[int], None] = lambda _version: None
     removed: Callable[[], None] = lambda: None
 
-    def stage(self, rows: Sequence[Row], columns: pa.Schema | None = None) -> str:
+    def stage(self, rows: Sequence[Row], columns: pa.Schema | None = None, folder: str = "date=2026-01-01") -> str:
         """Write a data file with these columns, or with those of the newest version; returns its path."""
-        path = f"date=2026-01-01/{len(self.staged):08d}.parquet"
+        path = f"{folder}/{len(self.staged):08d}.parquet"
         self.staged[path] = tuple(rows)
         self.file_columns[path] = self.versions[-1].columns if columns is None else columns
         return path
@@ -270,7 +272,9 @@ class SimStore:
             version=len(self.versions) - 1,
             entry=newest,
             table_id=str(self.tables),
-            layout=TableLayout(is_typed=self.is_typed, values=self.versions[-1].columns),
+            layout=TableLayout(is_typed=self.is_typed, values=self.versions[-1].columns).partitioned_by(
+                EVENT_DAY if self.is_by_day else LOADED
+            ),
             count=lambda: len(self.rows),
         )
 
@@ -307,9 +311,9 @@ class SimStore:
     def check(self, files: Sequence[SliceFacts]) -> None:
         """See TableLog. A file's size is the number of its rows."""
         self._read()
-        for slice_facts in files:
-            if slice_facts.path is not None and len(self.staged.get(slice_facts.path, ())) != slice_facts.size:
-                raise FileRefused(f"the data file {slice_facts.path} is not what its worker wrote")
+        for file in (file for slice_facts in files for file in slice_facts.files):
+            if len(self.staged.get(file.path, ())) != file.size:
+                raise FileRefused(f"the data file {file.path} is not what its worker wrote")
 
     def write(
         self,
@@ -338,7 +342,7 @@ class SimStore:
             def stays(row: Row) -> bool:
                 return not any(_is_of(row, committed) for committed in replaced)
 
-            files = {facts.path: self.staged[facts.path] for facts in new_slices if facts.path}
+            files = {file.path: self.staged[file.path] for facts in new_slices for file in facts.files}
             newest = self.versions[-1]
             columns = snapshot.layout.with_columns(entry.columns).values
             if not replaced:

@@ -126,7 +126,7 @@ class UserActions:
         check_same_logs(self.cluster, state, same_logs)
         check_bad_records(loader.formats(TOPIC), facts, state.topic.where)
         self.store.check(facts)
-        staged = [row for part in facts for row in self.store.staged.get(part.path or "", ())]
+        staged = [row for part in facts for path in part.paths for row in self.store.staged.get(path, ())]
 
         def fetched_rows(part: CommittedRange) -> int:
             offsets = part.offsets

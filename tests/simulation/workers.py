@@ -32,9 +32,10 @@ from pipelines.loading.fetch_task import FetchTask
 from pipelines.loading.layout import TYPED
 from pipelines.loading.typed_rows import IncompletePlan, TypedRows
 from pipelines.loading.unreadable import GAPS, SkipByChoice, readable_batches
-from pipelines.loading.work import SliceFacts, SliceFailure
+from pipelines.loading.work import DataFile, SliceFacts, SliceFailure, described
 from resources.spark import Progress
 from tests.simulation.brokers import SimCluster
+from tests.simulation.day_law import rows_by_folder
 from tests.simulation.scheduler import Scheduler
 from tests.simulation.sim_log import SimLog
 from tests.simulation.store import Row, SimStore
@@ -233,10 +234,10 @@ class SimWorkers:
             Row(id_, offset, work.loaded_at_us, payload, decoded.cells[offset] if decoded else ())
             for offset, payload in payloads.items()
         ]
-        path = self.store.stage(rows, work.decode.stored if work.decode else NO_COLUMNS) if rows else None
-        if path and self.scheduler.harmed(0.1):
-            self.scheduler.note(f"{path} is damaged")
-            self.store.staged[path] = tuple(rows[1:])
+        files = list(self._files(work, rows)) if rows else []
+        if files and self.scheduler.harmed(0.1):
+            self.scheduler.note(f"{files[-1].path} is damaged")
+            self.store.staged[files[-1].path] = self.store.staged[files[-1].path][1:]
         holes = [] if id_.broker is not None else sorted(offset for read in reads for offset in read.lost)
         gaps = Counter({CONTROL: sum(len(read.markers) for read in reads), HOLE: len(holes)})
         for read in reads:
@@ -246,8 +247,7 @@ class SimWorkers:
             offsets=offsets,
             rows=len(rows),
             bytes=offsets.size,
-            path=path,
-            size=len(rows),
+            **described(files),
             gaps={cause: count for cause, count in gaps.items() if count},
             holes=OffsetRange(id_, holes[0], holes[-1] + 1) if holes else None,
             skipped=tuple(skip.skipped),
@@ -257,6 +257,12 @@ class SimWorkers:
             last=self.cluster.message(*max(payloads.items())) if payloads else None,
             source="0@sim:1",
         )
+
+    def _files(self, work: FetchTask, rows: Sequence[Row]) -> Iterator[DataFile]:
+        """Write one file, or one for each day that Penstock's own code gives to rows."""
+        columns = work.decode.stored if work.decode else NO_COLUMNS
+        for folder, part in rows_by_folder(work, rows) if not work.folder else [(work.folder, rows)]:
+            yield DataFile(path=self.store.stage(part, columns, folder), size=len(part), rows=len(part))
 
     def _decoded(self, plan: DecodePlan, payloads: Mapping[int, int]) -> "Decoded":
         """The cells of rows, as Penstock's own code decodes their values.

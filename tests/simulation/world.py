@@ -11,6 +11,7 @@ from kafka_io.errors import LocatedError
 from kafka_io.model import BrokerPartition
 from pipelines.loading import unreadable
 from pipelines.loading.fetch_task import FetchTask
+from pipelines.loading.layout import EVENT_DAY, LOADED
 from pipelines.loading.load import Loader
 from pipelines.loading.outcome import TopicLoad
 from pipelines.loading.positions import NamedPosition, TimePosition
@@ -19,6 +20,7 @@ from pipelines.loading.work import SliceFacts
 from resources.choices import Choices
 from resources.settings import Caps, Start
 from resources.spark import Progress
+from resources.topic_formats import TopicFormat
 from tests.simulation.begin_law import BeginLaw, RunStart
 from tests.simulation.brokers import TOPIC, Answers, SimCluster
 from tests.simulation.columns_law import ColumnsLaw
@@ -37,6 +39,8 @@ DAYS = 20
 _CALM_LOADS = 5
 _TYPED_EVERY = 5
 """Of so many worlds, one has a typed table."""
+_BY_DAY_EVERY = 7
+"""Of so many worlds, one has a table with folders of event days."""
 _REBUILT_EVERY = 6
 """Of so many worlds, one has an address behind which the cluster changes."""
 _TAIL = 60
@@ -97,18 +101,29 @@ class FetchedRanges:
 
 
 class World:
-    """A world that a seed determines; the seed also decides whether its table is typed, if `is_typed` is None.
+    """A world that a seed determines.
+
+    The seed also decides whether its table is typed, if `is_typed` is None, and whether it has folders of event days,
+    if `is_by_day` is None.
 
     `store` creates the store; a test may pass one with a deliberate fault.
     """
 
-    def __init__(self, seed: int, *, store: Callable[..., SimStore] = SimStore, is_typed: bool | None = None) -> None:
+    def __init__(
+        self,
+        seed: int,
+        *,
+        store: Callable[..., SimStore] = SimStore,
+        is_typed: bool | None = None,
+        is_by_day: bool | None = None,
+    ) -> None:
         self.seed = seed
+        is_by_day = seed % _BY_DAY_EVERY == 1 if is_by_day is None else is_by_day
         is_typed = seed % _TYPED_EVERY == 0 if is_typed is None else is_typed
         self.rng = random.Random(seed)
         self.scheduler = Scheduler(rng=self.rng, meanwhile=self._meanwhile)
         self.cluster = SimCluster(scheduler=self.scheduler, era=self.rng.choice(ERAS), compacts=self.rng.random() < 0.5)
-        self.store = store(scheduler=self.scheduler, landed=self._landed, is_typed=is_typed)
+        self.store = store(scheduler=self.scheduler, landed=self._landed, is_typed=is_typed, is_by_day=is_by_day)
         self.workers = SimWorkers(cluster=self.cluster, store=self.store, scheduler=self.scheduler)
         self.identity = IdentityLaw(cluster=self.cluster, store=self.store)
         self.begins = BeginLaw(cluster=self.cluster, store=self.store, identity=self.identity)
@@ -308,9 +323,11 @@ class World:
     def _decoding(self, run: str, *, calm: bool) -> dict[str, Any]:
         """How a run decodes values; empty if the table is raw."""
         values = self.cluster.values
+        folders = {"partition_by": EVENT_DAY if self.store.is_by_day else LOADED}
         if values is None:
-            return {}
-        format_ = values.format(lenient=calm)
+            raw_format = TopicFormat.model_validate(folders)
+            return {"formats": lambda _: raw_format}
+        format_ = values.format(lenient=calm).model_copy(update=folders)
         self.columns.formats[run] = format_
         return {"formats": lambda _: format_, "registries": lambda _: values.registry}
 

@@ -150,7 +150,7 @@ def _times_alone(times: pa.Array) -> tuple[pa.Array, pa.Array]:
 def _appended(snapshot: TableSnapshot, entry: LedgerEntry, files: Sequence[SliceFacts]) -> None:
     """Append files as Penstock 0.6 did."""
     snapshot.handle.create_write_transaction(
-        [table_writes._add(facts, str(facts.path), layout_module.RAW) for facts in files],
+        [table_writes._add(file, layout_module.RAW) for facts in files for file in facts.files],
         mode="append",
         schema=snapshot.handle.schema(),
         partition_by=[PARTITION_COLUMN],

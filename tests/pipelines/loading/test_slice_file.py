@@ -112,7 +112,7 @@ def written(folder: Path, batches: int) -> SliceFile:
 def test_batches_share_a_row_group_until_it_is_large_enough(
     group_bytes: int, groups: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(slice_file, "_ROW_GROUP_BYTES", group_bytes)
+    monkeypatch.setattr(slice_file, "ROW_GROUP_BYTES", group_bytes)
     file = written(tmp_path, 3)
     metadata = pq.read_metadata(tmp_path / file.path)
     assert (metadata.num_rows, metadata.num_row_groups) == (3, groups)

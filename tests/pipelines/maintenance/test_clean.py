@@ -5,7 +5,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import timedelta
+from datetime import date, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 from unittest.mock import Mock, patch
@@ -177,9 +177,27 @@ def test_another_file_than_parquet_is_never_collected(filled: "SmallTable") -> N
 def test_files_are_merged_if_two_of_one_day_fit_into_one(
     sizes: dict[str, list[int]], target: int, has_some: bool
 ) -> None:
-    adds = [{"partition": {"date": day}, "size_bytes": size} for day, of_day in sizes.items() for size in of_day]
-    handle = Mock(get_add_actions=lambda: pa.Table.from_pylist(adds))
-    assert cleaning._has_small_files(handle, target) == has_some
+    adds = [{"partition.date": day, "size_bytes": size} for day, of_day in sizes.items() for size in of_day]
+    schema = Mock(to_json=lambda: '{"fields": []}')
+    handle = Mock(get_add_actions=lambda **_: pa.Table.from_pylist(adds), schema=lambda: schema)
+    assert bool(cleaning._folders_to_merge(handle, target, date(2026, 1, 1))) == has_some
+
+
+@pytest.mark.parametrize(
+    ("sizes", "is_worth"),
+    [
+        ([1, 1], True),
+        ([1, 8], True),
+        ([1, 9], False),
+        ([1, 1, 16], True),
+        ([1] * 8 + [100], True),
+        ([1] * 7 + [100], False),
+    ],
+)
+def test_the_large_file_of_a_closed_day_is_not_written_again_for_a_few_late_records(
+    sizes: list[int], is_worth: bool
+) -> None:
+    assert cleaning._is_worth_merging(sizes) == is_worth
 
 
 def test_the_log_gets_a_checkpoint_and_keeps_its_entries(filled: "SmallTable") -> None:
