@@ -16,8 +16,12 @@ from pyspark.sql.types import StructType
 
 from pipelines.increments.delta_output import DeltaOutput
 from pipelines.increments.increment import apply_increment
+from pipelines.increments.state_proof import prove_state
+from pipelines.increments.state_table import state_output
+from pipelines.increments.state_update import update_state
 from tests.fakes.cluster import FakeCluster
 from tests.fakes.days import DAY_MS, FIRST_DAY, FIRST_MS, DayTopic, append_at, day_topic, log_at
+from tests.pipelines.increments.keyed_tables import BY_KEY
 
 TIMES = [FIRST_MS, 0, FIRST_MS + DAY_MS, FIRST_MS + 40 * DAY_MS, FIRST_MS + 1, FIRST_MS + 2]
 NEXT = FIRST_DAY + timedelta(days=1)
@@ -132,3 +136,21 @@ def test_increments_read_exactly_their_rows_from_the_files_of_all_days(tmp_path:
         expected = [*ROWS, *((offset + len(TIMES), day) for offset, day in ROWS)]
         assert _seen(output) == expected
         assert [done and done["new"] for done in increments] == [6, 6, 0, None]
+
+
+def test_a_state_table_has_the_newest_row_of_each_key_from_the_files_of_all_days(tmp_path: Path) -> None:
+    with FakeCluster(logs={0: log_at(TIMES)}) as fake:
+        topic = day_topic(fake, tmp_path / "lake", {})
+        topic.load()
+        update_state(topic.table, BY_KEY)
+        append_at(fake.logs[0], TIMES[:3])
+        topic.load()
+        update_state(topic.table, BY_KEY)
+        handle = state_output(topic.table).open()
+        assert handle is not None
+        assert sorted(read_with_deltalake(handle)) == [*ROWS[3:], *((offset + 6, day) for offset, day in ROWS[:3])]
+        assert prove_state(topic.table, BY_KEY).proven
+        Path(topic.handle.file_uris()[0]).unlink()
+        assert topic.replay().changed
+        update_state(topic.table, BY_KEY)
+        assert prove_state(topic.table, BY_KEY).proven
