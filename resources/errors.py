@@ -185,6 +185,6 @@ class OutputRefused(LoadError):
 
 
 class OutputBusy(LoadError):
-    """Another process has the output open."""
+    """Another process has the output open, has locked it, or creates it."""
 
     retriable = True

@@ -39,6 +39,9 @@ _ERRORS: tuple[tuple[type[psycopg.Error], type[LoadError], str], ...] = (
     (psycopg.OperationalError, LakeUnavailable, "Postgres does not answer, or cannot go on"),
     (psycopg.Error, OutputRefused, "Postgres does not accept the increment"),
 )
+# `create table if not exists` looks for the table before it writes to the catalog. Another process that creates the
+# table may commit between both: then the name is taken in pg_class, in pg_type, or in the unique index of one of them.
+_CREATION_RACES = (errors.DuplicateTable, errors.DuplicateObject, errors.UniqueViolation)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,8 +85,7 @@ class PostgresOutput:
                 yield connection
         except psycopg.Error as error:
             kind, what = next((kind, what) for family, kind, what in _ERRORS if isinstance(error, family))
-            reason = str(error).partition("\n")[0]
-            raise kind(f"{what}: {reason} (the table {self.table} in the schema {self.schema})") from error
+            raise kind(f"{what}: {_reason(error)} (the table {self.table} in the schema {self.schema})") from error
 
     @property
     def transaction_settings(self) -> Mapping[str, str]:
@@ -133,14 +135,18 @@ class PostgresWriter:
         """Move the progress, and give the table all columns.
 
         Raises:
-            IncrementOvertaken: the progress is another one now, or another process creates the same table.
+            IncrementOvertaken: the progress is another one now.
+            OutputBusy: another process creates the same table, or a type has the name of the table.
         """
         try:
             self.table.move_progress(connection, self.progress, progress)
             failpoint("progress moved")
             self.table.add_columns(connection, types)
-        except (errors.DuplicateTable, errors.UniqueViolation) as error:  # `if not exists` does not exclude a race
-            raise self.table.overtaken() from error
+        except _CREATION_RACES as error:
+            raise OutputBusy(
+                f"another process creates the table {self.table.name}, or the one with its progress: {_reason(error)}; "
+                "run again"
+            ) from error
 
     def _copy(self, connection: psycopg.Connection, rows: WatchedRows) -> None:
         columns = ", ".join(map(quoted, rows.schema.names))
@@ -175,3 +181,8 @@ class PostgresWriter:
                 f"{self.table.name}; run again"
             ) from unreadable
         raise LakeUnavailable("the connection to Postgres broke; nothing of the increment has landed") from error
+
+
+def _reason(error: psycopg.Error) -> str:
+    """The first line of an error of Postgres, without its hints."""
+    return str(error).partition("\n")[0]

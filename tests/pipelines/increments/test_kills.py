@@ -94,7 +94,7 @@ def test_racing_consumers_commit_an_increment_once(stored: StoredOutput, tmp_pat
         source.happen(event)
         racing = [consumers.start() for _ in range(2)]
         ended = [consumer.wait() for consumer in racing]
-        assert [consumer.code for consumer in ended] == [0, 0]
+        assert [consumer.code for consumer in ended] == [0, 0], [consumer.errors for consumer in ended]
         done = [result for consumer in ended if (result := json.loads(consumer.output))]
         # The loser finds nothing to do, or its increment and the winner's are the same one.
         assert {result["version"] for result in done} == {source.handle().version()}

@@ -146,10 +146,13 @@ def wait_for_lock(connection: psycopg.Connection) -> None:
 
 @pytest.mark.parametrize("isolation", ["read committed", "serializable"])
 @pytest.mark.parametrize("is_first", [True, False])
-def test_the_second_of_two_processes_waits_and_is_overtaken(
+def test_the_second_of_two_processes_waits_and_is_told_to_run_again(
     is_first: bool, isolation: str, output: PostgresOutput, connection: psycopg.Connection
 ) -> None:
-    """Also if the database has another default for the isolation of transactions."""
+    """Also if the database has another default for the isolation of transactions.
+
+    The first increment creates the tables. Then the second process knows only that another one creates them too.
+    """
     database = connection.info.dbname
     connection.execute(f"alter database {database} set default_transaction_isolation = '{isolation}'".encode())
     if not is_first:
@@ -161,9 +164,18 @@ def test_the_second_of_two_processes_waits_and_is_overtaken(
             wait_for_lock(connection)
             session.execute("commit")
         session.execute("begin")
-    assert [type(error) for error in raised] == [IncrementOvertaken]
+    assert [type(error) for error in raised] == [OutputBusy if is_first else IncrementOvertaken]
     assert output.begin("c", "s").progress == SECOND
     assert 3 not in offsets(connection)
+
+
+def test_a_type_that_another_process_has_just_created_with_its_table_is_busy(
+    output: PostgresOutput, connection: psycopg.Connection
+) -> None:
+    """Each table has a type of its name, which a creation in another process may have committed an instant before."""
+    connection.execute("create type penstock_increments as enum ()")
+    with pytest.raises(OutputBusy, match=r'type "penstock_increments" already exists.* run again'):
+        output.begin("c", "s").commit(change(rows(1)))
 
 
 def test_consumers_do_not_wait_for_each_other(output: PostgresOutput, connection: psycopg.Connection) -> None:
