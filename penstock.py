@@ -1,4 +1,4 @@
-"""Penstock for other projects: a component, `build_defs` and a translator for Dagster, and increments of tables.
+"""Penstock for other projects: Dagster (a component, `build_defs`, a translator), increments and complete times.
 
 This is the one public module. It is imported by `dg` and by every code location, so it imports nothing before one of
 its names is used.
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pipelines.increments.duckdb_output import DuckDBOutput
     from pipelines.increments.increment import Increment, apply_increment, increments
     from pipelines.increments.postgres_output import PostgresOutput
+    from pipelines.status.completeness import complete_through
 
 __all__ = [
     "DeltaOutput",
@@ -29,6 +30,7 @@ __all__ = [
     "TopicProps",
     "apply_increment",
     "build_defs",
+    "complete_through",
     "increment_asset",
     "increments",
 ]
@@ -44,6 +46,7 @@ _MODULES = {
     "TopicProps": "pipelines.defs.translator",
     "apply_increment": "pipelines.increments.increment",
     "build_defs": "pipelines.defs.build",
+    "complete_through": "pipelines.status.completeness",
     "increment_asset": "pipelines.defs.increment_asset",
     "increments": "pipelines.increments.increment",
 }

@@ -42,6 +42,10 @@ class OffsetsMissing(LoadError):
     """The log lacks offsets that were not loaded, and compaction does not explain it."""
 
 
+class EventTimeUnknown(LoadError):
+    """The table records no event time, because the settings of its topic do not ask for it."""
+
+
 class BadRecords(LoadError):
     """More records do not decode than the settings of the topic allow."""
 

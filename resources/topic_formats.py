@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 from pydantic import BeforeValidator, Field, ValidationInfo, model_validator
 
 from kafka_io.net.security import FILE
-from resources.groups import Share
+from resources.groups import MAX_MINUTES, Share
 from resources.section import Section, absolute_path
 
 if TYPE_CHECKING:
@@ -41,6 +41,7 @@ _DAYS_OF_ALL_TABLES = {"loaded", "event_day"}
 """The values of `partition_by` that name no column."""
 _MESSAGE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*")
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9._-]+")
+_MINUTE_MS = 60_000
 
 
 def _with_absolute_path(schema: Any, info: ValidationInfo) -> Any:
@@ -123,6 +124,21 @@ class TopicFormat(Section):
 
     max_bad_share: Share = 0.01
     """Maximum share of a run's records that do not decode. Above it, the load fails, as above `max_bad_records`."""
+
+    event_time: Annotated[str, Field(min_length=1)] | None = None
+    """The event time of a record: "timestamp" for the record's own time, or a column of a typed table with the type
+    `timestamp`, `date` or `long` (ms since 1970). With it each commit records up to which event time the table is
+    complete; see docs/event-time.md. By default nothing is recorded."""
+
+    allowed_lateness_minutes: Annotated[float, Field(ge=0, le=MAX_MINUTES, allow_inf_nan=False)] = 10
+    """Minutes that a record may arrive after its event time, and that the clocks of producers, brokers and Penstock may
+    differ. A record that arrives later is late: it is loaded and counted, but no valid-through waits for it."""
+
+    @model_validator(mode="after")
+    def _checked_event_time(self) -> Self:
+        if self.event_time not in {None, "timestamp"} and self.format == "raw":
+            raise ValueError('`event_time` of a raw table is "timestamp": it has no columns for fields')
+        return self
 
     @model_validator(mode="after")
     def _checked_columns(self) -> Self:
@@ -239,6 +255,11 @@ class TopicFormat(Section):
             return _KEYS_WITH_SCHEMAS[self.key_format]
         encoding = _KEY_ENCODINGS[self.key_format]
         return f"{encoding} {self.key_message}" if encoding == "protobuf" and self.key_message else encoding
+
+    @property
+    def allowed_lateness_ms(self) -> int:
+        """`allowed_lateness_minutes` in milliseconds."""
+        return round(self.allowed_lateness_minutes * _MINUTE_MS)
 
     @property
     def is_typed(self) -> bool:

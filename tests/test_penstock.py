@@ -49,10 +49,11 @@ def test_the_module_has_exactly_the_public_names() -> None:
         "TopicProps",
         "apply_increment",
         "build_defs",
+        "complete_through",
         "increment_asset",
         "increments",
     ]
-    rooms = ("pipelines.defs", "pipelines.increments")
+    rooms = ("pipelines.defs", "pipelines.increments", "pipelines.status")
     assert all(getattr(penstock, name).__module__.startswith(rooms) for name in dir(penstock))
     with pytest.raises(AttributeError, match="no attribute 'other'"):
         _ = penstock.other

@@ -26,6 +26,7 @@ from rich.text import Text
 from kafka_io.cluster.retention import FOREVER
 from kafka_io.errors import Where
 from kafka_io.model import BrokerPartition
+from pipelines.loading.event_time import utc_text
 from pipelines.status.status import RetentionSource, TopicState
 
 if TYPE_CHECKING:
@@ -190,6 +191,8 @@ def _problems(results: PrintedResults) -> None:
 def statuses(statuses: PrintedResults, *, now_ms: int) -> None:
     """Print a line per topic and a line of totals; warnings and errors on stderr."""
     columns = "cluster topic state >lag >lost >late >left >loaded:LAST_LOAD >version"
+    if any(status["valid_through_ms"] is not None for status in statuses):
+        columns += " valid_through:VALID_THROUGH"
     print_table(columns, [{**status, **_status_cells(status, now_ms)} for status in statuses])
     _sentence(_totals(statuses))
     _problems(statuses)
@@ -199,6 +202,20 @@ def statuses(statuses: PrintedResults, *, now_ms: int) -> None:
             error(f"{status['topic']}: {sentence}")
         if status["bad_records"]:
             warning(f"{status['topic']}: {status['bad_records']:,} rows have `_error`: their values do not decode")
+
+
+def completeness(results: PrintedResults) -> None:
+    """Print a sentence for each table: whether it is complete, and if not, which partitions prove the least."""
+    for result in results:
+        valid_ms, through = result["valid_through_ms"], utc_text(result["through_ms"])
+        valid = "no time" if valid_ms is None else utc_text(valid_ms)
+        if result["complete"]:
+            _sentence(f"{result['topic']} is complete through {through}: it is valid through {valid}")
+            continue
+        _sentence(f"{result['topic']} is not complete through {through}: it is valid through {valid}")
+        unproven = [part["partition"] for part in map(_named, result["partitions"]) if part["proven_ms"] is None]
+        if unproven:
+            _sentence(f"partitions without a proof: {', '.join(map(str, unproven))}")
 
 
 def _without_ids(statuses: PrintedResults) -> None:
@@ -248,6 +265,7 @@ def _status_cells(status: PrintedResult, now_ms: int) -> PrintedResult:
         "left": time_left,
         "loaded": "-" if loaded_ms is None else duration((now_ms - loaded_ms) / 1000),
         "version": "-" if version is None else str(version),
+        "valid_through": "-" if status["valid_through_ms"] is None else utc_text(status["valid_through_ms"]),
     }
 
 

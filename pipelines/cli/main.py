@@ -12,6 +12,7 @@ from typing import Any
 import click
 
 from pipelines.cli import console
+from pipelines.cli.complete import complete_command
 from pipelines.cli.completion import completion_command
 from pipelines.cli.config import config_group
 from pipelines.cli.load import load_command
@@ -32,6 +33,7 @@ from resources.settings import PATH_VARIABLE, SettingsError
 COMMANDS = (
     broker_command,
     clean_command,
+    complete_command,
     completion_command,
     config_group,
     history_command,

@@ -2,8 +2,9 @@
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import wraps
 from math import isnan
 from pathlib import Path
@@ -182,6 +183,17 @@ def choice_option(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any
     return click.option(
         f"--{name.replace('_', '-')}", type=click.Choice(get_args(field.annotation)), help=field.description
     )
+
+
+def parse_time(text: str) -> datetime:
+    """Parse a time in ISO 8601 (UTC if it has no zone), or `-2h` before now. Another text is an error of usage."""
+    from pipelines.loading.positions import TimePosition, parse_position
+
+    with suppress(ValueError):
+        position = parse_position(text, now=datetime.now(UTC))
+        if isinstance(position, TimePosition):
+            return datetime.fromtimestamp(position.ms / 1000, UTC)
+    raise click.UsageError(f"{text!r} is not a time; give a time such as 2026-01-31T12:00Z or -2h")
 
 
 @contextmanager

@@ -5,42 +5,14 @@ Later versions can add fields. They do not remove fields or change their meaning
 
 from typing import Annotated, Any, Generic, Literal, TypeVar, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+from pydantic import BaseModel, Field, TypeAdapter
 
-from pipelines.status.status import RetentionSource, TopicState
+from pipelines.cli.shape import PrintedError, Shape
+from pipelines.cli.status_shapes import CompletedTable, ShownTopic
 
 NameT = TypeVar("NameT")
 ResultsT = TypeVar("ResultsT")
 Gaps = dict[str, int]
-
-
-class Shape(BaseModel):
-    """The base of all shapes. The docstring below a field is its description in the schema."""
-
-    model_config = ConfigDict(use_attribute_docstrings=True)
-
-
-class PrintedError(Shape):
-    """An error. The fields of its place are null if the place is not known."""
-
-    kind: str
-    """The name of the error, such as `CursorExpired`; `UsageError` for wrong use."""
-    message: str
-    """A sentence that says what happened. It does not contain the place."""
-    cluster: str | None
-    broker: str | None
-    topic: str | None
-    partition: str | None
-    """The partition in the form that `--partition` takes: a number, or `BROKER-N` in Kafka 0.7."""
-    offset: int | None
-    registry: str | None
-    """The name of a schema registry of the settings."""
-    subject: str | None
-    """A subject of the schema registry."""
-    schema_id: int | None
-    """The id of a schema in the registry."""
-    retriable: bool
-    """Whether the same command can succeed later without a change."""
 
 
 class Output(BaseModel, Generic[NameT, ResultsT]):
@@ -210,7 +182,7 @@ class VerifiedTable(Shape):
     problems: list[str]
     errors: list[PrintedError]
     partitions: list[VerifiedPartition]
-    compared: list[ComparedPartition] = []
+    compared: list[ComparedPartition] = Field(default=[])
     """Only with --deep."""
     state: dict[str, int] | None = None
     """Only with a state table: its `version` of the topic's table, and the keys that are missing, extra or wrong."""
@@ -251,83 +223,6 @@ class CleanedTable(Shape):
     damaged: list[str]
 
 
-class HangingTransaction(Shape):
-    """The oldest open transaction of a partition."""
-
-    first_offset: int
-    began_ms: int | None
-    producer_id: int | None
-
-
-class PartitionState(Shape):
-    """The log and the cursor of a partition. Times are ms since 1970."""
-
-    broker: int | None
-    partition: int
-    earliest: int | None
-    latest: int | None
-    cursor: int | None
-    oldest_ms: int | None
-    expires_ms: int | None
-    held_back: int
-    """The number of offsets that an open transaction holds back."""
-    transaction: HangingTransaction | None
-    lag: int | None
-    lost: int
-
-
-class FailedLoad(Shape):
-    """Why the last load of a topic failed."""
-
-    run: str
-    time_ms: int
-    errors: list[PrintedError]
-    """The first errors."""
-    count: int
-    """The number of all errors."""
-
-
-class KeptFor(Shape):
-    """The retention time that `left_s` is computed with."""
-
-    ms: int | None
-    by: RetentionSource
-
-
-class RetentionSettings(Shape):
-    """The retention settings that the brokers report; -1 for no limit."""
-
-    ms: int | None
-    bytes: int | None
-
-
-class ShownTopic(Shape):
-    """A result of `penstock status` and `penstock topics`."""
-
-    cluster: str
-    topic: str
-    incarnation: str | None
-    has_id: bool | None
-    """Whether the cluster gives the topic an id; null if the cluster no longer has the topic."""
-    table: str
-    version: int | None
-    loaded_at_ms: int | None
-    state: TopicState
-    lag: int | None
-    lost: int
-    bad_records: int
-    """The number of rows of the table whose value does not decode; 0 for a raw table."""
-    late_s: float | None
-    left_s: float | None
-    left_share: float | None
-    kept: KeptFor
-    retention: RetentionSettings
-    last_error: FailedLoad | None
-    warnings: list[str]
-    errors: list[PrintedError]
-    partitions: list[PartitionState]
-
-
 class PrintedCommit(Shape):
     """A result of `penstock history`. A commit of another program has only the fields up to `kind`."""
 
@@ -346,15 +241,17 @@ class PrintedCommit(Shape):
     rows: int = 0
     bytes: int = 0
     files: int = 0
-    gaps: Gaps = {}
-    sources: list[str] = []
-    choices: list[dict[str, Any]] = []
+    gaps: Gaps = Field(default={})
+    sources: list[str] = Field(default=[])
+    choices: list[dict[str, Any]] = Field(default=[])
     """The ledger stores them in this form."""
-    covered: dict[str, list[int]] = {}
-    ranges: list[dict[str, Any]] = []
+    covered: dict[str, list[int]] = Field(default={})
+    ranges: list[dict[str, Any]] = Field(default=[])
     """The ledger stores them in this form."""
-    columns: list[dict[str, Any]] = []
+    columns: list[dict[str, Any]] = Field(default=[])
     """The columns that the commit added to a typed table, as fields of Delta's schema."""
+    event_time: dict[str, Any] | None = None
+    """The event time after the commit, as the ledger stores it; null if the settings do not ask for it."""
 
 
 class RewoundCursor(Shape):
@@ -467,6 +364,7 @@ OUTPUT: TypeAdapter[Any] = TypeAdapter(
         | Output[Literal["verify"], list[VerifiedTable]]
         | Output[Literal["state"], list[UpdatedState]]
         | Output[Literal["clean"], list[CleanedTable]]
+        | Output[Literal["complete"], list[CompletedTable]]
         | Output[Literal["status", "topics"], list[ShownTopic]]
         | Output[Literal["history"], list[PrintedCommit]]
         | Output[Literal["rewind"], list[RewoundTable]]

@@ -1,15 +1,21 @@
 """`penstock history` and `penstock rewind`: the versions of a table."""
 
 import uuid
-from contextlib import suppress
-from datetime import UTC, datetime
 from functools import partial
 from itertools import islice
 
 import click
 
 from pipelines.cli import console
-from pipelines.cli.options import GlobalOptions, cluster_option, confirm, only_cluster, table_of, topic_argument
+from pipelines.cli.options import (
+    GlobalOptions,
+    cluster_option,
+    confirm,
+    only_cluster,
+    parse_time,
+    table_of,
+    topic_argument,
+)
 from pipelines.cli.result import CommandResult, prints_result
 
 _DEFAULT_LIMIT = 20
@@ -69,7 +75,7 @@ def rewind_command(
 
     if (version is None) == (time is None):
         raise click.UsageError("give the version to go back to: --version N or --to TIME")
-    target = version if version is not None else _parse_time(str(time))
+    target = version if version is not None else parse_time(str(time))
     settings = options.settings()
     plan = plan_rewind(table_of(settings, only_cluster(settings, cluster), topic), target, run=uuid.uuid4().hex)
     confirm(f"Take the table of {console.printable(topic)} back {plan}?", yes=yes)
@@ -77,13 +83,3 @@ def rewind_command(
     sentence = f"version {new_version}: {topic} went back {plan}"
     records = [{**plan.as_dict(), "version": new_version}]
     return CommandResult(records=records, show=partial(console.rewound, sentence=sentence))
-
-
-def _parse_time(text: str) -> datetime:
-    from pipelines.loading.positions import TimePosition, parse_position
-
-    with suppress(ValueError):
-        position = parse_position(text, now=datetime.now(UTC))
-        if isinstance(position, TimePosition):
-            return datetime.fromtimestamp(position.ms / 1000, UTC)
-    raise click.UsageError(f"{text!r} is not a time; give a time such as 2026-01-31T12:00Z or -2h")

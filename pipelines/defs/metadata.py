@@ -64,7 +64,10 @@ def table_metadata(facts: TableFacts) -> Metadata:
         "dagster/column_schema": facts.columns,
         "dagster/row_count": facts.rows,
         "dagster/uri": facts.uri,
-        **_known(sample_rows=facts.sample),
+        **_known(
+            sample_rows=facts.sample,
+            valid_through=None if facts.valid_through_s is None else dg.MetadataValue.timestamp(facts.valid_through_s),
+        ),
     }
 
 

@@ -31,6 +31,8 @@ class TableFacts:
         version: the number of the version.
         data_version: says which records of the topic the table has: it changes with each of the table's cursors.
         sample: rows of the last commit, if the settings ask for some.
+        valid_through_s: the table is complete through this event time, in seconds since 1970; None if nothing proves
+            any time.
     """
 
     uri: str
@@ -39,6 +41,7 @@ class TableFacts:
     version: int
     data_version: str
     sample: dg.TableMetadataValue | None
+    valid_through_s: float | None = None
 
 
 def table_facts(lake: Lake, cluster: str, topic: str, samples: int = 0) -> TableFacts | None:
@@ -61,7 +64,13 @@ def table_facts(lake: Lake, cluster: str, topic: str, samples: int = 0) -> Table
         version=snapshot.version,
         data_version=_data_version(incarnation, cursors),
         sample=sample_rows(table, snapshot, samples),
+        valid_through_s=_valid_through_s(snapshot),
     )
+
+
+def _valid_through_s(snapshot: TableSnapshot) -> float | None:
+    times = snapshot.entry.event_time if snapshot.entry else None
+    return None if times is None or times.valid_through_ms is None else times.valid_through_ms / 1000
 
 
 def _columns(fields: list[Mapping[str, object]], meanings: Mapping[str, str]) -> dg.TableSchema:

@@ -19,11 +19,11 @@ import pyarrow as pa
 from pipelines.increments.difference import LedgerDifference, Spans
 from pipelines.increments.output import IncrementOutput, OutputChange, OutputWriter, is_spark_frame
 from pipelines.increments.rows import SpanRows
-from pipelines.increments.source import NOTHING, SourceVersion, table_at
+from pipelines.increments.source import NOTHING, SourceVersion
 from pipelines.increments.source_columns import SOURCE_COLUMNS, of_source_rows
 from pipelines.loading.failpoints import failpoint
 from pipelines.loading.layout import TableLayout
-from pipelines.loading.table import LakeTable
+from pipelines.loading.table import LakeTable, table_at
 from resources.errors import LakeUnavailable, LoadError, OutputRefused, RowsReplaced, SourceFilesCleaned
 from resources.lake import lake_errors
 

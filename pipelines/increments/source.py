@@ -5,13 +5,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Self
 
-from kafka_io.errors import Where
 from pipelines.increments.difference import LedgerDifference, ledger_difference
 from pipelines.loading.ledger import LedgerEntry
 from pipelines.loading.table import LakeTable
 from pipelines.loading.table_log import TableSnapshot
 from resources.errors import LogTorn, SourceChanged, SourceLogCleaned, TableMissing
-from resources.lake import Lake
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,14 +108,6 @@ class SourceVersion:
             "remove it, or choose another consumer and another output",
             self.table.where,
         )
-
-
-def table_at(table: LakeTable | str, options: dict[str, str] | None = None) -> LakeTable:
-    """The table of a topic. A text is its URI, and `options` are those of its store."""
-    if isinstance(table, LakeTable):
-        return table
-    uri = table.rstrip("/")
-    return LakeTable(lake=Lake.of_table(uri, options or {}), uri=uri, where=Where(topic=uri.rpartition("/")[2]))
 
 
 def _named(table: LakeTable, error: LogTorn) -> LogTorn | SourceLogCleaned:

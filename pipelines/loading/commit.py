@@ -23,11 +23,11 @@ from typing import Self
 
 import pyarrow as pa
 
-from kafka_io.errors import Where
 from kafka_io.model import BrokerPartition, OffsetRange
 from pipelines.loading.columns import NO_COLUMNS, ColumnConflict, missing_columns
 from pipelines.loading.delta_schema import DeltaField, delta_fields
 from pipelines.loading.failpoints import failpoint
+from pipelines.loading.identity import check_layout
 from pipelines.loading.ledger import (
     CommitKind,
     Coverage,
@@ -39,6 +39,7 @@ from pipelines.loading.ledger import (
     TableState,
 )
 from pipelines.loading.table_log import CommitConflict, CommitOutcomeUnknown, TableLog, TableSnapshot
+from pipelines.loading.valid_through import NO_TIMES, TimesOfLoad
 from pipelines.loading.work import CommittedRange, SliceFacts
 from resources.errors import CommitRefused, CommitUnknown, LakeUnavailable, LoadError, TableReplaced
 
@@ -161,6 +162,7 @@ class Change(ABC):
             last_messages=self.state.last_messages,
             choices=self.choices,
             start_times=self.state.start_times,
+            event_time=self.state.event_time.carried if self.state.event_time else None,
             schemas=tuple(sorted({*(snapshot.entry.schemas if snapshot.entry else ()), *self.schemas})),
             key_schemas=tuple(sorted({*(snapshot.entry.key_schemas if snapshot.entry else ()), *self.key_schemas})),
         )
@@ -267,16 +269,6 @@ def _find_commit(
         raise _unknown(failure, unreadable) from unreadable
 
 
-def check_layout(before: TableSnapshot, now: TableSnapshot, where: Where) -> None:
-    """Check that the table did not become typed or raw while a run worked on it.
-
-    Raises:
-        CommitRefused: it did. Only another run can read the settings that belong to it.
-    """
-    if now.layout.is_typed != before.layout.is_typed:
-        raise CommitRefused(f"the table became {'typed' if now.layout.is_typed else 'raw'} meanwhile; run again", where)
-
-
 def _unknown(failure: Exception, unreadable: LoadError) -> CommitUnknown:
     return CommitUnknown(
         f"the commit failed ({failure}), and the table cannot be read to see whether it landed: {unreadable.reason}",
@@ -292,12 +284,14 @@ class LoadChange(Change):
         epochs: the leader epochs under which the run read the bounds of these partitions.
         start_times: in the first commit of a table, the start of partitions that could not be asked.
         columns: the columns for fields that the files have.
+        times: what the run knows of the event time of the topic.
     """
 
     kind: CommitKind = CommitKind.LOAD
     epochs: LeaderEpochs = field(default_factory=dict)
     start_times: StartTimes = field(default_factory=dict)
     columns: pa.Schema = NO_COLUMNS
+    times: TimesOfLoad = NO_TIMES
 
     def complete(
         self, entry: LedgerEntry, log: TableLog, snapshot: TableSnapshot
@@ -315,6 +309,7 @@ class LoadChange(Change):
             last_messages=self._new_last_messages(),
             start_times=self._start_times_after(covered),
             columns=columns,
+            event_time=self.times.after(self.state, covered, self.facts),
         )
         return loaded, ()
 

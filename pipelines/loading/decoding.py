@@ -12,7 +12,7 @@ lost, and a load without new keys fetches everything once.
 The first load reads a sample first, also to find ids of schemas, because otherwise it would fetch everything twice.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -23,7 +23,9 @@ from kafka_io.errors import InvalidSchema
 from kafka_io.schema_registry.client import SchemaRegistry
 from kafka_io.values.json.inference import merged_fields
 from pipelines.loading.decode_plan import DecodePlan, Learned, PartPlan, WriterSchemas, plan_decoding
+from pipelines.loading.delta_schema import delta_fields, type_text
 from pipelines.loading.formats import encoding_of
+from pipelines.loading.slice_times import RECORD_TIME, EventTimeColumn, is_time
 from pipelines.loading.table_log import TableSnapshot
 from pipelines.loading.typed_rows import IncompletePlan
 from pipelines.loading.work import SliceFacts
@@ -80,6 +82,29 @@ class Decoding:
     def partition_by(self) -> str:
         """What the folders of the table are (see TableLayout)."""
         return self._snapshot.layout.partition_by
+
+    @property
+    def event_times(self) -> EventTimeColumn | None:
+        """Where workers find event times; None if the settings do not ask for them."""
+        setting, layout = self._format.event_time, self.plan.layout if self.plan else self._snapshot.layout
+        if setting is None:
+            return None
+        times = self._snapshot.entry.event_time if self._snapshot.entry else None
+        known_ms = times.valid_through_ms if times and times.column == setting else None
+        return EventTimeColumn(layout.name(setting) if setting == RECORD_TIME else setting, known_ms)
+
+    def event_time_warnings(self) -> Iterator[str]:
+        """A sentence if the table has no column with the event time of the settings."""
+        times = self.event_times
+        if times is None or self.plan is None or times.name == self.plan.layout.name(RECORD_TIME):
+            return
+        stored = self.plan.stored
+        if times.name not in stored.names:
+            yield f"event_time: the table has no column {times.name!r} yet, so no row has an event time"
+        elif not is_time(stored.field(times.name).type):
+            [column] = delta_fields([stored.field(times.name)])
+            kind = type_text(column["type"])
+            yield f"event_time: the column {times.name!r} has the type {kind}; it must be timestamp, date or long"
 
     def fix_columns(self, columns: pa.Schema) -> None:
         """Plan from now on as if the table had these columns already, because files with them were written."""

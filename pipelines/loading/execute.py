@@ -25,6 +25,7 @@ from pipelines.loading.fetch_task import FetchTask, decode_facts, to_json
 from pipelines.loading.holes import with_causes
 from pipelines.loading.layout import LOADED, RAW
 from pipelines.loading.ledger import LedgerEntry
+from pipelines.loading.slice_times import EventTimeColumn
 from pipelines.loading.slices import SliceSizes, group_slices
 from pipelines.loading.truncation import check_incarnation
 from pipelines.loading.work import SliceFacts
@@ -81,12 +82,13 @@ class SliceFetcher:
         to_message: Collection[OffsetRange] = (),
         decode: DecodePlan | None = None,
         partition_by: str = LOADED,
+        times: EventTimeColumn | None = None,
     ) -> list[SliceFacts]:
         """The facts of `slices`, fetched into the table's folders, or into folders below the path `below` in it.
 
         Empty slices need no fetch. `skip` are the choices by which records that cannot be read are skipped. Slices in
         `to_message` end after a message (see Plan). `decode` is the plan for values of a typed table, and
-        `partition_by` says what its folders are.
+        `partition_by` says what its folders are. `times` says where event times are.
 
         Raises:
             TopicRecreated: the topic may have been recreated meanwhile.
@@ -110,6 +112,7 @@ class SliceFetcher:
                 skip=skip,
                 decode=decode,
                 partition_by=partition_by,
+                times=times,
             )
             for number, group in enumerate(groups)
             for offsets in group
@@ -129,7 +132,7 @@ class SliceFetcher:
         A slice with unknown schemas is fetched again after the registry was asked for them. A slice with fields without
         columns is fetched again after the plan got columns for them.
         """
-        options = {**options, "partition_by": decoding.partition_by}
+        options |= {"partition_by": decoding.partition_by, "times": decoding.event_times}
         if decoding.needs_sample and (sample := sample_of(slices)):
             unseen = {**options, "on_progress": lambda _done, _total: None, "to_message": sample}
             facts = self.fetch_slices(topic, table_uri, sample, decode=decoding.plan, **unseen)

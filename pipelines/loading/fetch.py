@@ -27,6 +27,7 @@ from pipelines.loading.failpoints import failpoint
 from pipelines.loading.fetch_task import FetchTask, decode_task, to_json
 from pipelines.loading.rows import RAW_TIME_COLUMN, table_rows
 from pipelines.loading.slice_file import SliceFile
+from pipelines.loading.slice_times import TimesOfRows
 from pipelines.loading.typed_rows import IncompletePlan, TypedRows
 from pipelines.loading.unreadable import SkipByChoice, readable_batches
 from pipelines.loading.work import SliceFacts, SliceFailure, described
@@ -107,6 +108,7 @@ def _fetch_slice(
         last=rows.last_message,
         holes=OffsetRange(partition, *rows.holes) if rows.holes else None,
         skipped=tuple(skip.skipped),
+        times=rows.times.result if rows.times else None,
         seconds=time.monotonic() - began,
         loaded_at_us=task.loaded_at_us,
     )
@@ -125,6 +127,7 @@ class _SliceRows:
             "loaded_at": task.loaded_at_us,
         }
         self.typed = TypedRows(task.decode) if task.decode else None
+        self.times = TimesOfRows(task.times, before_ms=task.loaded_at_us // 1000) if task.times else None
         self._offsets = task.offsets
         self._missing: list[IncompletePlan] = []
         self._raw_time_column = task.layout.name(RAW_TIME_COLUMN)
@@ -172,6 +175,8 @@ class _SliceRows:
                 self._missing.append(missing)
             else:
                 self.odd_times += rows.num_rows - rows.column(self._raw_time_column).null_count
+                if self.times:
+                    self.times.add(rows)
                 if not self.is_undecoded:  # nothing of this attempt will be used
                     output.write(rows)
 

@@ -15,6 +15,7 @@ from kafka_io.reader.reader import PlannedRange
 from kafka_io.reader.source import Source
 from pipelines.loading.decode_plan import DecodePlan
 from pipelines.loading.layout import LOADED, RAW, TableLayout
+from pipelines.loading.slice_times import EventTimeColumn
 from pipelines.loading.work import SliceFacts
 
 
@@ -34,6 +35,7 @@ class FetchTask:
         skip: the choices by which records that cannot be read are skipped: `on_corrupt`, `on_too_large`.
         decode: how the values are decoded; None for a raw table.
         partition_by: what the folders of the table are (see TableLayout).
+        times: where the event times of the rows are; None if nobody asks for them.
     """
 
     spark_task: int
@@ -47,6 +49,7 @@ class FetchTask:
     skip: tuple[str, ...] = ()
     decode: DecodePlan | None = None
     partition_by: str = LOADED
+    times: EventTimeColumn | None = None
 
     @property
     def layout(self) -> TableLayout:

@@ -19,6 +19,7 @@ from kafka_io.errors import Where
 from kafka_io.model import BrokerPartition, OffsetRange, TopicEntry, TopicIds
 from kafka_io.records.last_message import LastMessage
 from pipelines.loading.delta_schema import DeltaField
+from pipelines.loading.event_time import EventTime
 from pipelines.loading.work import CommittedRange, LoadedRange, SliceFacts
 
 if TYPE_CHECKING:
@@ -159,6 +160,7 @@ class LedgerEntry:
         key_schemas: the ids of all schemas of keys that the loads of the table have seen.
         written: the rows that a replay or a redecode has written in place of others. The ranges of a replay also name
             rows that it only copied, and a redecode has no ranges.
+        event_time: up to which event time the table is complete; None if the settings do not ask for it.
     """
 
     commit: str
@@ -180,6 +182,7 @@ class LedgerEntry:
     schemas: tuple[int, ...] = ()
     key_schemas: tuple[int, ...] = ()
     written: tuple[LoadedRange, ...] = ()
+    event_time: EventTime | None = None
 
     def to_json(self) -> str:
         """The entry as text for the commit info."""
@@ -189,7 +192,8 @@ class LedgerEntry:
         stored["epochs"] = {str(partition): epoch for partition, epoch in self.epochs.items()}
         stored["last_messages"] = {str(partition): message for partition, message in self.last_messages.items()}
         stored["start_times"] = {str(partition): time_ms for partition, time_ms in self.start_times.items()}
-        for name in ("columns", "schemas", "key_schemas", "written"):
+        stored["event_time"] = self.event_time.as_dict() if self.event_time else None
+        for name in ("columns", "schemas", "key_schemas", "written", "event_time"):
             if not stored[name]:
                 del stored[name]
         return msgspec.json.encode(stored).decode()
@@ -224,6 +228,7 @@ class LedgerEntry:
                 "schemas": tuple(stored.get("schemas", ())),
                 "key_schemas": tuple(stored.get("key_schemas", ())),
                 "written": msgspec.convert(stored.get("written", ()), tuple[LoadedRange, ...]),
+                "event_time": EventTime.from_dict(stored["event_time"]) if stored.get("event_time") else None,
             }
         )
 
@@ -236,7 +241,7 @@ class TableState:
         topic: the topic. The table keeps the incarnation of its first load, because the cursors' names contain it.
         ids: the ids of the topic: those that the table knows, and those that the cluster shows.
         covered: what the table covers.
-        epochs, last_messages: see LedgerEntry.
+        epochs, last_messages, event_time: see LedgerEntry.
         same_topic_id: whether the table and the cluster know the same topic id, so that nothing else must be compared.
         replaced: the former incarnation, if the topic was recreated and the user chose to load the new one into the
             same table.
@@ -256,6 +261,7 @@ class TableState:
     adopted: TopicIds | None = None
     shown: "TableState | None" = None
     followed: Mapping[str, str] = field(default_factory=dict)
+    event_time: EventTime | None = None
 
     @property
     def begun(self) -> bool:
@@ -287,4 +293,5 @@ class TableState:
             epochs=entry.epochs,
             last_messages=entry.last_messages,
             start_times=entry.start_times,
+            event_time=entry.event_time,
         )

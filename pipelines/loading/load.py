@@ -14,7 +14,7 @@ from kafka_io.errors import LocatedError, Where
 from kafka_io.model import Bounds, BrokerPartition, OffsetRange, TopicEntry
 from pipelines.loading.bad_records import check_bad_records
 from pipelines.loading.columns import NO_COLUMNS
-from pipelines.loading.commit import CommitResult, LoadChange, check_layout, commit, committable, extended
+from pipelines.loading.commit import CommitResult, LoadChange, commit, committable, extended
 from pipelines.loading.day_cuts import day_cuts
 from pipelines.loading.decode_plan import check_format, check_partition_by, layout_of
 from pipelines.loading.decoding import Decoding, OpenRegistry, no_registry
@@ -25,13 +25,12 @@ from pipelines.loading.failpoints import failpoint
 from pipelines.loading.group_mirror import GroupMirror, Mirror
 from pipelines.loading.held_back import held_back_warnings
 from pipelines.loading.holes import Refusal
-from pipelines.loading.identity import check_divergence, check_epochs, table_state, with_topic_id
+from pipelines.loading.identity import check_divergence, check_epochs, check_layout, table_state, with_topic_id
 from pipelines.loading.last_error import LastError, LastErrors, Remember
 from pipelines.loading.ledger import (
     Coverage,
     LedgerEntry,
     RecordedChoice,
-    StartTimes,
     TableState,
     TopicIdentity,
     skip_choices,
@@ -50,6 +49,7 @@ from pipelines.loading.truncation import (
     vanished_partitions,
 )
 from pipelines.loading.unreadable import GAPS
+from pipelines.loading.valid_through import TimesOfLoad, log_answers
 from pipelines.loading.window import AllBounds, LoadWindow, OffsetWindow
 from pipelines.loading.work import EXPIRED, SliceFacts, SliceFailure
 from resources.choices import Choices
@@ -199,13 +199,13 @@ class Loader(SliceFetcher):
         check_expired(self.cluster, state, step.skipped)
         failpoint("fetched")
         check_bad_records(self.formats(record.topic), facts, state.topic.where, earlier=record.committed)
-        unknown = [id_ for id_ in topic.partitions if id_ not in target.window.begins or id_ in step.errors]
-        start_times = target.window.start_times(unknown)
-        change = self._change(state, bounds, step, facts, start_times=start_times, decoding=decoding)
+        times = self._times(topic, bounds, step, target, began)
+        change = self._change(state, bounds, target, step, facts, decoding=decoding, times=times)
         result = self._commit(log, snapshot, change)
         failpoint("loaded")
-        if result.overtaken_by:
+        if result.overtaken_by and change.facts:
             warnings.append(f"run {result.overtaken_by} committed the same offsets first")
+        warnings += decoding.event_time_warnings()
         record.warnings += warnings + list(map(str, (*decoding.warnings, *cut_choices, *change.choices)))
         record.failures += [
             *(SliceFailure.of(error, state.topic.where) for error in errors.values()),
@@ -282,7 +282,9 @@ class Loader(SliceFetcher):
         """
         checked = check_epochs(snapshot, state, bounds, self.choices)
         search = DivergenceSearch(cluster=self.cluster, log=log, snapshot=snapshot, state=checked)
-        comparison = compare_logs(search, bounds, self.choices, loads_older=self.window.since is not None)
+        # An idle log proves an event time only if it is the log of the table.
+        with_idle, loads_older = self.formats(state.topic.name).event_time is not None, self.window.since is not None
+        comparison = compare_logs(search, bounds, self.choices, loads_older=loads_older, with_idle=with_idle)
         for partition, error in comparison.errors.items():
             del bounds[partition]
             errors[partition] = error
@@ -316,7 +318,16 @@ class Loader(SliceFetcher):
         in_bytes = any(partition.broker is not None for partition in bounds)
         cap = self.caps.bytes_per_run if in_bytes else self.caps.records_per_run
         total = uncut.size if cap is None else min(uncut.size, cap)
-        return RunTarget(window=window, total=total, cap=cap, cuts=cuts)
+        return RunTarget(window=window, total=total, cap=cap, cuts=cuts, answers=log_answers(bounds, now_ms))
+
+    def _times(
+        self, topic: TopicEntry, bounds: AllBounds, step: Plan, target: RunTarget, asked: datetime
+    ) -> TimesOfLoad:
+        """The answers from which this step computes the event time; `asked` is a time before the first question."""
+        answers = log_answers(bounds, microseconds(asked) // 1000)
+        without = {*step.errors, *(offsets.partition for offsets in step.skipped)}
+        format_ = self.formats(topic.name)
+        return TimesOfLoad.of(format_, topic.partitions, target.answers, answers, without=without)
 
     def _window_warnings(self, target: RunTarget, state: TableState) -> Iterator[str]:
         """The warnings about the window of the run."""
@@ -392,8 +403,8 @@ class Loader(SliceFetcher):
 
     @staticmethod
     def _commit(log: TableLog, snapshot: TableSnapshot, change: LoadChange) -> CommitResult:
-        """Commit the change, if it has slices or the topic was adopted by choice."""
-        if change.facts or change.state.adopted:
+        """Commit the change, if it has slices, the topic was adopted by choice, or the event time advances."""
+        if change.facts or change.state.adopted or change.times.is_due(change.state):
             return commit(log, snapshot, change)
         return CommitResult(version=snapshot.version)
 
@@ -401,11 +412,12 @@ class Loader(SliceFetcher):
         self,
         state: TableState,
         bounds: AllBounds,
+        target: RunTarget,
         step: Plan,
         facts: Sequence[SliceFacts],
         *,
-        start_times: StartTimes,
         decoding: Decoding,
+        times: TimesOfLoad,
     ) -> LoadChange:
         """The commit of the facts that adjoin what is covered."""
         ready = committable(facts, state.covered)
@@ -413,16 +425,18 @@ class Loader(SliceFetcher):
         # Where a slice is committed, no empty one has to record where the partition begins.
         committed = tuple(part for part in ready if part.offsets.size or part.offsets.partition not in loaded)
         partitions = {slice_facts.offsets.partition for slice_facts in committed}
+        unknown = [id_ for id_ in times.partitions if id_ not in target.window.begins or id_ in step.errors]
         return LoadChange(
             state=state,
             facts=committed,
             epochs={partition: bounds[partition].epoch for partition in partitions if bounds[partition].epoch >= 0},
-            start_times=start_times,
+            start_times=target.window.start_times(unknown),
             choices=(*step.choices(state), *_missing_choices(committed), *skip_choices(committed)),
             run=self.run_id,
             columns=decoding.plan.stored if decoding.plan else NO_COLUMNS,
             schemas=decoding.schema_ids,
             key_schemas=decoding.key_schema_ids,
+            times=times,
         )
 
 

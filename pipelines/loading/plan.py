@@ -12,6 +12,7 @@ from kafka_io.model import Bounds, BrokerPartition, OffsetRange
 from pipelines.loading.day_cuts import DayCuts
 from pipelines.loading.ledger import Coverage, RecordedChoice, TableState
 from pipelines.loading.slices import SliceSizes, cut_slices
+from pipelines.loading.valid_through import LogAnswers
 from pipelines.loading.window import AllBounds, OffsetWindow
 from resources.errors import CursorAheadOfLog, CursorExpired, LoadError
 from resources.spark import Progress
@@ -56,8 +57,8 @@ class RunTarget:
     """The offsets that a run loads in all its steps. It loads `total` offsets of a window; `taken` of them are done.
 
     The window is fixed when the run begins, so that the run ends: the next run loads the records and partitions that
-    appear later. `cap` is the maximum of `total`; None for no cap. `cuts` are
-    offsets at which slices end.
+    appear later. `cap` is the maximum of `total`; None for no cap. `cuts` are offsets at which slices end. `answers`
+    are those of the brokers when it began.
     """
 
     window: OffsetWindow
@@ -65,6 +66,7 @@ class RunTarget:
     taken: int = 0
     cap: int | None = None
     cuts: DayCuts = field(default_factory=dict)
+    answers: LogAnswers = field(default_factory=dict)
 
     @property
     def remaining(self) -> int:

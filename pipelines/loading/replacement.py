@@ -14,6 +14,7 @@ from pipelines.loading.incarnations import incarnations
 from pipelines.loading.ledger import CommitKind, Coverage, LedgerEntry
 from pipelines.loading.offset_ranges import split_ranges, with_counts
 from pipelines.loading.table_log import TableLog, TableSnapshot
+from pipelines.loading.valid_through import moved_back
 from pipelines.loading.work import CommittedRange, LoadedRange
 from resources.errors import CommitRefused, LoadError
 
@@ -53,8 +54,15 @@ class ReplaceChange(Change):
         ]
         columns = columns_to_add(self.state, snapshot, self.columns)
         covered = self.coverage_after(self.state.covered)
-        written = tuple(map(LoadedRange.of, fetched))
-        return replace(entry, ranges=tuple(ranges), covered=covered, columns=columns, written=written), inside
+        changed = replace(
+            entry,
+            ranges=tuple(ranges),
+            covered=covered,
+            columns=columns,
+            written=tuple(map(LoadedRange.of, fetched)),
+            event_time=moved_back(self.state, log, snapshot, self.ranges, by=self.kind),
+        )
+        return changed, inside
 
     def _check_shortfall(
         self, log: TableLog, snapshot: TableSnapshot, outside: Sequence[tuple[CommittedRange, CommittedRange]]

@@ -460,5 +460,13 @@ class LakeTable:
             ) from error
 
 
+def table_at(table: LakeTable | str, options: dict[str, str] | None = None) -> LakeTable:
+    """The table of a topic. A text is its URI, and `options` are those of its store."""
+    if isinstance(table, LakeTable):
+        return table
+    uri = table.rstrip("/")
+    return LakeTable(lake=Lake.of_table(uri, options or {}), uri=uri, where=Where(topic=uri.rpartition("/")[2]))
+
+
 def _log_entry(version: int) -> str:
     return f"_delta_log/{version:020d}.json"

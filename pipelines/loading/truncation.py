@@ -40,13 +40,19 @@ class LogComparison:
 
 
 def compare_logs(
-    search: DivergenceSearch, bounds: Mapping[BrokerPartition, Bounds], choices: Choices, *, loads_older: bool
+    search: DivergenceSearch,
+    bounds: Mapping[BrokerPartition, Bounds],
+    choices: Choices,
+    *,
+    loads_older: bool,
+    with_idle: bool = False,
 ) -> LogComparison:
     """Compare the messages of logs with those of the table, where no topic id identifies the topic (fault P11).
 
     A log that became shorter is searched too. If it was only truncated, the plan refuses it without the user's choice,
     and the other partitions are loaded. `loads_older` says that the load also fetches what lies before the table's
-    first offsets.
+    first offsets. `with_idle` compares idle logs even if nothing is loaded, because the load records that they are
+    idle.
 
     Raises:
         KafkaIOError: a log that differs from the table cannot be searched, so nobody knows whether it is another log.
@@ -56,7 +62,7 @@ def compare_logs(
     # If anything is loaded, idle partitions are compared again after the fetch. What differs there must be found here,
     # because only here a choice can continue.
     news = loads_older or has_news(state, bounds)
-    differing, out_of_range, errors = compare_last_messages(search.cluster, state, bounds, with_idle=news)
+    differing, out_of_range, errors = compare_last_messages(search.cluster, state, bounds, with_idle=news or with_idle)
     shorter = _shorter_logs(state, bounds, choices) if news or choices.on_truncated == "rewind" else set()
     truncated = truncations(search.cluster, state, bounds) if differing else {}
     beginnings = unexplained_beginnings(state, bounds)

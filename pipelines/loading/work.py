@@ -10,6 +10,7 @@ import msgspec
 from kafka_io.errors import LocatedError, Where
 from kafka_io.model import BrokerPartition, OffsetRange
 from kafka_io.records.last_message import LastMessage
+from pipelines.loading.slice_times import SliceTimes
 from resources.errors import sentence_of
 
 EXPIRED = "expired"
@@ -221,6 +222,7 @@ class SliceFacts(CommittedRange):
             if that is not known yet.
         holes_reason: why compaction does not explain them; empty if that is not known yet.
         failure: why the slice was not fetched.
+        times: the event times of the rows; None if the settings do not ask for them.
     """
 
     size: int = 0
@@ -239,6 +241,7 @@ class SliceFacts(CommittedRange):
     holes: OffsetRange | None = None
     holes_reason: str = ""
     failure: SliceFailure | None = None
+    times: SliceTimes | None = None
 
     @property
     def files(self) -> tuple[DataFile, ...]:

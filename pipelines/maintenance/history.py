@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Self
 
 from pipelines.loading.delta_schema import type_text
+from pipelines.loading.event_time import utc_text
 from pipelines.loading.ledger import LedgerEntry, totals
 from pipelines.loading.log_commits import LogCommit
 from pipelines.loading.table import LakeTable
@@ -72,7 +73,17 @@ class HistoryEntry:
         columns = [
             f"column {field['name']} {type_text(field['type'])}" for field in (self.entry.columns if self.entry else ())
         ]
-        return (*undone, *restored, *columns, *choices, *sources, *code)
+        return (*undone, *restored, *columns, *choices, *self._event_time_notes, *sources, *code)
+
+    @property
+    def _event_time_notes(self) -> Iterator[str]:
+        """Sentences about the event time of the commit."""
+        times = self.entry.event_time if self.entry else None
+        if times and times.late:
+            yield f"{sum(times.late.values()):,} late rows"
+        if times and times.moved_back_by:
+            through = "nothing" if times.valid_through_ms is None else utc_text(times.valid_through_ms)
+            yield f"valid through {through}, moved back by {times.moved_back_by}"
 
     def as_dict(self) -> dict[str, Any]:
         """The JSON fields of `penstock history --json`; a commit of others has fewer."""
@@ -98,6 +109,7 @@ class HistoryEntry:
             "covered": {str(partition): list(offsets) for partition, offsets in sorted(entry.covered.items())},
             "ranges": [committed.as_dict() for committed in entry.ranges],
             "columns": list(entry.columns),
+            "event_time": entry.event_time.as_dict() if entry.event_time else None,
         }
 
 

@@ -23,6 +23,7 @@ from pipelines.loading.ledger import CommitKind, LedgerEntry, TableState
 from pipelines.loading.table import LakeTable
 from pipelines.loading.table_log import TableLog, TableSnapshot
 from pipelines.loading.typed_rows import IncompletePlan
+from pipelines.loading.valid_through import moved_back
 from pipelines.loading.work import CommittedRange, LoadedRange, SliceFacts, SliceFailure
 from pipelines.maintenance.bad_rows import BadRanges, RowsDecodedAgain, find_bad_ranges
 from pipelines.maintenance.redecode_result import DecodedAgain, TopicRedecode
@@ -254,7 +255,10 @@ class RedecodeChange(Change):
                     f"{committed} has {rows} rows now, and {committed.rows} were decoded again; run again",
                     self.state.topic.where,
                 )
-        return replace(entry, columns=columns, written=tuple(map(LoadedRange.of, ranges))), ()
+        offsets = [committed.offsets for committed in ranges]
+        event_time = moved_back(self.state, log, snapshot, offsets, by=self.kind)
+        written = tuple(map(LoadedRange.of, ranges))
+        return replace(entry, columns=columns, written=written, event_time=event_time), ()
 
     def rebased(self, newest: TableSnapshot) -> Self:
         """The same change on top of loads and compactions, which change no rows.

@@ -14,6 +14,7 @@ from deltalake import DeltaTable
 
 from kafka_io.model import BrokerPartition
 from pipelines.loading.commit import Change, commit
+from pipelines.loading.event_time import EventTime
 from pipelines.loading.ledger import CommitKind, Coverage, LedgerEntry, TableState
 from pipelines.loading.log_commits import LogCommit, newest_entry
 from pipelines.loading.table import LakeTable
@@ -40,7 +41,8 @@ class RewindChange(Change):
     ) -> tuple[LedgerEntry, Sequence[CommittedRange]]:
         """See Change. Since the plan was made, housekeeping may have announced that it deletes files of the target."""
         log.check_restorable(snapshot, self.target)
-        return replace(entry, target=self.target), ()
+        event_time = entry.event_time and replace(entry.event_time, moved_back_by=self.kind)
+        return replace(entry, target=self.target, event_time=event_time), ()
 
     def rebased(self, newest: TableSnapshot) -> Self:
         """The same change, if no other commit was added."""
@@ -162,6 +164,9 @@ def restored_state(newest: LedgerEntry, target: LedgerEntry | None) -> TableStat
     """
     now = TableState.after(newest)
     restored = TableState.after(target) if target else TableState(topic=now.topic)
+    if restored.event_time is None and now.event_time:  # nothing is proven of the version
+        event_time = EventTime(column=now.event_time.column, lateness_ms=now.event_time.lateness_ms)
+        restored = replace(restored, event_time=event_time)
     if restored.topic != now.topic:
         return restored
     epochs = {} if restored.ids.difference(now.ids) else restored.epochs

@@ -17,7 +17,7 @@ from kafka_io.errors import KafkaIOError, LocatedError, Where
 from kafka_io.model import Bounds, BrokerPartition, TopicEntry, TopicIds
 from pipelines.loading.identity import table_state
 from pipelines.loading.last_error import LastError, LastErrors
-from pipelines.loading.ledger import CommitKind, TableState, TopicIdentity
+from pipelines.loading.ledger import CommitKind, LedgerEntry, TableState, TopicIdentity
 from pipelines.loading.table import LakeTable
 from pipelines.loading.table_log import TableSnapshot
 from pipelines.loading.truncation import vanished_partitions
@@ -130,6 +130,7 @@ def _read_table(
                 version=snapshot.version,
                 loaded_at_ms=_loaded_at_ms(table, snapshot),
                 bad_records=table.bad_records(snapshot) if snapshot.layout.is_typed else 0,
+                valid_through_ms=_valid_through_ms(snapshot.entry),
             )
     except Exception as error:  # noqa: BLE001 - any problem of one table belongs to its own status
         return replace(status, failure=_failure(error))
@@ -161,6 +162,10 @@ def _with_partitions(status: TopicStatus, cursors: Mapping[BrokerPartition, int 
     return replace(status, partitions=tuple(PartitionStatus(id=id_, cursor=cursors[id_]) for id_ in sorted(cursors)))
 
 
+def _valid_through_ms(entry: LedgerEntry | None) -> int | None:
+    return entry.event_time.valid_through_ms if entry and entry.event_time else None
+
+
 def _loaded_at_ms(table: LakeTable, snapshot: TableSnapshot) -> int | None:
     """When the newest load with ranges was planned, in ms since 1970: records from before that were visible to it."""
     if snapshot.entry is None:
@@ -169,6 +174,8 @@ def _loaded_at_ms(table: LakeTable, snapshot: TableSnapshot) -> int | None:
     for entry in chain((snapshot.entry,), (entry for _, entry in table.entries(snapshot))):
         if entry.kind is CommitKind.LOAD and entry.ranges:
             return max(committed.loaded_at_us for committed in entry.ranges) // 1000
+        if entry.kind is CommitKind.LOAD and entry.event_time and entry.event_time.asked_ms is not None:
+            return entry.event_time.asked_ms  # nothing was new: the commit only says so
     return None
 
 

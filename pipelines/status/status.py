@@ -141,6 +141,7 @@ class TopicStatus:
         failure: why the topic cannot be loaded, or why its status is unknown.
         last_error: why the last load of the topic failed; None if it succeeded.
         bad_records: the number of rows of the table whose value does not decode; 0 in a raw table.
+        valid_through_ms: the table is complete through this event time; None if nothing proves any time.
         warnings: further sentences for a person.
     """
 
@@ -157,6 +158,7 @@ class TopicStatus:
     failure: "SliceFailure | None" = None
     last_error: "LastError | None" = None
     bad_records: int = 0
+    valid_through_ms: int | None = None
     warnings: tuple[str, ...] = ()
 
     @property
@@ -252,6 +254,7 @@ class TopicStatus:
             "lag",
             "lost",
             "bad_records",
+            "valid_through_ms",
         )
         place = {"cluster": self.cluster, "topic": self.topic}
         return {

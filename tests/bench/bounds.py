@@ -14,6 +14,7 @@ from tests.bench.results import Results, Round, ratios
 OURS_BY_LIMIT = "ours / limit"
 OURS_BY_INSIDE = "ours / timers inside ours"
 LAST_MESSAGES_BY_OURS = "last messages / ours"
+EVENT_TIMES_BY_OURS = "event time / ours"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +57,7 @@ BOUNDS = (
     Bound(case=NONE, ratio=OURS_BY_INSIDE, max=1.35),
     Bound(case=ZSTD, ratio=OURS_BY_INSIDE, max=1.35),
     Bound(case=ZSTD, ratio=LAST_MESSAGES_BY_OURS, max=0.03),
+    Bound(case=ZSTD, ratio=EVENT_TIMES_BY_OURS, max=0.01),
 )
 
 
@@ -83,3 +85,5 @@ def _values(rounds: Sequence[Round], ratio: str) -> Iterator[float]:
             yield round_.comparison.inside_ratio
         elif round_.last_messages and ratio == LAST_MESSAGES_BY_OURS:
             yield round_.last_messages.share
+        elif round_.event_times and ratio == EVENT_TIMES_BY_OURS:
+            yield round_.event_times.share

@@ -54,6 +54,7 @@ def _round_as_dict(measured: Round) -> dict[str, Any]:
         "usages": {name: asdict(usage) for name, usage in measured.usages.items()},
         "limit": _limit_as_dict(measured.comparison) if measured.comparison else None,
         "last_messages": asdict(measured.last_messages) if measured.last_messages else None,
+        "event_times": asdict(measured.event_times) if measured.event_times else None,
     }
 
 

@@ -8,6 +8,7 @@ from statistics import median
 
 from tests.bench import loaders as by
 from tests.bench.comparison import Comparison
+from tests.bench.event_times import EventTimeCost
 from tests.bench.last_messages import LastMessageCost
 from tests.bench.measure import Usage
 
@@ -23,7 +24,7 @@ _MIN_BEYOND_EMPTY_S = 1.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Round:
-    """One round of a case: the usage of each loader, the comparison with the limit, and the cost of last messages.
+    """One round of a case: the usage of each loader, the comparison with the limit, and the costs of parts of a load.
 
     What failed is missing.
     """
@@ -31,6 +32,7 @@ class Round:
     usages: Mapping[str, Usage]
     comparison: Comparison | None = None
     last_messages: LastMessageCost | None = None
+    event_times: EventTimeCost | None = None
 
 
 Results = Mapping[str, Sequence[Round]]

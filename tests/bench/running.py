@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeVar
 
 from kafka_io.testing.schema_registry.server import EmbeddedSchemaRegistry
 from resources.processes import dying_with_parent
@@ -16,11 +17,13 @@ from tests.bench import limit
 from tests.bench.cases import PARTITIONS, Case, Job
 from tests.bench.comparison import Comparison
 from tests.bench.data import produce
+from tests.bench.event_times import EventTimeCost
 from tests.bench.files import Content, WrongRows, check, check_typed
 from tests.bench.last_messages import LastMessageCost
 from tests.bench.loaders import LOADERS, Loader
 from tests.bench.measure import Usage
 from tests.bench.orders import FIELDS, schema_of
+from tests.bench.printed import PrintedResult
 from tests.bench.results import Round
 from tests.brokers.real import RealBroker
 
@@ -28,6 +31,7 @@ BROKER = "3.9.1"
 _ROOT = Path(__file__).parent.parent.parent
 _TIMEOUT_S = 1800
 _LOG_TAIL_CHARACTERS = 2000
+PartT = TypeVar("PartT", bound=PrintedResult)
 _TOPIC = {"compression.type": "producer", "retention.ms": "-1"}
 
 
@@ -75,12 +79,15 @@ class Bench:
                     f"  {label}  {'ours / limit':<38}{comparison.ratio:8.2f}"
                     f"        (timers inside ours: {comparison.inside_ratio:.2f})"
                 )
-        cost = None
+        cost = times = None
         if case.compares_limit:
             with self._failures_of(case, "last messages"):
-                cost = self._measure_last_messages(case)
+                cost = self._measure_part(case, "last_messages", LastMessageCost)
                 self.say(f"  {label}  {'last messages / ours':<38}{cost.share:8.3f}")
-        return Round(usages=usages, comparison=comparison, last_messages=cost)
+            with self._failures_of(case, "event time"):
+                times = self._measure_part(case, "event_times", EventTimeCost)
+                self.say(f"  {label}  {'event time / ours':<38}{times.share:8.3f}")
+        return Round(usages=usages, comparison=comparison, last_messages=cost, event_times=times)
 
     @contextmanager
     def _failures_of(self, case: Case, name: str) -> Iterator[None]:
@@ -118,11 +125,12 @@ class Bench:
                 self._check(case, job.folder / written_by)
             return comparison
 
-    def _measure_last_messages(self, case: Case) -> LastMessageCost:
+    def _measure_part(self, case: Case, module: str, kind: type[PartT]) -> PartT:
+        """The cost of a part of a load, as a module of this package measures it."""
         with self._empty_home() as home:
             job = self._job(case, home)
-            command = [sys.executable, "-m", "tests.bench.last_messages", json.dumps(job.as_dict())]
-            cost = LastMessageCost.parse(_printed(command, home))
+            command = [sys.executable, "-m", f"tests.bench.{module}", json.dumps(job.as_dict())]
+            cost = kind.parse(_printed(command, home))
             self._check(case, job.folder)
             return cost
 

@@ -6,13 +6,19 @@ from tests.bench import loaders as by
 from tests.bench.bounds import missed
 from tests.bench.cases import COLD, LZ4, ZSTD
 from tests.bench.comparison import Comparison
+from tests.bench.event_times import EventTimeCost
 from tests.bench.last_messages import LastMessageCost
 from tests.bench.measure import Usage
 from tests.bench.results import Round
 
 
 def measured(
-    confluent_cpu_s: float = 8, *, limit: float = 1.25, inside: float = 1.25, last_messages: float = 0.01
+    confluent_cpu_s: float = 8,
+    *,
+    limit: float = 1.25,
+    inside: float = 1.25,
+    last_messages: float = 0.01,
+    event_times: float = 0.005,
 ) -> Round:
     """A round in which ours needs 2 CPU seconds."""
     return Round(
@@ -22,6 +28,7 @@ def measured(
         },
         comparison=Comparison(pairs=1, records=1, ours_cpu_s=1, limit_cpu_s=1 / limit, inside_cpu_s=1 / inside),
         last_messages=LastMessageCost(load_cpu_s=2, compare_cpu_s=2 * last_messages),
+        event_times=EventTimeCost(load_cpu_s=2, times_cpu_s=2 * event_times),
     )
 
 
@@ -48,6 +55,10 @@ def measured(
             [measured(last_messages=0.05), measured(last_messages=0.04)],
             ["200 B, zstd, last messages / ours: <= 0.03: every round misses it (0.05, 0.04)"],
         ),
+        (
+            [measured(event_times=0.02), measured(event_times=0.03)],
+            ["200 B, zstd, event time / ours: <= 0.01: every round misses it (0.02, 0.03)"],
+        ),
     ],
 )
 def test_a_bound_that_every_round_misses_is_named_with_its_values(rounds: list[Round], message: list[str]) -> None:
@@ -61,7 +72,7 @@ def test_a_loader_that_failed_does_not_pass_its_bound() -> None:
 
 def test_a_comparison_that_failed_does_not_pass_its_bound() -> None:
     rounds = [Round(usages=measured().usages)]
-    assert [line.rpartition(": ")[2] for line in missed({ZSTD.name: rounds})] == ["not measured"] * 3
+    assert [line.rpartition(": ")[2] for line in missed({ZSTD.name: rounds})] == ["not measured"] * 4
 
 
 def test_cases_without_bounds_or_without_rounds_miss_no_bound() -> None:

@@ -13,7 +13,7 @@ from kafka_io.testing.modern.config import ModernBrokerConfig
 from kafka_io.testing.modern.server import ModernBrokerServer
 from pipelines.loading import slice_file
 from resources import durable
-from tests.bench import last_messages, limit
+from tests.bench import event_times, last_messages, limit
 from tests.bench.cases import PARTITIONS, Job
 from tests.bench.comparison import Timer
 from tests.bench.files import Content
@@ -56,6 +56,12 @@ def test_the_cost_of_last_messages_is_a_part_of_a_load_of_all_records(job: Job) 
         cost = last_messages.measure(job)
     assert 0 < cost.compare_cpu_s < cost.load_cpu_s
     assert asked.call_count == 4  # two loads compare, each before it plans and after it has fetched
+    assert Content.of(job.folder).rows == RECORDS
+
+
+def test_the_cost_of_event_time_is_a_part_of_a_load_of_all_records(job: Job) -> None:
+    cost = event_times.measure(job)
+    assert 0 < cost.times_cpu_s < cost.load_cpu_s
     assert Content.of(job.folder).rows == RECORDS
 
 

@@ -26,6 +26,9 @@ from tests.publishing import publish_by_settings
 CLUSTER = "old"
 GOLDEN = Path(__file__).parents[1] / "golden"
 PAYMENT = '{"type": "record", "name": "Payment", "fields": [{"name": "amount", "type": "double"}]}'
+CLICKS = """[topics.clicks]
+event_time = "timestamp"
+"""
 REFUNDS = """[topics.refunds]
 format = "json"
 columns = { number = "long" }
@@ -61,7 +64,7 @@ class World:
         """Write the settings file. If `typed`, the topic `visits` has a format."""
         self.settings.write_text(
             f'lake = "lake"\n[clusters.{CLUSTER}]\nbootstrap = "127.0.0.1:{self.port}"\n'
-            f'[registries.main]\nurl = "{self.registry}"\n{REFUNDS}{CUSTOMERS}{VISITS if typed else ""}'
+            f'[registries.main]\nurl = "{self.registry}"\n{CLICKS}{REFUNDS}{CUSTOMERS}{VISITS if typed else ""}'
         )
 
     def publish(self, topic: str, messages: list[bytes]) -> None:

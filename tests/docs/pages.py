@@ -33,7 +33,9 @@ class Block:
     @property
     def reads_a_table(self) -> bool:
         """Whether the block is Python that reads a table, which must have been loaded before."""
-        return self.language == "python" and ("DeltaTable(" in self.text or "increment" in self.text)
+        return self.language == "python" and any(
+            name in self.text for name in ("DeltaTable(", "increment", "complete_through")
+        )
 
     def check_output(self, output: str) -> None:
         """Check that the lines of `output` are those in the comments after the calls of `print`; `...` is any text."""

@@ -18,7 +18,7 @@ BLOCKS = [
     for number, block in enumerate(block for block in blocks(page) if block.language == "python")
     if not block.reads_a_table
 ]
-"""The blocks of Python. Those that read a table are run by test_typed_tables_page.py and test_increments_page.py."""
+"""The blocks of Python. Those that read a table are run by the test of their page, such as test_increments_page.py."""
 
 
 @pytest.fixture

@@ -46,11 +46,19 @@ def test_the_first_section_that_matches_applies(tmp_path: Path) -> None:
     assert not settings.rules("main").allows("views")
 
 
+def test_the_allowed_lateness_is_given_in_minutes(tmp_path: Path) -> None:
+    settings = load(tmp_path, '[topics.orders]\nevent_time = "timestamp"\nallowed_lateness_minutes = 1.5\n')
+    assert settings.format_of("orders").allowed_lateness_ms == 90_000
+    assert (settings.format_of("views").event_time, settings.format_of("views").allowed_lateness_ms) == (None, 600_000)
+
+
 @pytest.mark.parametrize(
     ("text", "error"),
     [
         ('[topics]\nalow = "x"', r"topics.alow is not a setting; did you mean 'allow'\?"),
         ('[topics.orders]\nformta = "text"', r"topics.orders.formta is not a setting; did you mean 'format'\?"),
+        ('[topics.orders]\nevent_time = "at"', "`event_time` of a raw table is"),
+        ("[topics.orders]\nallowed_lateness_minutes = -1", "topics.orders.allowed_lateness_minutes must be"),
         ('[topics.orders]\nformat = "xml"', "topics.orders.format must be 'raw', 'text', "),
         ('[topics.web.clicks]\nformat = "text"', "topics.web.clicks is not a setting"),
         ('[topics."o("]\nformat = "text"', r"'o\(' is neither a topic nor a regular expression"),

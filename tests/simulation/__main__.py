@@ -13,11 +13,14 @@ from tests.simulation.world import DAYS, Failed, World
 _PROGRESS_SECONDS = 10.0
 
 
-def run(days: int, seed: int, *, is_typed: bool | None = None, is_by_day: bool | None = None) -> int:
+def run(
+    days: int, seed: int, *, is_typed: bool | None = None, is_by_day: bool | None = None, has_times: bool | None = False
+) -> int:
     """Simulate at least `days` days, first in the world of this seed; returns the number of worlds.
 
     All worlds have typed tables, or raw ones; if `is_typed` is None, their seeds decide. `is_by_day` is the same for
-    folders of event days.
+    folders of event days. With `has_times` the settings ask for the event time; if it is None, they do in every other
+    world.
 
     Raises:
         Failed: see `World.simulate`.
@@ -25,7 +28,12 @@ def run(days: int, seed: int, *, is_typed: bool | None = None, is_by_day: bool |
     start = printed = time.monotonic()
     worlds = -(-days // DAYS)
     for number in range(worlds):
-        World(seed + number, is_typed=is_typed, is_by_day=is_by_day).simulate()
+        World(
+            seed + number,
+            is_typed=is_typed,
+            is_by_day=is_by_day,
+            has_times=number % 2 == 1 if has_times is None else has_times,
+        ).simulate()
         now = time.monotonic()
         if now - printed >= _PROGRESS_SECONDS or number == worlds - 1:
             printed = now
@@ -49,7 +57,7 @@ def main() -> None:
     )
     options = parser.parse_args()
     try:
-        run(options.days, options.seed)
+        run(options.days, options.seed, has_times=None)
     except Failed as failure:
         sys.exit(f"{failure}\nrun it again: python -m tests.simulation --days {DAYS} --seed {failure.seed}")
 

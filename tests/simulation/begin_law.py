@@ -44,12 +44,14 @@ class RunStart:
             return start <= asked.latest
         return start <= log.first_kept(min(answer.time_ms for answer in self.asked.values()))
 
-    def wants(self, start: int, log: SimLog) -> bool:
+    def wants(self, start: int, log: SimLog, held_from: int | None) -> bool:
         """Whether a table that this run began holds no needless history: older records only if newer ones expired."""
         if self.since in _EARLIEST:
             return True
         time_ms = self.since.ms if isinstance(self.since, TimePosition) else self.time_ms
         first = log.first_written(time_ms)
+        # No table begins after the last stable offset of its commit: what is held back there may be older.
+        first = first if held_from is None else min(first, held_from)
         # If the log shows no record before that time, newer ones than the run could see may have expired.
         return start >= log.sliceable(first) or first <= min(log.records, default=log.latest)
 
@@ -104,6 +106,7 @@ class BeginLaw:
         if any(cut.tick >= since for cut in log.cuts) or id_ in lied:
             return
         starts = [first] if has_begun else [first, run]
+        held_from = run.asked[id_].held_from if id_ in run.asked else None
         require(
             any(run_start.allows(start, id_, log) for run_start in starts),
             f"partition {id_} begins at {start}, and leaves out older records: {starts}",
@@ -115,7 +118,10 @@ class BeginLaw:
         # In 0.7 the partitions of a broker that is down are not registered, so they look like added ones.
         was_down = log.era.in_bytes and id_ not in first.asked
         require(
-            run.has_window or was_emptied or was_down or any(run_start.wants(start, log) for run_start in starts),
+            run.has_window
+            or was_emptied
+            or was_down
+            or any(run_start.wants(start, log, held_from) for run_start in starts),
             f"partition {id_} begins at {start}, before the user's start: {starts}",
         )
 

@@ -34,6 +34,7 @@ from kafka_io.reader.reader import ReadSettings
 from kafka_io.reader.source import Source
 from kafka_io.records.last_message import LastMessage
 from kafka_io.registry.listing import Listing
+from tests.simulation.event_times import SimTimes
 from tests.simulation.scheduler import Scheduler
 from tests.simulation.sim_log import ERAS, Era, SimLog
 from tests.simulation.values import ENCODINGS, SimRegistry, SimValues
@@ -43,12 +44,16 @@ _LAGGING = 5.0  # while a broker lags, it often answers
 
 
 class TrueBounds(NamedTuple):
-    """The true bounds of a log when a run asked for them, and the time in milliseconds since 1970."""
+    """The true bounds of a log when a run asked for them, and the time in milliseconds since 1970.
+
+    `held_from` is the first offset that an open transaction held back; None if there was none.
+    """
 
     time_ms: int
     tick: int
     earliest: int
     latest: int
+    held_from: int | None = None
 
 
 class AnsweredBounds(NamedTuple):
@@ -118,6 +123,7 @@ class SimCluster(Cluster):
         table_version: the version of the table that this run saw last.
         payloads: the number of records so far; the next record has this number as its payload.
         values: the values of the records, if the table of the topic is typed.
+        times: the event times of the records, if the settings of the topic ask for them.
         cluster_number: how often the cluster was built.
         known_to_lagging: the incarnation and the id of the topic before it was created again, as a broker without a
             controller still shows them; None if there is no such broker.
@@ -143,6 +149,7 @@ class SimCluster(Cluster):
     table_version: Callable[[], int] = lambda: 0
     payloads: int = 0
     values: SimValues | None = None
+    times: SimTimes | None = None
     cluster_number: int = 1
     known_to_lagging: tuple[str, str] | None = None
 
@@ -194,6 +201,8 @@ class SimCluster(Cluster):
         self.logs[id_].grow(payloads, size, self.scheduler.now_ms)
         if self.values:
             self.values.send(payloads)
+        if self.times:
+            self.times.send(payloads, self.scheduler.now_ms)
         self.payloads += count
 
     def begin_values(self) -> SimValues:
@@ -284,7 +293,8 @@ class SimCluster(Cluster):
                 result[id_] = error
             else:
                 log = self.logs[id_]
-                asked = TrueBounds(self.scheduler.now_ms, self.scheduler.tick, log.earliest, log.latest)
+                held_from = None if log.open_from is None else log.bounds().latest
+                asked = TrueBounds(self.scheduler.now_ms, self.scheduler.tick, log.earliest, log.latest, held_from)
                 self.answers.asked.setdefault(id_, asked)
                 result[id_] = self._answered_bounds(id_, log)
         if self.answers.begins_step:

@@ -55,6 +55,7 @@ class Events:
             self._change_schema: 2 if self.cluster.values else 0,
             self._publish_schemas: 2 if self.cluster.values and self.cluster.values.late else 0,
             self._rebuild: (1.5 if self.scheduler.depth else 0.5) if self.rebuilds else 0,
+            self._transaction: 1.5 if self.cluster.times and not self.cluster.era.in_bytes else 0,
         }
         [event] = self.scheduler.rng.choices(list(odds), weights=list(odds.values()))
         event()
@@ -68,6 +69,8 @@ class Events:
         self.cluster.away = set()
         self.cluster.leaderless = set()
         self.cluster.known_to_lagging = None
+        for log in self.cluster.logs.values():
+            log.open_from = None
         while self.store.late:
             self.store.arrive()
         if self.cluster.values:
@@ -184,6 +187,12 @@ class Events:
         """Exchange `zookeeper` and `bootstrap` in the settings."""
         self.cluster.through_zookeeper = not self.cluster.through_zookeeper
         self.scheduler.note(f"through ZooKeeper: {self.cluster.through_zookeeper}")
+
+    def _transaction(self) -> None:
+        """A transaction begins at the end of a log, or the open one ends."""
+        id_, log = self._random_log()
+        log.open_from = log.latest if log.open_from is None else None
+        self.scheduler.note(f"{id_} has an open transaction from {log.open_from} on")
 
     def _upgrade(self) -> None:
         self.cluster.upgrade()

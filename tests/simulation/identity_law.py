@@ -151,12 +151,18 @@ class IdentityLaw:
         # run that others have overtaken, if only with a compaction, leaves it to the next one.
         is_first = answers.bounds[-1].version == len(self.store.versions) - 2
         harmed = answers.silent | answers.lied | answers.contradicting.keys()
+        has_cut = planned_on.kind is CommitKind.CUT
         learns_topic_id = (
-            entry.kind is CommitKind.LOAD and is_first and self._may_compare_all(planned_on, answers, harmed)
+            entry.kind is CommitKind.LOAD
+            and is_first
+            and not has_cut
+            and self._may_compare_all(planned_on, answers, harmed)
         )
         knew_topic_id = known_before.topic_id or (learns_topic_id and all(ids.topic_id for ids in topic_ids))
+        # A run that takes rows back has compared the logs before that. Another run compares them after the cut.
+        may_learn = not (has_cut and planned_on.run == entry.run) and self._may_compare_all(planned_on, answers)
         require(
-            not kept.topic_id or bool(known_before.topic_id) or self._may_compare_all(planned_on, answers),
+            not kept.topic_id or bool(known_before.topic_id) or may_learn,
             f"{entry.run} recorded the topic id before it had compared all logs",
         )
         knew_zxid = known.created_zxid or all(ids.created_zxid for ids in topic_ids)
@@ -172,7 +178,7 @@ class IdentityLaw:
         Truncations and failures can keep it from the comparison of the messages; `harmed` are partitions with those.
         """
         bounds = answers.bounds[-1].bounds
-        return planned_on.kind is not CommitKind.CUT and all(
+        return all(
             id_ in bounds and id_ not in harmed and bounds[id_].latest >= cursor
             for id_, (_, cursor) in planned_on.covered.items()
         )

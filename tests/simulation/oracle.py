@@ -28,6 +28,7 @@ from tests.simulation.day_law import check_days
 from tests.simulation.identity_law import IdentityLaw, shows_other_ids
 from tests.simulation.skip_law import check_skipped
 from tests.simulation.store import Files, Row, SimStore
+from tests.simulation.valid_through_law import ValidThroughLaw
 from tests.simulation.workers import Read, SimWorkers
 
 Rows = Mapping[tuple[BrokerPartition, int], Mapping[int, int]]
@@ -60,6 +61,7 @@ class Oracle:
     begins: BeginLaw
     columns: ColumnsLaw
     cuts: CutLaw
+    times: ValidThroughLaw | None = None
     choices: dict[str, Choices] = field(default_factory=dict)
     seen: int = 0
     reads: dict[str, dict[BrokerPartition, list[Read]]] = field(default_factory=dict)
@@ -100,6 +102,9 @@ class Oracle:
         require(outside == 0, f"{outside} rows are not in any live range")
         if self._incarnations:
             self._check_cursors(self._incarnations[0], next(self.store.logged_entries(version))[1])
+        if self.times and entry is not None:
+            others = {id_ for id_ in self.cluster.logs if not self.is_of_cluster(entry, id_)}
+            self.times.check(entry, before, frozenset(others))
 
     def _check_identity(self, entry: LedgerEntry, before: LedgerEntry | None) -> None:
         """Check that a commit continues the table of its topic, or begins another one (faults B06, P11)."""

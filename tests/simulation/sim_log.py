@@ -68,6 +68,7 @@ class SimLog:
         lies: the ticks at which a broker reported wrong bounds.
         damages: the batches that cannot be read.
         gone: the offsets of records that were compacted or lost, and not only expired.
+        open_from: the first offset of an open transaction; None if there is none.
     """
 
     era: Era
@@ -82,6 +83,7 @@ class SimLog:
     lies: list[int] = field(default_factory=list)
     damages: list[Damage] = field(default_factory=list)
     gone: set[int] = field(default_factory=set)
+    open_from: int | None = None
 
     @property
     def epoch(self) -> int:
@@ -187,9 +189,11 @@ class SimLog:
     def bounds(self) -> Bounds:
         """The real bounds of the log."""
         inside = tuple(cut_offset for cut_offset in self.segments if self.earliest < cut_offset < self.latest)
+        stable = self.latest if self.open_from is None else max(self.earliest, min(self.open_from, self.latest))
         return Bounds(
             earliest=self.earliest,
-            latest=self.latest,
+            latest=stable,
+            held_back=self.latest - stable,
             segment_starts=inside if self.era.in_bytes else (),
             epoch=self.epoch if self.era.has_epochs else -1,
         )

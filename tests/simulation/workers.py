@@ -30,6 +30,7 @@ from pipelines.loading.columns import ERROR_COLUMN, NO_COLUMNS, RAW_COLUMN, TOMB
 from pipelines.loading.decode_plan import DecodePlan
 from pipelines.loading.fetch_task import FetchTask
 from pipelines.loading.layout import TYPED
+from pipelines.loading.slice_times import SliceTimes, TimesOfRows
 from pipelines.loading.typed_rows import IncompletePlan, TypedRows
 from pipelines.loading.unreadable import GAPS, SkipByChoice, readable_batches
 from pipelines.loading.work import DataFile, SliceFacts, SliceFailure, described
@@ -251,6 +252,7 @@ class SimWorkers:
             gaps={cause: count for cause, count in gaps.items() if count},
             holes=OffsetRange(id_, holes[0], holes[-1] + 1) if holes else None,
             skipped=tuple(skip.skipped),
+            times=self._times(work, payloads) if work.times else None,
             bad=decoded.typed.bad if decoded else 0,
             bad_examples=tuple(decoded.typed.examples) if decoded else (),
             loaded_at_us=work.loaded_at_us,
@@ -283,6 +285,15 @@ class SimWorkers:
             for row in rows.select([TYPED.name("offset"), *names]).to_pylist()
         }
         return Decoded(typed=typed, cells=cells)
+
+    def _times(self, work: FetchTask, payloads: Mapping[int, int]) -> SliceTimes:
+        """The event times of rows, as Penstock's own code collects them."""
+        assert work.times is not None
+        assert self.cluster.times is not None
+        collected = TimesOfRows(work.times, before_ms=work.loaded_at_us // 1000)
+        event_ms = [self.cluster.times.event_ms[payload] for payload in payloads.values()]
+        collected.add(pa.RecordBatch.from_pydict({work.times.name: pa.array(event_ms, pa.timestamp("ms"))}))
+        return collected.result
 
     def _to_message(self, offsets: OffsetRange) -> OffsetRange:
         """The range up to the end of the message that contains its last byte."""

@@ -20,11 +20,12 @@ from pipelines.loading.work import SliceFacts
 from resources.choices import Choices
 from resources.settings import Caps, Start
 from resources.spark import Progress
-from resources.topic_formats import TopicFormat
+from resources.topic_formats import RAW_FORMAT
 from tests.simulation.begin_law import BeginLaw, RunStart
 from tests.simulation.brokers import TOPIC, Answers, SimCluster
 from tests.simulation.columns_law import ColumnsLaw
 from tests.simulation.cut_law import CutLaw
+from tests.simulation.event_times import SimTimes
 from tests.simulation.events import Events
 from tests.simulation.identity_law import IdentityLaw
 from tests.simulation.oracle import Oracle
@@ -32,6 +33,7 @@ from tests.simulation.scheduler import Killed, Odds, Scheduler, hooked
 from tests.simulation.sim_log import ERAS
 from tests.simulation.store import SimStore
 from tests.simulation.user_actions import UserActions
+from tests.simulation.valid_through_law import ValidThroughLaw
 from tests.simulation.workers import SimWorkers
 
 DAYS = 20
@@ -106,7 +108,8 @@ class World:
     The seed also decides whether its table is typed, if `is_typed` is None, and whether it has folders of event days,
     if `is_by_day` is None.
 
-    `store` creates the store; a test may pass one with a deliberate fault.
+    `store` creates the store; a test may pass one with a deliberate fault. `has_times` says whether the settings of the
+    topic ask for its event time.
     """
 
     def __init__(
@@ -116,6 +119,7 @@ class World:
         store: Callable[..., SimStore] = SimStore,
         is_typed: bool | None = None,
         is_by_day: bool | None = None,
+        has_times: bool = False,
     ) -> None:
         self.seed = seed
         is_by_day = seed % _BY_DAY_EVERY == 1 if is_by_day is None else is_by_day
@@ -137,6 +141,11 @@ class World:
             columns=self.columns,
             cuts=CutLaw(cluster=self.cluster, store=self.store, identity=self.identity, reads=self.workers.reads),
         )
+        if has_times:
+            self.cluster.times = SimTimes(seed)
+            self.oracle.times = ValidThroughLaw(
+                cluster=self.cluster, store=self.store, times=self.cluster.times, answers=self.identity.answers
+            )
         if is_typed:
             self.cluster.begin_values()
             # The bytes of values are not in a typed table, so only ids show there that a log is the same.
@@ -322,14 +331,15 @@ class World:
 
     def _decoding(self, run: str, *, calm: bool) -> dict[str, Any]:
         """How a run decodes values; empty if the table is raw."""
-        values = self.cluster.values
-        folders = {"partition_by": EVENT_DAY if self.store.is_by_day else LOADED}
-        if values is None:
-            raw_format = TopicFormat.model_validate(folders)
-            return {"formats": lambda _: raw_format}
-        format_ = values.format(lenient=calm).model_copy(update=folders)
-        self.columns.formats[run] = format_
-        return {"formats": lambda _: format_, "registries": lambda _: values.registry}
+        values, times = self.cluster.values, self.cluster.times
+        format_ = RAW_FORMAT if values is None else values.format(lenient=calm)
+        format_ = format_.model_copy(update={"partition_by": EVENT_DAY if self.store.is_by_day else LOADED})
+        if values is not None:
+            self.columns.formats[run] = format_
+        if times is not None:
+            format_ = times.format(format_)
+        registries = {"registries": lambda _: values.registry} if values is not None else {}
+        return {"formats": lambda _: format_, **registries}
 
     def _window(self, *, calm: bool) -> LoadWindow:
         """A random window for a run; most runs have none."""

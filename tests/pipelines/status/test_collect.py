@@ -13,6 +13,7 @@ from kafka_io.cluster.retention import FOREVER, Retention
 from kafka_io.errors import AuthorizationFailed, ConnectFailed, KafkaIOError, RegistryUnavailable
 from kafka_io.model import Bounds, BrokerPartition, OffsetRange, TopicEntry
 from kafka_io.reader.reader import ReadSettings
+from pipelines.loading.event_time import EventTime, PartitionTime
 from pipelines.loading.ledger import CommitKind, LedgerEntry, TopicIdentity
 from pipelines.loading.table import LakeTable
 from pipelines.loading.table_log import TableSnapshot
@@ -170,6 +171,16 @@ def test_a_status_combines_brokers_and_table() -> None:
     assert status.retention == Retention(ms=24 * HOUR_MS, bytes=FOREVER)
     assert status.kept == RetentionPeriod(ms=24 * HOUR_MS, by=RetentionSource.BROKERS)
     assert (status.late_s(NOW_MS), status.left_s(NOW_MS)) == (2 * 3600, 22 * 3600)
+
+
+def test_a_commit_that_only_says_that_nothing_is_new_is_the_last_load() -> None:
+    asked_ms, valid_ms = NOW_MS - 5000, NOW_MS - 65_000
+    partitions = {P0: PartitionTime(asked_ms=asked_ms, at_end=True, proven_ms=asked_ms)}
+    times = EventTime(column="timestamp", lateness_ms=60_000, valid_through_ms=valid_ms, partitions=partitions)
+    idle = commit({P0: 10}, ranges=(), event_time=times)
+    status = status_of(behind(), Table(commits=[idle, commit({P0: 10}, at_ms=NOW_MS - 60_000)]))
+    assert (status.loaded_at_ms, status.valid_through_ms) == (asked_ms, valid_ms)
+    assert status_of(behind(), at_four()).valid_through_ms is None
 
 
 def test_a_loaded_topic_needs_no_request_for_times() -> None:

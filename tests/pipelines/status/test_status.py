@@ -227,6 +227,7 @@ def test_the_json_has_all_fields() -> None:
         "lag": 6,
         "lost": 0,
         "bad_records": 0,
+        "valid_through_ms": None,
         "state": "behind",
         "late_s": 3600.0,
         "left_s": 82800.0,

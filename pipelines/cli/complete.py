@@ -1,0 +1,53 @@
+"""`penstock complete`: whether a table has all rows up to a time."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import click
+
+from pipelines.cli import console
+from pipelines.cli.options import (
+    FiniteRange,
+    GlobalOptions,
+    cluster_option,
+    only_cluster,
+    parse_time,
+    table_of,
+    topic_argument,
+)
+from pipelines.cli.result import CommandResult, prints_result
+
+_MAX_WAIT_S = 7 * 86_400.0
+
+
+@click.command("complete")
+@topic_argument
+@click.option(
+    "--through", metavar="TIME", required=True, help="The time: 2026-01-31T12:00Z, or -2h. UTC if it has no zone."
+)
+@click.option("--wait", "wait_s", type=FiniteRange(0, _MAX_WAIT_S), default=0, help="Seconds to wait until it is.")
+@cluster_option
+@prints_result
+@click.pass_obj
+def complete_command(
+    options: GlobalOptions, topic: str, through: str, wait_s: float, cluster: str | None
+) -> CommandResult:
+    """Say whether the table of TOPIC is complete through a time.
+
+    A table is complete through a time if it has all rows with an earlier event time, except those that arrive later
+    than the allowed lateness. The command reads only the table: loads record in each commit what is proven. The topic
+    needs the setting `event_time`. Exit code 0: it is complete; 1: it is not, or its table records no event time.
+
+    \b
+    Examples:
+      penstock complete clicks --through 2026-01-31T12:00Z
+      penstock complete clicks --through -1h --wait 600
+      penstock complete clicks --through -1h --json
+    """
+    from pipelines.status.completeness import wait_until_complete
+
+    settings, through_ms = options.settings(), round(parse_time(through).timestamp() * 1000)
+    table = table_of(settings, only_cluster(settings, cluster), topic)
+    completeness = wait_until_complete(table, through_ms, wait_s)
+    result: Mapping[str, Any] = completeness.as_dict(through_ms)
+    return CommandResult(records=[result], show=console.completeness, failed=not result["complete"])

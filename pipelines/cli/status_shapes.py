@@ -1,0 +1,120 @@
+"""The shapes of `penstock status`, `penstock topics` and `penstock complete` with `--json`."""
+
+from pipelines.cli.shape import PrintedError, Shape
+from pipelines.status.status import RetentionSource, TopicState
+
+
+class HangingTransaction(Shape):
+    """The oldest open transaction of a partition."""
+
+    first_offset: int
+    began_ms: int | None
+    producer_id: int | None
+
+
+class PartitionState(Shape):
+    """The log and the cursor of a partition. Times are ms since 1970."""
+
+    broker: int | None
+    partition: int
+    earliest: int | None
+    latest: int | None
+    cursor: int | None
+    oldest_ms: int | None
+    expires_ms: int | None
+    held_back: int
+    """The number of offsets that an open transaction holds back."""
+    transaction: HangingTransaction | None
+    lag: int | None
+    lost: int
+
+
+class FailedLoad(Shape):
+    """Why the last load of a topic failed."""
+
+    run: str
+    time_ms: int
+    errors: list[PrintedError]
+    """The first errors."""
+    count: int
+    """The number of all errors."""
+
+
+class KeptFor(Shape):
+    """The retention time that `left_s` is computed with."""
+
+    ms: int | None
+    by: RetentionSource
+
+
+class RetentionSettings(Shape):
+    """The retention settings that the brokers report; -1 for no limit."""
+
+    ms: int | None
+    bytes: int | None
+
+
+class ShownTopic(Shape):
+    """A result of `penstock status` and `penstock topics`."""
+
+    cluster: str
+    topic: str
+    incarnation: str | None
+    has_id: bool | None
+    """Whether the cluster gives the topic an id; null if the cluster no longer has the topic."""
+    table: str
+    version: int | None
+    loaded_at_ms: int | None
+    state: TopicState
+    lag: int | None
+    lost: int
+    bad_records: int
+    """The number of rows of the table whose value does not decode; 0 for a raw table."""
+    valid_through_ms: int | None
+    """The table is complete through this event time; null if nothing proves any time."""
+    late_s: float | None
+    left_s: float | None
+    left_share: float | None
+    kept: KeptFor
+    retention: RetentionSettings
+    last_error: FailedLoad | None
+    warnings: list[str]
+    errors: list[PrintedError]
+    partitions: list[PartitionState]
+
+
+class PartitionEventTime(Shape):
+    """The event time of a partition, as the newest commit records it. Times are ms since 1970."""
+
+    broker: int | None
+    partition: int
+    end: int | None
+    """The end of the log when the broker was asked last; null before its first answer."""
+    held_back: int
+    """The number of offsets that an open transaction held back then."""
+    asked_ms: int | None
+    at_end: bool
+    """Whether the cursor reached the end."""
+    max_ms: int | None
+    """The largest event time of the rows so far."""
+    proven_ms: int | None
+    """All records that were appended before this time are in the table; null without a proof."""
+
+
+class CompletedTable(Shape):
+    """The result of `penstock complete`."""
+
+    cluster: str
+    topic: str
+    table: str
+    version: int
+    complete: bool
+    through_ms: int
+    valid_through_ms: int | None
+    """The table is complete through this time; null if nothing proves any time."""
+    event_time: str
+    """The setting `event_time` of the topic."""
+    allowed_lateness_ms: int
+    moved_back_by: str
+    """What moved the valid-through back in the newest commit, such as "rewind"; empty if nothing did."""
+    partitions: list[PartitionEventTime]

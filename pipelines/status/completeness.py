@@ -1,0 +1,108 @@
+"""Up to which event time a table is complete, as its newest entry says. Only the table is read, and no broker is asked.
+
+A table is complete through a time if no row with an earlier event time will be added, except late ones.
+"""
+
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from typing import Any, Self
+
+from pipelines.loading.event_time import EventTime
+from pipelines.loading.table import LakeTable, table_at
+from resources.errors import EventTimeUnknown, TableMissing
+
+_POLL_S = 5.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Completeness:
+    """The event time that one version of a table records."""
+
+    table: LakeTable
+    version: int
+    event_time: EventTime
+
+    @classmethod
+    def of(cls, table: LakeTable) -> Self:
+        """The event time that the newest version of a table records.
+
+        Raises:
+            TableMissing: there is no table.
+            EventTimeUnknown: its newest commit records no event time.
+            LoadError: the table cannot be read, or is not Penstock's.
+        """
+        snapshot = table.existing()
+        if snapshot is None:
+            raise TableMissing(f"there is no table {table.uri}", table.where)
+        event_time = snapshot.entry.event_time if snapshot.entry else None
+        if event_time is None:
+            raise EventTimeUnknown(
+                'its commits record no event time; `event_time = "timestamp"` in the section of the topic records it '
+                "from the next load on",
+                table.where,
+            )
+        return cls(table=table, version=snapshot.version, event_time=event_time)
+
+    def is_through(self, through_ms: int) -> bool:
+        """Whether the table is complete through this time, in ms since 1970."""
+        valid_ms = self.event_time.valid_through_ms
+        return valid_ms is not None and valid_ms >= through_ms
+
+    def as_dict(self, through_ms: int) -> dict[str, Any]:
+        """The JSON fields of `penstock complete --json`."""
+        times = self.event_time
+        return {
+            "cluster": self.table.where.cluster,
+            "topic": self.table.where.topic,
+            "table": self.table.uri,
+            "version": self.version,
+            "complete": self.is_through(through_ms),
+            "through_ms": through_ms,
+            "valid_through_ms": times.valid_through_ms,
+            "event_time": times.column,
+            "allowed_lateness_ms": times.lateness_ms,
+            "moved_back_by": times.moved_back_by,
+            "partitions": [
+                {"broker": id_.broker, "partition": id_.partition, **asdict(partition)}
+                for id_, partition in sorted(times.partitions.items())
+            ],
+        }
+
+
+def complete_through(table: LakeTable | str, *, options: dict[str, str] | None = None) -> datetime | None:
+    """The time up to which a table is complete, in UTC; None if nothing proves any time.
+
+    Args:
+        table: the table or its URI, such as `lake/main/orders`.
+        options: the options of the store, if `table` is a URI.
+
+    Raises:
+        EventTimeUnknown: the settings of the topic ask for no event time.
+        LoadError: there is no table, or it cannot be read.
+    """
+    valid_ms = Completeness.of(table_at(table, options)).event_time.valid_through_ms
+    return None if valid_ms is None else datetime.fromtimestamp(valid_ms / 1000, UTC)
+
+
+def wait_until_complete(
+    table: LakeTable,
+    through_ms: int,
+    wait_s: float,
+    *,
+    sleep: Callable[[float], None] = time.sleep,
+    clock: Callable[[], float] = time.monotonic,
+) -> Completeness:
+    """The completeness of the table, as soon as it is complete through a time, or when the wait is over.
+
+    Raises:
+        LoadError: see Completeness.
+    """
+    until = clock() + wait_s
+    while True:
+        completeness = Completeness.of(table)
+        left_s = until - clock()
+        if completeness.is_through(through_ms) or left_s <= 0:
+            return completeness
+        sleep(min(_POLL_S, left_s))
