@@ -20,6 +20,7 @@ from deltalake.exceptions import (
 from deltalake.fs import DeltaStorageHandler
 
 from kafka_io.errors import LocatedError, Where, system_reason
+from kafka_io.net.secret import SecretReference, is_reference
 from resources import durable, topic_names
 from resources.errors import LakeRefused, LakeUnavailable, TopicUnknown
 
@@ -74,7 +75,10 @@ _REASONS_BY_TYPE: Sequence[tuple[type[Exception], str]] = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lake:
-    """The place of the tables: `root` is a folder or a URI, `options` are those of its object store."""
+    """The place of the tables: `root` is a folder or a URI, `options` are those of its object store.
+
+    Options contain references to secrets, and never the secrets: plans and tasks of Spark contain these options.
+    """
 
     root: str
     options: Mapping[str, str] = field(default_factory=dict)
@@ -143,7 +147,7 @@ class Lake:
         """
         with lake_errors(uri):
             try:
-                return DeltaTable(uri, storage_options=dict(self.options))
+                return DeltaTable(uri, storage_options=store_options(self.options))
             except TableNotFoundError:
                 return None
 
@@ -161,12 +165,12 @@ class Lake:
                     mode="ignore",
                     partition_by=partition_by,
                     configuration=dict(configuration),
-                    storage_options=dict(self.options),
+                    storage_options=store_options(self.options),
                     # With retries, the second of two runs would create the table again as its next version.
                     commit_properties=CommitProperties(max_commit_retries=0),
                 )
             except CommitFailedError:
-                return DeltaTable(uri, storage_options=dict(self.options))
+                return DeltaTable(uri, storage_options=store_options(self.options))
 
 
 def _tables(files: pafs.FileSystem, folder: list[str]) -> Iterator[list[str]]:
@@ -240,8 +244,20 @@ def list_folder(files: pafs.FileSystem, folder: str, *, recursive: bool = False)
         return list(files.get_file_info(selector))
 
 
+def store_options(options: Mapping[str, str]) -> dict[str, str]:
+    """The options for deltalake, with the secrets that this process reads in the place of their references.
+
+    Raises:
+        SecretMissing: a variable or file does not exist, or is empty.
+    """
+    return {
+        name: SecretReference.parse(value).read().reveal().decode(errors="replace") if is_reference(value) else value
+        for name, value in options.items()
+    }
+
+
 def filesystem(uri: str, options: Mapping[str, str]) -> pafs.FileSystem:
     """A file system whose root is the table at `uri`. Workers write through it, and the driver checks their files."""
     if "://" not in uri:
         return pafs.SubTreeFileSystem(uri, pafs.LocalFileSystem())
-    return pafs.PyFileSystem(DeltaStorageHandler(uri, dict(options)))
+    return pafs.PyFileSystem(DeltaStorageHandler(uri, store_options(options)))

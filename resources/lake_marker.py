@@ -22,7 +22,7 @@ from deltalake.exceptions import CommitFailedError, DeltaError
 from kafka_io.errors import Where
 from resources import durable
 from resources.errors import StoreUnsafe
-from resources.lake import Lake, filesystem, lake_errors
+from resources.lake import Lake, filesystem, lake_errors, store_options
 
 MARKER = "_penstock"
 """The folder of the marker. No cluster has this name: names of clusters begin with a letter or a digit."""
@@ -140,7 +140,7 @@ def _race(lake: Lake, uri: str) -> tuple[int, int]:
             DeltaTable.create(
                 uri,
                 _SCHEMA,
-                storage_options=dict(lake.options),
+                storage_options=store_options(lake.options),
                 commit_properties=CommitProperties(max_commit_retries=0),
             )
         except CommitFailedError:

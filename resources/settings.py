@@ -26,7 +26,7 @@ from kafka_io.brokers.bootstrap import parse_bootstrap
 from kafka_io.brokers.retry import Backoff
 from kafka_io.errors import LocatedError, NodeMalformed, system_reason
 from kafka_io.model import Generation
-from kafka_io.net.secret import SecretReference
+from kafka_io.net.secret import SecretReference, is_reference
 from kafka_io.net.security import FILE, PLAINTEXT, Sasl, Security, Tls
 from kafka_io.registry.node_values import check_name
 from kafka_io.schema_registry.settings import SchemaRegistrySettings
@@ -97,6 +97,23 @@ def _prepared_registry(value: Any, info: ValidationInfo) -> Any:
         return value
     section = _with_tls_section(_with_absolute_paths(value, folder_of(info)))
     return {**section, "tls": _with_absolute_paths(section["tls"], folder_of(info))}
+
+
+def _prepared_lake_options(value: Any, info: ValidationInfo) -> Any:
+    """The options with absolute paths in references to files.
+
+    Raises:
+        ValueError: a reference is malformed.
+    """
+    if not isinstance(value, dict):
+        return value
+    return {name: _prepared_lake_option(option, folder_of(info)) for name, option in value.items()}
+
+
+def _prepared_lake_option(option: Any, folder: Path) -> Any:
+    if not isinstance(option, str) or not is_reference(option):
+        return option
+    return str(SecretReference.parse(_absolute(option, "file:", folder)))
 
 
 def _with_tls_section(section: dict[str, Any]) -> dict[str, Any]:
@@ -294,8 +311,8 @@ class Settings(Section):
     lake: str = Field(min_length=1)
     """Folder or URI that contains the tables. A relative folder is relative to the settings file."""
 
-    lake_options: dict[str, str] = Field(default={})
-    """Options of the object store, passed to deltalake unchanged. Put secrets into the environment instead."""
+    lake_options: Annotated[dict[str, str], BeforeValidator(_prepared_lake_options)] = Field(default={})
+    """Options of the object store, passed to deltalake. A secret is a reference: `env:NAME` or `file:PATH`."""
 
     parquet_codec: Literal["zstd", "snappy"] = "zstd"
     """Compression of the Parquet files. "snappy" needs less CPU; its files are almost twice as large."""

@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from kafka_io.net.secret import is_reference
 from resources.settings import Settings
 
 _SECRET_KEY = re.compile(r"secret|password|token|credential|signature|\bsas\b|key", re.IGNORECASE)
@@ -24,6 +25,8 @@ def shown(settings: Settings) -> dict[str, Any]:
 
 
 def _masked(key: str, value: str) -> str:
+    if is_reference(value):
+        return value
     return _MASK if _SECRET_KEY.search(key) else _SECRET_VALUE.sub(_MASK, value)
 
 

@@ -17,6 +17,11 @@ _MAX_SHOWN = 200
 HOW_TO_NAME_ONE = "write a reference instead of the secret: `env:NAME` for a variable, `file:/absolute/path` for a file"
 
 
+def is_reference(text: str) -> bool:
+    """Whether a text that may also be something else names a secret."""
+    return text.startswith(("env:", "file:"))
+
+
 def one_line(text: str) -> str:
     """A text of the other side for a log: short and printable (fault X05)."""
     return "".join(letter if letter.isprintable() else "?" for letter in text[:_MAX_SHOWN])

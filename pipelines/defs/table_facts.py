@@ -13,7 +13,7 @@ from pipelines.loading.delta_schema import type_text
 from pipelines.loading.row_filters import arrow_filter
 from pipelines.loading.table import LakeTable
 from pipelines.loading.table_log import TableSnapshot
-from resources.lake import Lake, lake_errors
+from resources.lake import Lake, lake_errors, store_options
 
 _MAX_TEXT = 100  # characters in a cell of a sample row
 _BATCH_ROWS = 1024
@@ -143,7 +143,7 @@ class TableInputs(dg.IOManager):
     def load_input(self, context: dg.InputContext) -> DeltaTable:
         """The Delta table of the upstream asset."""
         metadata = context.upstream_output.definition_metadata if context.upstream_output else {}
-        return DeltaTable(str(metadata["dagster/uri"]), storage_options=self._options)
+        return DeltaTable(str(metadata["dagster/uri"]), storage_options=store_options(self._options))
 
     def handle_output(self, context: dg.OutputContext, obj: Any) -> None:
         """Loads store nothing here."""

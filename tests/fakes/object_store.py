@@ -1,5 +1,7 @@
 """An object store with S3's interface, in memory. It can ignore `If-None-Match`, or be unavailable for some writes.
 
+It answers only clients with its access key.
+
 It is a process of its own, because deltalake's file system holds Python's lock while it waits for an answer.
 """
 
@@ -17,6 +19,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 from xml.etree import ElementTree as ET
 
 BUCKET = "bucket"
+ACCESS_KEY = "key"
 _NAMESPACE = "http://s3.amazonaws.com/doc/2006-03-01/"
 _TIME, _HTTP_TIME = "2026-01-01T00:00:00.000Z", "Thu, 01 Jan 2026 00:00:00 GMT"
 _CONTROL = "/-/"
@@ -40,7 +43,7 @@ class ObjectStore:
             "aws_endpoint_url": f"http://127.0.0.1:{self.port}",
             "aws_allow_http": "true",
             "aws_region": "us-east-1",
-            "aws_access_key_id": "key",
+            "aws_access_key_id": ACCESS_KEY,
             "aws_secret_access_key": "secret",
             "timeout": "10s",
         }
@@ -149,6 +152,9 @@ class _Handler(BaseHTTPRequestHandler):
         query = {name: values[0] for name, values in parse_qs(url.query, keep_blank_values=True).items()}
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         self.store.requests.append((self.command, key))
+        if f"Credential={ACCESS_KEY}/" not in self.headers.get("Authorization", ""):
+            self._answer(403, b"<Error><Code>InvalidAccessKeyId</Code></Error>")
+            return
         status = self.store.failing(self.command, key)
         if status is not None:
             self._answer(status, b"<Error><Code>Injected</Code></Error>")
