@@ -16,6 +16,7 @@ from resources.zookeeper_server import ZooKeeperServer
 from tests import short_lived_jvm, spreading
 from tests.nodes import empty_registry
 from tests.postgres_server import PostgresServer
+from tests.unit_servers import UNIT_SERVERS, UnitServers
 
 # Examples are slow on a shared machine, and in a fresh clone the first example also compiles kernels.
 settings.register_profile("shared", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -80,6 +81,23 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         unit: number for number, unit in enumerate(dict.fromkeys(spreading.unit_of(item.nodeid) for item in items))
     }
     items.sort(key=lambda item: (spreading.rank_of(item.nodeid), units[spreading.unit_of(item.nodeid)]))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> Generator[None, object, object]:
+    """End the servers of a unit after its last test."""
+    try:
+        return (yield)
+    finally:
+        if nextitem is None or spreading.unit_of(nextitem.nodeid) != spreading.unit_of(item.nodeid):
+            UNIT_SERVERS.end()
+
+
+@pytest.fixture(scope="session")
+def unit_servers() -> Iterator[UnitServers]:
+    """The servers that only the tests of the current unit share."""
+    yield UNIT_SERVERS
+    UNIT_SERVERS.end()  # pytest can stop in the middle of a unit
 
 
 @pytest.fixture(scope="session")

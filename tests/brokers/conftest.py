@@ -1,9 +1,8 @@
-"""Real brokers: each version starts when a test first requests it, and all tests of the session share it."""
+"""Real brokers: each version starts when a test first requests it, and all tests of the unit share it."""
 
 import uuid
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
-from functools import cache
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -15,6 +14,7 @@ from tests.brokers.real import RealBroker
 from tests.brokers.releases import RELEASES
 from tests.brokers.secure import SecureBroker, secure_broker
 from tests.brokers.shared import SharedBroker
+from tests.unit_servers import UnitServers
 
 
 @pytest.fixture(scope="session")
@@ -25,28 +25,32 @@ def listener_security(tmp_path_factory: pytest.TempPathFactory) -> ListenerSecur
 
 @pytest.fixture(scope="session")
 def shared(
-    zookeeper_server: str, listener_security: ListenerSecurity, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Callable[[str], SharedBroker]]:
+    unit_servers: UnitServers,
+    zookeeper_server: str,
+    listener_security: ListenerSecurity,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Callable[[str], SharedBroker]:
     """`shared(version)` is the running broker of that version, with the settings that find its cluster."""
-    with ExitStack() as running:
 
-        @cache
-        def shared(version: str) -> SharedBroker:
-            release = RELEASES[version]
-            zookeeper = f"{zookeeper_server}/shared-{version}" if release.modes[-1] == "zookeeper" else None
-            broker = RealBroker(
-                version,
-                tmp_path_factory.mktemp(f"broker-{version}"),
-                zookeeper=zookeeper,
-                listeners={protocol: protocol for protocol in release.security_protocols},
-                config=listener_security.config,
-                options=listener_security.options,
-            )
-            shared_broker = SharedBroker(broker=running.enter_context(broker), zookeeper=zookeeper)
+    @contextmanager
+    def running(version: str) -> Iterator[SharedBroker]:
+        release, folder = RELEASES[version], tmp_path_factory.mktemp(f"broker-{version}")
+        # Each start has its own registry and folder: the process may have run an earlier unit with this version.
+        zookeeper = f"{zookeeper_server}/{folder.name}" if release.modes[-1] == "zookeeper" else None
+        broker = RealBroker(
+            version,
+            folder,
+            zookeeper=zookeeper,
+            listeners={protocol: protocol for protocol in release.security_protocols},
+            config=listener_security.config,
+            options=listener_security.options,
+        )
+        with broker:
+            shared_broker = SharedBroker(broker=broker, zookeeper=zookeeper)
             shared_broker.create_internal_topics()
-            return shared_broker
+            yield shared_broker
 
-        yield shared
+    return lambda version: unit_servers.shared(f"broker {version}", lambda: running(version))
 
 
 @pytest.fixture(scope="session")
@@ -56,11 +60,15 @@ def brokers(shared: Callable[[str], SharedBroker]) -> Callable[[str], RealBroker
 
 
 # The id of the parameter puts the tests of this broker together in one process (see tests/spreading.py).
-@pytest.fixture(scope="session", params=["3.9.1"], ids="secure-{}".format)
-def secure(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecureBroker]:
-    """A broker 3.9.1 with TLS and SASL listeners. All tests of the session share it."""
-    with secure_broker(tmp_path_factory.mktemp("secure"), version=request.param) as secure:
-        yield secure
+@pytest.fixture(params=["3.9.1"], ids="secure-{}".format)
+def secure(
+    request: pytest.FixtureRequest, unit_servers: UnitServers, tmp_path_factory: pytest.TempPathFactory
+) -> SecureBroker:
+    """A broker 3.9.1 with TLS and SASL listeners, which all its tests share."""
+    version = request.param
+    return unit_servers.shared(
+        f"secure broker {version}", lambda: secure_broker(tmp_path_factory.mktemp("secure"), version=version)
+    )
 
 
 @pytest.fixture

@@ -1,16 +1,19 @@
 """Runs simulated days for any length of time: `python -m tests.simulation --days 100000 --seed 7`.
 
 A world lasts twenty days, and each world has its own seed. The run ends after the given number of days, or at the first
-world that breaks a law: then it prints the seed that reproduces this world, and the end of its trace.
+world that breaks a law: then it prints the seed that reproduces this world, and the end of its trace. Before the first
+world, commits lose thousands of answers.
 """
 
 import argparse
 import sys
 import time
 
+from tests.simulation.test_lost_answers import lose_answers
 from tests.simulation.world import DAYS, Failed, World
 
 _PROGRESS_SECONDS = 10.0
+_LOST_ANSWERS = 10_000
 
 
 def run(
@@ -56,6 +59,8 @@ def main() -> None:
         "--seed", type=int, default=int(time.time()), help="seed of the first world; each later world adds 1"
     )
     options = parser.parse_args()
+    verdicts = lose_answers(_LOST_ANSWERS, options.seed)
+    _say(f"{_LOST_ANSWERS} lost answers of each kind: {dict(verdicts)}")
     try:
         run(options.days, options.seed, has_times=None)
     except Failed as failure:

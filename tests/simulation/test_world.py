@@ -29,7 +29,7 @@ from tests.simulation.world import DAYS, Failed, World
 
 pytestmark = pytest.mark.crash
 _SEEDS = (1, 1001, 2001, 3001)
-_DAYS = 500
+_DAYS = 240
 _WORLDS_TO_FAIL = 300
 
 
@@ -41,9 +41,8 @@ def test_no_law_is_broken_on_any_simulated_day(seed: int) -> None:
     assert run(_DAYS, seed) == _DAYS // DAYS
 
 
-@pytest.mark.parametrize("seed", [5, 6, 7])
-def test_the_same_seed_has_the_same_trace(seed: int) -> None:
-    first, second = World(seed), World(seed)
+def test_the_same_seed_has_the_same_trace() -> None:
+    first, second = World(5), World(5)
     first.simulate()
     second.simulate()
     assert first.trace == second.trace

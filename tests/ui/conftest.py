@@ -1,7 +1,7 @@
-"""A live cluster, Dagster's daemon and webserver, and a browser, shared by all tests of the pages."""
+"""A live cluster, Dagster's daemon and webserver, and a browser, which tests of the pages share."""
 
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,6 +16,7 @@ from tests.ui import many
 from tests.ui.browser import Browser
 from tests.ui.modern import RARELY, fresh_cluster
 from tests.ui.stand import Stand, dagster_on
+from tests.unit_servers import UnitServers
 
 FLAGS = (
     "--headless",
@@ -31,13 +32,15 @@ FLAGS = (
 )
 
 
-@pytest.fixture(scope="session")
-def stand(zookeeper_server: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stand]:
-    """Dagster with the settings of the demo. The topics of two clusters existed before its start; all are loaded.
+@pytest.fixture
+def stand(unit_servers: UnitServers, zookeeper_server: str, tmp_path_factory: pytest.TempPathFactory) -> Stand:
+    """Dagster with the settings of the demo, shared by the tests of its pages."""
+    return unit_servers.shared("stand", lambda: _stand(zookeeper_server, tmp_path_factory.mktemp("ui")))
 
-    A third cluster has no topic.
-    """
-    home = tmp_path_factory.mktemp("ui")
+
+@contextmanager
+def _stand(zookeeper_server: str, home: Path) -> Iterator[Stand]:
+    """The topics of two clusters existed before the start of Dagster; all are loaded. A third cluster has no topic."""
     with ExitStack() as running:
         live = running.enter_context(live_cluster(empty_registry(zookeeper_server), home))
         # The first load of clicks needs Spark. All later loads fit into one task, and start no JVM.
@@ -54,12 +57,17 @@ def stand(zookeeper_server: str, tmp_path_factory: pytest.TempPathFactory) -> It
         yield stand
 
 
-@pytest.fixture(scope="session")
-def driver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[webdriver.Chrome]:
-    """A Chromium without a window."""
+@pytest.fixture
+def driver(unit_servers: UnitServers, tmp_path_factory: pytest.TempPathFactory) -> webdriver.Chrome:
+    """A Chromium without a window, shared by the tests of a unit."""
+    return unit_servers.shared("Chromium", lambda: _chromium(tmp_path_factory.mktemp("chromium")))
+
+
+@contextmanager
+def _chromium(home: Path) -> Iterator[webdriver.Chrome]:
     options = webdriver.ChromeOptions()
     options.binary_location = tools.BROWSER.path
-    for flag in (*FLAGS, f"--user-data-dir={tmp_path_factory.mktemp('chromium')}"):
+    for flag in (*FLAGS, f"--user-data-dir={home}"):
         options.add_argument(flag)
     driver = webdriver.Chrome(options=options, service=Service(tools.DRIVER.path))
     try:
