@@ -25,7 +25,6 @@ from pipelines.loading.failpoints import failpoint
 from pipelines.loading.layout import TableLayout
 from pipelines.loading.table import LakeTable, table_at
 from resources.errors import LakeUnavailable, LoadError, OutputRefused, RowsReplaced, SourceFilesCleaned
-from resources.lake import lake_errors
 
 if TYPE_CHECKING:  # Spark is imported by those who have a session
     import pyarrow.dataset as pads
@@ -100,10 +99,7 @@ class Increment:
 
     def _as_of_since(self, rows: SpanRows) -> SpanRows:
         """The same rows in the old version of the table."""
-        handle = self.source.table.lake.open(self.source.table.uri)
-        assert handle is not None
-        with lake_errors(self.source.table.uri):
-            handle.load_as_version(self.since)
+        handle = self.source.table.handle_at(self.since)
         layout = TableLayout.of_delta(handle.schema().to_json())
         newer = rows.handle if layout.is_typed == rows.layout.is_typed else None
         return replace(rows, handle=handle, layout=layout, newer=newer)

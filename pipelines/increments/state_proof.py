@@ -18,7 +18,6 @@ from pipelines.loading.table import LakeTable
 from pipelines.loading.table_log import TableSnapshot
 from pipelines.loading.work import SliceFailure
 from resources.errors import LoadError
-from resources.lake import lake_errors
 from resources.topic_options import TopicOptions
 
 _WITH_PLACE = "broker, partition, place"
@@ -100,11 +99,8 @@ def _prove(table: LakeTable, topic: TopicOptions) -> StateProof:
 
 def _snapshot_at(table: LakeTable, progress: ConsumerProgress) -> TableSnapshot:
     """The version of the topic's table that the state table has."""
-    with lake_errors(table.uri):
-        handle = table.lake.open(table.uri)
-        assert handle is not None
-        handle.load_as_version(progress.version)
-        layout = TableLayout.of_delta(handle.schema().to_json())
+    handle = table.handle_at(progress.version)
+    layout = TableLayout.of_delta(handle.schema().to_json())
     return TableSnapshot(version=progress.version, entry=None, layout=layout, handle=handle)
 
 

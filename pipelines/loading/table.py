@@ -263,10 +263,15 @@ class LakeTable:
     def paths(self, version: int) -> set[str]:
         """The paths of the data files of a version."""
         with lake_errors(self.uri):
+            return file_paths(self.handle_at(version))
+
+    def handle_at(self, version: int) -> DeltaTable:
+        """A handle of an older version of the table, which exists."""
+        with lake_errors(self.uri):
             handle = self.lake.open(self.uri)
             assert handle is not None
             handle.load_as_version(version)
-            return file_paths(handle)
+            return handle
 
     def damaged(self, handle: DeltaTable) -> frozenset[str]:
         """The data files of the handle's version that are missing, or have another size than the log says."""

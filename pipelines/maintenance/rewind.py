@@ -206,10 +206,7 @@ def _target(table: LakeTable, snapshot: TableSnapshot, to: int | datetime) -> Lo
 def _rows_since(table: LakeTable, version: int, snapshot: TableSnapshot) -> int:
     """The number of rows that a snapshot has more than an old version."""
     with lake_errors(table.uri):
-        target_handle = table.lake.open(table.uri)
-        assert target_handle is not None
-        target_handle.load_as_version(version)
-        now, then = _rows_by_file(snapshot.handle), _rows_by_file(target_handle)
+        now, then = _rows_by_file(snapshot.handle), _rows_by_file(table.handle_at(version))
     return sum(now.values()) - sum(then.values())
 
 
