@@ -2,9 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from decimal import Decimal
 from pathlib import Path
-from typing import Any
 from urllib.parse import unquote
 
 import msgspec
@@ -12,9 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from deltalake.transaction import AddAction
 
-from pipelines.loading.file_statistics import column_stats
-
-_NULL = "__HIVE_DEFAULT_PARTITION__"
+from pipelines.loading.file_statistics import column_stats, with_decimals
+from pipelines.loading.layout import NO_DAY
 
 
 def types_with_order(columns: Iterable[pa.Field]) -> dict[str, pa.DataType]:
@@ -28,13 +25,14 @@ def types_with_order(columns: Iterable[pa.Field]) -> dict[str, pa.DataType]:
 
 def add_action(path: str, size: int, footer: pq.FileMetaData, types: Mapping[str, pa.DataType]) -> AddAction:
     """The action that adds a file to a table. The folders of its path have the values of the partition columns."""
+    decimals = {name for name, kind in types.items() if pa.types.is_decimal(kind)}
     return AddAction(
         path=path,
         size=size,
         partition_values=dict(_partition_values(Path(path).parts[1:-1])),
         modification_time=int(datetime.now(UTC).timestamp() * 1000),
         data_change=True,
-        stats=msgspec.json.encode(_with_numbers(column_stats(footer, types), types)).decode(),
+        stats=msgspec.json.encode(with_decimals(column_stats(footer, types), decimals)).decode(),
     )
 
 
@@ -42,16 +40,4 @@ def _partition_values(folders: Sequence[str]) -> Iterator[tuple[str, str | None]
     """The values of the partition columns, which Spark has written into the names of folders."""
     for folder in folders:
         name, _, value = folder.partition("=")
-        yield unquote(name), None if value == _NULL else unquote(value)
-
-
-def _with_numbers(stats: Mapping[str, Any], types: Mapping[str, pa.DataType]) -> Mapping[str, Any]:
-    """The statistics with decimals as numbers of all their digits."""
-    bounds = {
-        edge: {
-            name: msgspec.Raw(str(Decimal(value)).encode()) if pa.types.is_decimal(types[name]) else value
-            for name, value in stats[edge].items()
-        }
-        for edge in ("minValues", "maxValues")
-    }
-    return {**stats, **bounds}
+        yield unquote(name), None if value == NO_DAY else unquote(value)

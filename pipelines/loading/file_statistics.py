@@ -5,9 +5,10 @@ bounds that no filter can match it, and leave the whole file out.
 """
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -45,6 +46,17 @@ def column_stats(footer: pq.FileMetaData, types: Mapping[str, pa.DataType]) -> M
         "maxValues": {name: _upper(printers[name](value)) for name, value in highest.items()},
         "nullCount": nulls,
     }
+
+
+def with_decimals(stats: Mapping[str, Any], decimals: Collection[str]) -> Mapping[str, Any]:
+    """The statistics with the bounds of these columns as JSON numbers of all their digits, and not as texts."""
+    if not decimals or not stats:
+        return stats
+    bounds = {
+        edge: {name: msgspec.Raw(value.encode()) if name in decimals else value for name, value in stats[edge].items()}
+        for edge in ("minValues", "maxValues")
+    }
+    return {**stats, **bounds}
 
 
 def _column_statistics(footer: pq.FileMetaData, names: Sequence[str]) -> Iterator[tuple[str, Any]]:

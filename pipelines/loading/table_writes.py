@@ -1,7 +1,7 @@
 """Writes entries with new files into a table's log: one entry has the columns, the ledger's entry and the cursors."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -14,6 +14,7 @@ from deltalake.transaction import AddAction
 from pipelines.loading.delta_handle import other_columns
 from pipelines.loading.event_days import EventDays
 from pipelines.loading.failpoints import failpoint
+from pipelines.loading.file_statistics import with_decimals
 from pipelines.loading.layout import NO_DAY, TableLayout
 from pipelines.loading.ledger import KEY, SEQUENCE, LedgerEntry
 from pipelines.loading.row_filters import sql_filter
@@ -153,26 +154,15 @@ def _schema_after(snapshot: TableSnapshot, entry: LedgerEntry) -> Schema | None:
 
 
 def _add(file: DataFile, layout: TableLayout) -> AddAction:
+    decimals = {column.name for column in layout.values if pa.types.is_decimal(column.type)}
     return AddAction(
         path=file.path,
         size=file.size,
         partition_values={layout.partition_column: _folder_value(file.path, layout)},
         modification_time=int(datetime.now(UTC).timestamp() * 1000),
         data_change=True,
-        stats=msgspec.json.encode(_with_decimals(file.stats, layout)).decode(),
+        stats=msgspec.json.encode(with_decimals(file.stats, decimals)).decode(),
     )
-
-
-def _with_decimals(stats: Mapping[str, Any], layout: TableLayout) -> Mapping[str, Any]:
-    """The statistics with decimals as JSON numbers of all their digits; facts have them as texts."""
-    decimals = {column.name for column in layout.values if pa.types.is_decimal(column.type)}
-    if not decimals or not stats:
-        return stats
-    bounds = {
-        name: {key: msgspec.Raw(value.encode()) if key in decimals else value for key, value in stats[name].items()}
-        for name in ("minValues", "maxValues")
-    }
-    return {**stats, **bounds}
 
 
 def _folder_value(path: str, layout: TableLayout) -> str | None:
