@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 
+from pipelines.increments.attempts import MAX_ATTEMPTS, with_attempts
 from pipelines.increments.difference import LedgerDifference, Spans
 from pipelines.increments.output import IncrementOutput, OutputChange, OutputWriter, is_spark_frame
 from pipelines.increments.rows import SpanRows
@@ -24,7 +25,7 @@ from pipelines.increments.source_columns import SOURCE_COLUMNS, of_source_rows
 from pipelines.loading.failpoints import failpoint
 from pipelines.loading.layout import TableLayout
 from pipelines.loading.table import LakeTable, table_at
-from resources.errors import LakeUnavailable, LoadError, OutputRefused, RowsReplaced, SourceFilesCleaned
+from resources.errors import LakeUnavailable, OutputRefused, RowsReplaced, SourceFilesCleaned
 
 if TYPE_CHECKING:  # Spark is imported by those who have a session
     import pyarrow.dataset as pads
@@ -32,8 +33,6 @@ if TYPE_CHECKING:  # Spark is imported by those who have a session
 
 OnReplaced = Literal["apply", "fail", "ignore"]
 """The choice for rows that a consumer has seen, and that the source has replaced or removed since."""
-_MAX_ATTEMPTS = 5
-_FIRST_WAIT_S = 0.2
 
 
 @dataclass(slots=True, kw_only=True)
@@ -285,7 +284,7 @@ def apply_increment(
     *,
     consumer: str,
     into: IncrementOutput,
-    attempts: int = _MAX_ATTEMPTS,
+    attempts: int = MAX_ATTEMPTS,
     sleep: Callable[[float], None] = time.sleep,
     **options: Any,
 ) -> Mapping[str, Any] | None:
@@ -307,15 +306,12 @@ def apply_increment(
     Raises:
         LoadError: see `increments` and `Increment.commit`.
     """
-    for attempt in range(attempts):
-        try:
-            with increments(table, consumer=consumer, into=into, **options) as increment:
-                if not increment:
-                    return None
-                increment.commit(transform(increment))
-                return increment.summary()
-        except LoadError as error:
-            if not error.retriable or attempt == attempts - 1:
-                raise
-        sleep(_FIRST_WAIT_S * 2**attempt)
-    raise ValueError("the number of attempts must be positive")
+
+    def attempt() -> Mapping[str, Any] | None:
+        with increments(table, consumer=consumer, into=into, **options) as increment:
+            if not increment:
+                return None
+            increment.commit(transform(increment))
+            return increment.summary()
+
+    return with_attempts(attempt, attempts, sleep=sleep)

@@ -189,11 +189,8 @@ class KeyComparison:
         rows = WatchedRows(pa.RecordBatchReader.from_batches(schema, batches))
         self._duckdb.register("arriving", rows.reader())
         try:
-            self._run(f"create table {table} as {select}")
-        except (LakeUnavailable, OutputRefused):
-            if rows.failure is not None:
-                raise rows.failure from rows.failure.__cause__
-            raise
+            with rows.own_error():
+                self._run(f"create table {table} as {select}")
         finally:
             self._duckdb.unregister("arriving")
 

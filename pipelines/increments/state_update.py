@@ -13,6 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from pipelines.increments.attempts import MAX_ATTEMPTS, with_attempts
 from pipelines.increments.delta_output import DeltaWriter
 from pipelines.increments.difference import LedgerDifference
 from pipelines.increments.increment import Increment
@@ -27,14 +28,12 @@ from pipelines.loading.incarnations import effective_entries
 from pipelines.loading.ledger import Coverage, LedgerEntry
 from pipelines.loading.table import LakeTable
 from pipelines.loading.table_log import TableSnapshot
-from resources.errors import LoadError, SourceFilesCleaned
+from resources.errors import SourceFilesCleaned
 from resources.topic_options import TopicOptions
 
 CONSUMER = "state"
 DEFINITION, INCARNATIONS = "definition", "incarnations"
 """The numbers that the state table keeps with its progress."""
-_MAX_ATTEMPTS = 5
-_FIRST_WAIT_S = 0.2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +72,7 @@ def update_state(
     topic: TopicOptions,
     *,
     rebuild: bool = False,
-    attempts: int = _MAX_ATTEMPTS,
+    attempts: int = MAX_ATTEMPTS,
     sleep: Callable[[float], None] = time.sleep,
 ) -> StateUpdate:
     """Bring the state table up to date. If another process was first, or the store fails for a time, do it again.
@@ -91,18 +90,20 @@ def update_state(
         OutputRefused: the topic's table cannot have this state table, or the memory is not enough.
         LoadError: a table cannot be read or written.
     """
-    is_complete = rebuild
-    for attempt in range(attempts):
+
+    def attempt() -> StateUpdate:
         try:
-            update = _Update.begin(table, topic, rebuild=is_complete)
-            return update.run() if update else _nothing(table)
+            return _run(table, topic, rebuild=rebuild)
         except SourceFilesCleaned:
-            is_complete = True
-        except LoadError as error:
-            if not error.retriable or attempt == attempts - 1:
-                raise
-            sleep(_FIRST_WAIT_S * 2**attempt)
-    raise ValueError("the number of attempts must be above one")
+            return _run(table, topic, rebuild=True)
+
+    return with_attempts(attempt, attempts, sleep=sleep)
+
+
+def _run(table: LakeTable, topic: TopicOptions, *, rebuild: bool) -> StateUpdate:
+    """Try once to bring the state table up to date."""
+    update = _Update.begin(table, topic, rebuild=rebuild)
+    return update.run() if update else _nothing(table)
 
 
 def _nothing(table: LakeTable) -> StateUpdate:

@@ -187,7 +187,9 @@ def test_if_housekeeping_deleted_the_removed_rows_all_keys_are_computed_again(hi
     history.random.randint = lambda low, _: low  # type: ignore[assignment,method-assign]
     history.happen("rewind")
     clean(history.table, keep=timedelta(0), target_bytes=1, dry_run=False)
-    done = update(history)
+    with pytest.raises(ValueError, match="attempts must be positive"):
+        update(history, attempts=0)
+    done = update(history, attempts=1)
     assert (done.rebuilt, done.since, values(history)) == (True, 2, {"a": "1"})
 
 
