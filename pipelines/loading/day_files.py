@@ -1,8 +1,7 @@
 """The Parquet files of one slice in a table with folders of days: one for each open day, and one for all other rows."""
 
-from collections.abc import Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import replace
 from datetime import date
 from types import TracebackType
 from typing import Self
@@ -11,24 +10,12 @@ import pyarrow as pa
 
 from pipelines.loading.event_days import EventDays
 from pipelines.loading.fetch_task import FetchTask
-from pipelines.loading.layout import NO_DAY, TableLayout
+from pipelines.loading.layout import NO_DAY
 from pipelines.loading.slice_file import ROW_GROUP_BYTES, SliceFile
 from pipelines.loading.work import DataFile
 
 _MAX_WAITING_BYTES = 2 * ROW_GROUP_BYTES
 """The rows of all open days that wait in memory. One day has as much, so this is little more than for one file."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _FileOfDay:
-    """What SliceFile needs for the file of a day."""
-
-    table_uri: str
-    folder: str
-    options: Mapping[str, str]
-    layout: TableLayout
-    file_name: str
-    parquet_codec: str
 
 
 class DayFiles:
@@ -56,16 +43,9 @@ class DayFiles:
 
     def _file(self, day: date | None) -> SliceFile:
         if day not in self._by_day:
-            task = self._task
-            file = _FileOfDay(
-                table_uri=task.table_uri,
-                folder=f"{self._layout.partition_column}={NO_DAY if day is None else day.isoformat()}",
-                options=task.options,
-                layout=self._layout,
-                file_name=task.file_name,
-                parquet_codec=task.parquet_codec,
-            )
-            self._by_day[day] = self._open_files.enter_context(SliceFile(file))
+            folder = f"{self._layout.partition_column}={NO_DAY if day is None else day.isoformat()}"
+            file = SliceFile(replace(self._task, folder=folder))
+            self._by_day[day] = self._open_files.enter_context(file)
         return self._by_day[day]
 
     @property

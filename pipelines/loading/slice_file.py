@@ -81,24 +81,21 @@ class SliceFile:
         self._waiting.append(batch)
         self.waiting_bytes += batch.nbytes
         if self.waiting_bytes >= ROW_GROUP_BYTES:
-            self._write_row_group()
+            self.flush()
 
     def flush(self) -> None:
-        """Write the waiting rows as a row group, although it is small."""
-        self._write_row_group()
-
-    @property
-    def files(self) -> tuple[DataFile, ...]:
-        """The file, after it is complete; none without rows."""
-        return (DataFile(path=self.path, size=self.size, rows=self.rows, stats=self.stats),) if self.rows else ()
-
-    def _write_row_group(self) -> None:
+        """Write the waiting rows as a row group, also if it is small."""
         with lake_errors(self._uri):
             if self._writer is None:
                 self._writer = self._open()
             self._writer.write_table(pa.Table.from_batches(self._waiting), row_group_size=_ROW_GROUP_ROWS)
         self._waiting, self.waiting_bytes = [], 0
         failpoint("file written")
+
+    @property
+    def files(self) -> tuple[DataFile, ...]:
+        """The file, after it is complete; none without rows."""
+        return (DataFile(path=self.path, size=self.size, rows=self.rows, stats=self.stats),) if self.rows else ()
 
     def _open(self) -> pq.ParquetWriter:
         failpoint("file opened")
@@ -119,7 +116,7 @@ class SliceFile:
         """
         with lake_errors(self._uri), self._open_files:
             if kind is None and self._waiting:
-                self._write_row_group()
+                self.flush()
         if kind is None and self.rows:
             with lake_errors(self._uri):
                 info = self._files.get_file_info(self.path)

@@ -38,6 +38,10 @@ class SliceSizes:
         """The number of offsets in a full slice of the partition."""
         return self.slices.get(partition, self.slice)
 
+    def cut_points(self, partition: BrokerPartition, bounds: Mapping[BrokerPartition, Bounds]) -> Sequence[int]:
+        """The offsets where slices of the partition may end (the starts of segments in 0.7), or must end (later)."""
+        return self.cuts.get(partition, ()) if partition.broker is None else bounds[partition].segment_starts
+
     def load(self, offsets: OffsetRange) -> int:
         """The part of a full slice that the offsets are; a full slice has the load FULL."""
         return FULL * offsets.size // self.target(offsets.partition)
@@ -98,9 +102,8 @@ def cut_slices(
     of_run = sizes.run_shares({partition: offsets.size for partition, offsets in wanted.items()})
     for partition, share in sizes.step_shares(of_run).items():
         taken = 0
-        starts = sizes.cuts.get(partition, ()) if partition.broker is None else bounds[partition].segment_starts
-        target = sizes.target(partition)
-        for piece in sliced(wanted[partition], starts, target, order=order):
+        cuts = sizes.cut_points(partition, bounds)
+        for piece in sliced(wanted[partition], cuts, sizes.target(partition), order=order):
             if taken >= share:
                 break
             yield _limited(piece, of_run[partition] - taken, order)

@@ -232,8 +232,9 @@ def _merge(result: CleanResult, handle: DeltaTable, target_bytes: int) -> CleanR
     of every table, because deltalake's compaction cleans up the log whatever AFTER_COMMIT says.
     """
     failpoint("before compaction")
-    folders = _folders_to_merge(handle, target_bytes, datetime.now(UTC).date())
-    for filters in _compactions(handle, folders):
+    layout = TableLayout.of_delta(handle.schema().to_json())
+    folders = _folders_to_merge(handle, layout, target_bytes, datetime.now(UTC).date())
+    for filters in _compactions(layout, folders):
         try:
             handle.alter.set_table_properties(
                 {**CONFIGURATION, _COMPACTION: uuid.uuid4().hex},
@@ -255,12 +256,11 @@ def _merge(result: CleanResult, handle: DeltaTable, target_bytes: int) -> CleanR
     return result
 
 
-def _compactions(handle: DeltaTable, folders: Sequence[date | None]) -> Iterator[Any]:
+def _compactions(layout: TableLayout, folders: Sequence[date | None]) -> Iterator[Any]:
     """The partition filters of each compaction that the folders need; None stands for all folders.
 
     In deltalake an empty text is null, but only as the single value of a filter.
     """
-    layout = TableLayout.of_delta(handle.schema().to_json())
     days = [str(day) for day in folders if day is not None]
     if not layout.is_by_day and folders:
         yield None
@@ -270,13 +270,12 @@ def _compactions(handle: DeltaTable, folders: Sequence[date | None]) -> Iterator
         yield [(layout.partition_column, "=", "")]
 
 
-def _folders_to_merge(handle: DeltaTable, target_bytes: int, today: date) -> list[date | None]:
+def _folders_to_merge(handle: DeltaTable, layout: TableLayout, target_bytes: int, today: date) -> list[date | None]:
     """The days of the folders with two files that fit into one file of the target size.
 
     Folders of event days are left alone until their day is over: before that, loads add files all the time. After
     that, late records come in small files. The large file of a closed day is not written again for a few of them.
     """
-    layout = TableLayout.of_delta(handle.schema().to_json())
     adds = pa.table(handle.get_add_actions(flatten=True))
     days = adds.column(f"partition.{layout.partition_column}").to_pylist()
     sizes: dict[date | None, list[int]] = defaultdict(list)

@@ -107,9 +107,8 @@ def _replay(loader: Loader, table: LakeTable, request: ReplayRequest, began: dat
 def _slices(ranges: Sequence[OffsetRange], resolver: ReplayResolver, sizes: SliceSizes) -> Iterator[OffsetRange]:
     """The slices of the ranges, each range from its start."""
     for offsets in ranges:
-        segment_starts = resolver.bounds[offsets.partition].segment_starts
-        starts = sizes.cuts.get(offsets.partition, segment_starts)
-        yield from sliced(offsets, starts, sizes.target(offsets.partition))
+        cuts = sizes.cut_points(offsets.partition, resolver.bounds)
+        yield from sliced(offsets, cuts, sizes.target(offsets.partition))
 
 
 def _opened(loader: Loader, table: LakeTable, request: ReplayRequest) -> tuple[TopicEntry, TableSnapshot, TableState]:

@@ -85,7 +85,7 @@ def timed_inside(timer: Timer) -> Iterator[None]:
         patches.enter_context(patch.dict(CODECS, codecs))
         for owner, name in (
             (Stream, "receive_into"),
-            (slice_file.SliceFile, "_write_row_group"),
+            (slice_file.SliceFile, "flush"),
             (durable, "sync_below"),
         ):
             patches.enter_context(patch.object(owner, name, timer.around(getattr(owner, name))))

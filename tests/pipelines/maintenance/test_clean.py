@@ -18,6 +18,7 @@ from deltalake.table import TableAlterer
 
 from kafka_io.model import BrokerPartition
 from pipelines.loading import failpoints
+from pipelines.loading.layout import RAW
 from pipelines.loading.table import LakeTable
 from pipelines.loading.verify import verify
 from pipelines.maintenance import clean as cleaning
@@ -178,9 +179,8 @@ def test_files_are_merged_if_two_of_one_day_fit_into_one(
     sizes: dict[str, list[int]], target: int, has_some: bool
 ) -> None:
     adds = [{"partition.date": day, "size_bytes": size} for day, of_day in sizes.items() for size in of_day]
-    schema = Mock(to_json=lambda: '{"fields": []}')
-    handle = Mock(get_add_actions=lambda **_: pa.Table.from_pylist(adds), schema=lambda: schema)
-    assert bool(cleaning._folders_to_merge(handle, target, date(2026, 1, 1))) == has_some
+    handle = Mock(get_add_actions=lambda **_: pa.Table.from_pylist(adds))
+    assert bool(cleaning._folders_to_merge(handle, RAW, target, date(2026, 1, 1))) == has_some
 
 
 @pytest.mark.parametrize(
