@@ -52,22 +52,17 @@ FAILPOINTS = (
     "after compaction",
 )
 
-INCREMENT_FAILPOINTS = (
-    "increment begun",
-    "increment known",
-    "increment batch read",
-    "increment batch written",
-    "output created",
-    "before increment entry",
-    "after increment entry",
-    "increment synced",
+OF_ALL_INCREMENTS = ("increment begun", "increment known", "increment batch read", "increment batch written")
+OF_DELTA_OUTPUTS = ("output created", "before increment entry", "after increment entry", "increment synced")
+OF_SQL_OUTPUTS = (
     "before output transaction",
     "progress moved",
     "rows removed",
     "rows inserted",
     "after output transaction",
-    "increment files written",
 )
+OF_SPARK_ROWS = ("increment files written",)
+INCREMENT_FAILPOINTS = (*OF_ALL_INCREMENTS, *OF_DELTA_OUTPUTS, *OF_SQL_OUTPUTS, *OF_SPARK_ROWS)
 
 STATE_FAILPOINTS = (
     "state rows decided",

@@ -1,5 +1,6 @@
 """A small table: its files are written as a worker writes them, and committed as a load commits."""
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import pyarrow as pa
@@ -84,23 +85,28 @@ class SmallTable(Small):
 
     def write(self, start: int, stop: int, *, partition: int = 0, rows: int | None = None) -> SliceFacts:
         """Write a slice's file with one row per ten bytes."""
-        offsets = OffsetRange(BrokerPartition(0, partition), start, stop)
         row_offsets = list(range(start, stop, 10))[:rows]
+        columns = {"offset": pa.array(row_offsets, pa.int64()), "value": pa.array([b"x"] * len(row_offsets))}
+        return self.write_columns(OffsetRange(BrokerPartition(0, partition), start, stop), columns)
+
+    def write_columns(self, offsets: OffsetRange, columns: Mapping[str, pa.Array]) -> SliceFacts:
+        """Write a slice's file with these columns of its rows; one of them is `offset`."""
         self._loaded_at += 1
+        constants = {
+            "topic": "clicks",
+            "broker": 0,
+            "partition": offsets.partition.partition,
+            "inner": 0,
+            "loaded_at": self._loaded_at,
+        }
         file = SliceFile(self.task(offsets))
         with file:
-            if row_offsets:
-                columns = {
-                    "offset": pa.array(row_offsets, pa.int64()),
-                    "inner": pa.array([0] * len(row_offsets), pa.int32()),
-                }
-                decoded = pa.RecordBatch.from_pydict({**columns, "value": pa.array([b"x"] * len(row_offsets))})
-                constants = {"topic": "clicks", "broker": 0, "partition": partition, "loaded_at": self._loaded_at}
-                file.write(table_rows(decoded, constants))
+            if len(columns["offset"]):
+                file.write(table_rows(pa.RecordBatch.from_pydict(dict(columns)), constants))
         return SliceFacts(
             offsets=offsets,
             rows=file.rows,
-            bytes=stop - start,
+            bytes=offsets.size,
             path=file.path if file.rows else None,
             size=file.size,
             stats=file.stats,

@@ -19,9 +19,6 @@ import pyarrow as pa
 from kafka_io.model import BrokerPartition, OffsetRange
 from pipelines.increments.delta_output import DeltaOutput
 from pipelines.increments.increment import Increment, apply_increment
-from pipelines.loading.rows import table_rows
-from pipelines.loading.slice_file import SliceFile
-from pipelines.loading.work import SliceFacts
 from tests.small_table import SmallTable
 
 SMALL_LOADS, LARGE_LOADS, ROWS, ROUNDS = 5, 100, 1_000_000, 3
@@ -34,35 +31,18 @@ class LargeTable(SmallTable):
 
     def load(self, rows: int) -> None:
         """Add rows after those of the last load."""
-        _, stop = self.covered().get(BrokerPartition(0, 0), (0, 0))
-        self.commit(self._written(stop, stop + rows))
-
-    def _written(self, start: int, stop: int) -> SliceFacts:
-        offsets = OffsetRange(BrokerPartition(0, 0), start, stop)
-        self._loaded_at += 1
-        values = np.random.default_rng(start).bytes(_VALUE_BYTES * (stop - start))
+        _, start = self.covered().get(BrokerPartition(0, 0), (0, 0))
+        values = np.random.default_rng(start).bytes(_VALUE_BYTES * rows)
         buffers = [
             None,
             pa.py_buffer(np.arange(0, len(values) + 1, _VALUE_BYTES, dtype=np.int32)),
             pa.py_buffer(values),
         ]
         columns = {
-            "offset": pa.array(np.arange(start, stop)),
-            "inner": pa.array(np.zeros(stop - start, np.int32)),
-            "value": pa.Array.from_buffers(pa.binary(), stop - start, buffers),
+            "offset": pa.array(np.arange(start, start + rows)),
+            "value": pa.Array.from_buffers(pa.binary(), rows, buffers),
         }
-        constants = {"topic": "clicks", "broker": 0, "partition": 0, "loaded_at": self._loaded_at}
-        file = SliceFile(self.task(offsets))
-        with file:
-            file.write(table_rows(pa.RecordBatch.from_pydict(columns), constants))
-        return SliceFacts(
-            offsets=offsets,
-            rows=file.rows,
-            loaded_at_us=self._loaded_at,
-            path=file.path,
-            size=file.size,
-            stats=file.stats,
-        )
+        self.commit(self.write_columns(OffsetRange(BrokerPartition(0, 0), start, start + rows), columns))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

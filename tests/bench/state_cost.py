@@ -21,10 +21,7 @@ from deltalake import DeltaTable, write_deltalake
 from kafka_io.model import BrokerPartition, OffsetRange
 from pipelines.increments.state_table import DELETED, POSITION, state_output
 from pipelines.increments.state_update import update_state
-from pipelines.loading.rows import table_rows
-from pipelines.loading.slice_file import SliceFile
 from pipelines.loading.table_writes import WRITING
-from pipelines.loading.work import SliceFacts
 from resources.topic_options import TopicOptions
 from resources.topic_state import StateSettings
 from tests.small_table import SmallTable
@@ -42,30 +39,15 @@ class KeyTable(SmallTable):
     def load(self, numbers: np.ndarray) -> None:
         """Add a row for each of these keys."""
         _, start = self.covered().get(BrokerPartition(0, 0), (0, 0))
-        offsets = OffsetRange(BrokerPartition(0, 0), start, start + len(numbers))
-        self._loaded_at += 1
         values = np.random.default_rng(start).bytes(_VALUE_BYTES * len(numbers))
         ends = pa.py_buffer(np.arange(0, len(values) + 1, _VALUE_BYTES, dtype=np.int32))
         columns = {
-            "offset": pa.array(np.arange(offsets.start, offsets.stop)),
-            "inner": pa.array(np.zeros(len(numbers), np.int32)),
+            "offset": pa.array(np.arange(start, start + len(numbers))),
             "key": pc.cast(pc.cast(pa.array(numbers), pa.string()), pa.binary()),
             "value": pa.Array.from_buffers(pa.binary(), len(numbers), [None, ends, pa.py_buffer(values)]),
         }
-        constants = {"topic": "clicks", "broker": 0, "partition": 0, "loaded_at": self._loaded_at}
-        file = SliceFile(self.task(offsets))
-        with file:
-            file.write(table_rows(pa.RecordBatch.from_pydict(columns), constants))
-        self.commit(
-            SliceFacts(
-                offsets=offsets,
-                rows=file.rows,
-                loaded_at_us=self._loaded_at,
-                path=file.path,
-                size=file.size,
-                stats=file.stats,
-            )
-        )
+        offsets = OffsetRange(BrokerPartition(0, 0), start, start + len(numbers))
+        self.commit(self.write_columns(offsets, columns))
 
     def newest_rows(self) -> pa.Table:
         """The rows that the newest load added."""

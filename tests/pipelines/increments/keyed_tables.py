@@ -10,8 +10,6 @@ from deltalake import DeltaTable
 
 from kafka_io.model import BrokerPartition, OffsetRange
 from pipelines.increments.state_table import state_output
-from pipelines.loading.rows import table_rows
-from pipelines.loading.slice_file import SliceFile
 from pipelines.loading.work import SliceFacts
 from resources.topic_options import TopicOptions
 from resources.topic_state import StateSettings
@@ -51,31 +49,16 @@ class KeyedHistory(TableHistory):
 
     def write_records(self, start: int, stop: int, partition: int, records: dict[int, Row]) -> SliceFacts:
         """Write a slice's file with these records by offset."""
-        offsets = OffsetRange(BrokerPartition(0, partition), start, stop)
-        self._loaded_at += 1
+        rows = list(records.values())
+        columns = {
+            "offset": pa.array(list(records), pa.int64()),
+            "key": pa.array([row["key"] for row in rows], pa.binary()),
+            "value": pa.array([row["value"] for row in rows], pa.binary()),
+            "timestamp": pa.array([row.get("timestamp") for row in rows], pa.int64()),
+        }
+        facts = self.write_columns(OffsetRange(BrokerPartition(0, partition), start, stop), columns)
         self.incarnations[self._loaded_at] = self.topic.incarnation
-        file = SliceFile(self.task(offsets))
-        with file:
-            if records:
-                rows = list(records.values())
-                columns = {
-                    "offset": pa.array(list(records), pa.int64()),
-                    "inner": pa.array([0] * len(rows), pa.int32()),
-                    "key": pa.array([row["key"] for row in rows], pa.binary()),
-                    "value": pa.array([row["value"] for row in rows], pa.binary()),
-                    "timestamp": pa.array([row.get("timestamp") for row in rows], pa.int64()),
-                }
-                constants = {"topic": "clicks", "broker": 0, "partition": partition, "loaded_at": self._loaded_at}
-                file.write(table_rows(pa.RecordBatch.from_pydict(columns), constants))
-        return SliceFacts(
-            offsets=offsets,
-            rows=file.rows,
-            bytes=stop - start,
-            path=file.path if file.rows else None,
-            size=file.size,
-            stats=file.stats,
-            loaded_at_us=self._loaded_at,
-        )
+        return facts
 
     def _restart(self) -> None:
         first = self._loaded_at + 1

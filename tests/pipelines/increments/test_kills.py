@@ -15,16 +15,12 @@ from pipelines.increments.increment import apply_increment
 from pipelines.loading import failpoints
 from pipelines.loading.failpoints import KILL_AT
 from tests.crash.drivers import Driver
-from tests.failpoints import INCREMENT_FAILPOINTS
+from tests.failpoints import OF_ALL_INCREMENTS, OF_DELTA_OUTPUTS, OF_SQL_OUTPUTS
 from tests.pipelines.increments.stored_outputs import StoredOutput
 from tests.pipelines.increments.table_histories import EVENTS, SourceRow, TableHistory
 from tests.pipelines.increments.test_histories import rows_of
 
 pytestmark = pytest.mark.crash
-SQL_ONLY = ("before output transaction", "progress moved", "rows removed", "rows inserted", "after output transaction")
-DELTA_ONLY = ("output created", "before increment entry", "after increment entry", "increment synced")
-OF_SPARK = ("increment files written",)
-OF_ALL = tuple(name for name in INCREMENT_FAILPOINTS if name not in {*SQL_ONLY, *DELTA_ONLY, *OF_SPARK})
 
 
 def consume(source: str, stored: StoredOutput) -> None:
@@ -64,11 +60,12 @@ class Consumers:
         assert self.rows() == self.source.source_rows()
 
 
-OWN_FAILPOINTS = {"delta": DELTA_ONLY, "duckdb": SQL_ONLY, "postgres": SQL_ONLY}
+IN_SQL = (*OF_ALL_INCREMENTS, *OF_SQL_OUTPUTS)
+BY_OUTPUT = {"delta": (*OF_ALL_INCREMENTS, *OF_DELTA_OUTPUTS), "duckdb": IN_SQL, "postgres": IN_SQL}
 PLACES = [
     pytest.param(kind, name, marks=pytest.mark.postgres if kind == "postgres" else ())
-    for kind, own in OWN_FAILPOINTS.items()
-    for name in (*OF_ALL, *own)
+    for kind, names in BY_OUTPUT.items()
+    for name in names
 ]
 
 
@@ -143,7 +140,7 @@ def test_an_increment_that_ends_anywhere_has_all_of_its_effect_or_none(
     for event in ["load", *random.choices(EVENTS, k=25)]:
         source.happen(event)
         monkeypatch.setattr(failpoints, "_pass_counts", Counter())
-        monkeypatch.setenv(KILL_AT, f"raise:{random.choice((*OF_ALL, *OWN_FAILPOINTS[kind]))}:{random.randint(1, 2)}")
+        monkeypatch.setenv(KILL_AT, f"raise:{random.choice(BY_OUTPUT[kind])}:{random.randint(1, 2)}")
         try:
             apply_increment(source.table, lambda own: own.arrow(["value"]), consumer="c", into=output)
         except MemoryError:

@@ -17,22 +17,12 @@ from pipelines.loading.table import LakeTable
 from resources.errors import LoadError
 from resources.lake import Lake
 from tests.crash.drivers import Driver
-from tests.failpoints import STATE_FAILPOINTS
+from tests.failpoints import OF_ALL_INCREMENTS, OF_DELTA_OUTPUTS, STATE_FAILPOINTS
 from tests.pipelines.increments.keyed_tables import BY_KEY, KeyedHistory, Row
 from tests.pipelines.increments.table_histories import EVENTS
 
 pytestmark = pytest.mark.crash
-PLACES = (
-    "increment begun",
-    "increment known",
-    "increment batch read",
-    "increment batch written",
-    *STATE_FAILPOINTS,
-    "output created",
-    "before increment entry",
-    "after increment entry",
-    "increment synced",
-)
+PLACES = (*OF_ALL_INCREMENTS, *STATE_FAILPOINTS, *OF_DELTA_OUTPUTS)
 
 
 def update(lake: Path) -> None:
