@@ -110,8 +110,9 @@ class TopicFormat(Section):
     "debezium" it means that the events are in Avro."""
 
     partition_by: str = "loaded"
-    """What the folders of a new table are. "loaded" is the date of the load. "event_day" is the day of the record's
-    time. Every other text is the name of a column of a typed table, a date or a timestamp, whose day it is. A slice of
+    """Which date the folders of a new table stand for. With "loaded" it is the date of the load, with "event_day" the
+    day of the record's time. Every other text is the name of a column of a typed table, a date or a timestamp: then it
+    is the day of that value. A slice of
     a load has at most 16 open days; its other rows are in the folder without a day. See docs/layout.md."""
 
     bad_records: OnBadRecords = "keep"

@@ -24,7 +24,7 @@ class Tool:
     package: str
 
     def find(self) -> str | None:
-        """The path of the first of its commands that is installed; None if none is."""
+        """The path of the first of its commands that is installed; None if no command is installed."""
         return next(filter(None, map(shutil.which, self.commands)), None)
 
     @property

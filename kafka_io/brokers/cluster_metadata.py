@@ -271,7 +271,7 @@ class ClusterMetadata(Closing):
         raise failure
 
     def _request_metadata(self, *topics: str, auto_create: bool = False) -> MetadataResponse:
-        """The metadata of some topics, or of all topics if none is named."""
+        """The metadata of these topics; without names, that of all topics."""
 
         def request(connection: ModernBrokerConnection) -> MetadataResponse:
             return connection.request(_metadata_request(connection, topics, auto_create=auto_create))

@@ -178,7 +178,7 @@ class Cluster(Closing):
 
     @abstractmethod
     def offsets_at(self, topic: str, partitions: Iterable[BrokerPartition], timestamp_ms: int) -> PartitionResults[int]:
-        """The offset of each partition's first record that is not older than a time; the latest offset if none is.
+        """The offset of each partition's first record from a time on; the latest offset if all records are older.
 
         From 0.10 on this is exact. Earlier brokers know only when a segment was last written to. For them the result is
         the start of the newest segment that was not written to since that time, or the earliest offset: older records

@@ -39,7 +39,7 @@ def passed(subject: str, message: str) -> CheckResult:
 
 
 def failed(subject: str, error: Exception, *, message: str | None = None) -> CheckResult:
-    """The result of a test that failed with this error; the message is the error's own if none is given."""
+    """The result of a test that failed with this error; without a message, the text of the error is shown."""
     failure = SliceFailure.of(error, Where())
     show_trace(failure.trace)
     return {"check": subject, "ok": False, "message": message or str(failure), "errors": [failure.as_dict()]}

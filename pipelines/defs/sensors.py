@@ -109,7 +109,7 @@ class _Tick:
         return dg.SensorResult(run_requests=runs, skip_reason=reason, cursor=cursor)
 
     def _topics(self, *, wait: bool) -> dict[str, TopicEntry]:
-        """The topics of the cluster that can be loaded. With `wait`, if none is new, it waits briefly for a change."""
+        """The topics of the cluster that can be loaded. With `wait` and without a new topic it waits briefly."""
         name, known = self.registry.cluster, set(self.registry.known().names)
 
         def list_topics() -> dict[str, TopicEntry]:

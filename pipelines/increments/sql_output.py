@@ -1,7 +1,7 @@
-"""What the outputs in databases share: a table, and beside it a table with the progress of its consumers.
+"""The two tables of an output in DuckDB or Postgres: one has the rows, the other the progress of its consumers.
 
-The statements are SQL that DuckDB and Postgres understand. Both take parameters as `$1`. A connection is one of
-`duckdb`, or one of `psycopg` with raw cursors.
+The statements are SQL that both databases understand; both take parameters as `$1`. A connection is one of `duckdb`, or
+one of `psycopg` with raw cursors.
 """
 
 from collections.abc import Mapping

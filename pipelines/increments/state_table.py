@@ -147,7 +147,7 @@ class StateDefinition:
         return list(dict.fromkeys([*self.keys, *self.places, *(ordering or [self.layout.name("timestamp")])]))
 
     def positions(self, rows: pa.RecordBatch) -> pa.StructArray:
-        """What rows of the topic's table are compared by; null if one of the fields is null."""
+        """The position of each row of the topic's table: it orders the rows of a key. It is null if a field is null."""
         if self.order:
             values = [_value(rows, path) for path in self.order]
         else:

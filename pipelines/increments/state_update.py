@@ -196,7 +196,7 @@ class _Update:
         return replace(self.increment, difference=self.increment.source.difference(NOTHING))
 
     def _covered(self) -> Coverage:
-        """What the topic's table covered in the version that the state table has."""
+        """The offsets that the topic's table had in the version from which the state table was made."""
         return covered_at(self.increment.source.table, self.writer.progress)
 
     def _starts(self, *, appends: bool) -> list[int]:
@@ -212,7 +212,7 @@ class _Update:
 
 
 def covered_at(table: LakeTable, progress: ConsumerProgress) -> Coverage:
-    """What a version of the topic's table covers, according to the newest entry of its ledger."""
+    """The offsets that a version of the topic's table has, according to the newest entry of its ledger."""
     entries = table.entries(TableSnapshot(version=progress.version, entry=None))
     return next((entry.covered for _, entry in entries), {})
 

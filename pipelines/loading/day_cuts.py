@@ -1,4 +1,4 @@
-"""Where days begin in logs, so that a slice of a backlog has few days.
+"""Finds the offsets at which days begin in a log. Slices end there, so that each slice of a backlog has few days.
 
 Only tables with folders of days need that: a slice has at most 16 open days. The brokers know for each time the offset
 of the first record that is not older. So the cuts are exact if the times of a log ascend, and near enough if records

@@ -80,7 +80,7 @@ class Decoding:
 
     @property
     def partition_by(self) -> str:
-        """What the folders of the table are (see TableLayout)."""
+        """Which date the folders of the table stand for (see TableLayout)."""
         return self._snapshot.layout.partition_by
 
     @property

@@ -39,7 +39,7 @@ class _OpenDays(NamedTuple):
 
     @classmethod
     def around(cls, median: int, newest: int) -> "_OpenDays":
-        """The open days around the median; none is after `newest`."""
+        """The open days around the median. The last of them is `newest` or an earlier day."""
         last = min(median + _DAYS_AFTER_MEDIAN, newest)
         return cls(max(last - MAX_OPEN_DAYS + 1, EARLIEST_DAY), last)
 

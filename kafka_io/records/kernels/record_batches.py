@@ -169,7 +169,7 @@ def _parse_record(data: ByteArray, position: int, stop: int) -> tuple[int, int, 
     if length < 1 or length > stop - position:
         return BAD_LENGTH, 0, 0, 0, 0, 0, 0, 0
     end = position + length
-    time_delta, position = varlong(data, position + 1, end)  # skip the record's attributes: none is defined
+    time_delta, position = varlong(data, position + 1, end)  # skip the record's attributes: no bit has a meaning
     if position < 0:
         return BAD_VARINT, 0, 0, 0, 0, 0, 0, 0
     delta, position = varint(data, position, end)

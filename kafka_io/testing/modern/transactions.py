@@ -91,7 +91,7 @@ class TransactionCoordinator:
     def add_partitions(
         self, transactional_id: str, producer: ProducerIdAndEpoch, partitions: Iterable[tuple[str, int]]
     ) -> None:
-        """Add partitions to the transaction before records are written to them. It begins if none is open.
+        """Add partitions to the transaction before records are written to them. If none has begun, this begins one.
 
         Raises:
             BrokerError: the transactional id belongs to another producer (code 49) or to a newer one (code 47).

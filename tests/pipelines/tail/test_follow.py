@@ -238,10 +238,10 @@ def test_a_recreated_topic_ends_the_tail(watch: OpenWatch) -> None:
     watched = watch({0: log(1)})
     watched.step_s = 20.0
 
-    def anew() -> None:
+    def recreate() -> None:
         watched.fake.topic_id = OTHER_LIFE
 
-    watched.events = [anew]
+    watched.events = [recreate]
     with pytest.raises(TopicReplaced):
         list(watched.tail())
 
