@@ -38,16 +38,16 @@ def verify_command(options: GlobalOptions, selection: Selection, deep: bool) -> 
     from pipelines.loading.verify import proof_of, verify
 
     settings = options.settings()
-    proofs: list[tuple[str, Proof]] = []
+    proofs: list[tuple[LakeTable, Proof]] = []
     errors = Errors()
     for name in selection.clusters(settings):
         with errors.caught(cluster=name):
             tables = selection.tables(settings, name)
             of_cluster = _deep_proofs(settings, name, tables) if deep else (proof_of(table, verify) for table in tables)
-            proofs.extend((name, proof) for proof in of_cluster)
-    records = [{"cluster": name, **proof.as_dict()} for name, proof in proofs]
-    for record in records:
-        _add_state(settings, record)
+            proofs.extend(zip(tables, of_cluster, strict=True))
+    records = [{"cluster": table.where.cluster, **proof.as_dict()} for table, proof in proofs]
+    for (table, _), record in zip(proofs, records, strict=True):
+        _add_state(settings, table, record)
     return CommandResult(
         records=records,
         show=console.proofs,
@@ -57,16 +57,14 @@ def verify_command(options: GlobalOptions, selection: Selection, deep: bool) -> 
     )
 
 
-def _add_state(settings: Settings, record: dict[str, Any]) -> None:
+def _add_state(settings: Settings, table: "LakeTable", record: dict[str, Any]) -> None:
     """Verify the state table too, if the topic has one in the settings."""
     topic = settings.format_of(record["topic"])
     if topic.state is None or record["errors"]:
         return
     from pipelines.increments.state_proof import prove_state
-    from pipelines.loading.table import LakeTable
-    from resources.lake import Lake
 
-    proof = prove_state(LakeTable.of(Lake.of(settings), record["cluster"], record["topic"]), topic)
+    proof = prove_state(table, topic)
     record["state"] = proof.as_dict()
     record["problems"] = [*record["problems"], *proof.problems]
     record["proven"] = record["proven"] and proof.proven

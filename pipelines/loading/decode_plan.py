@@ -168,9 +168,9 @@ def _in_file(format_: "TopicFormat", encoding: str) -> WriterSchemas | None:
 
 def _planned(format_: "TopicFormat", encoding: str, learned: Learned, columns: pa.Schema, grow_by: _GrowBy) -> bytes:
     """The columns with everything added that declared fields and samples need, as an Arrow IPC message."""
-    declared = list(_declared(format_, encoding, learned.schemas))
+    declared = [(fields, _stored(fields)) for fields in _declared(format_, encoding, learned.schemas)]
     steps = [
-        *(partial(grow_by, fields=_stored(fields), grow_=grow) for fields in declared),
+        *(partial(grow_by, fields=stored, grow_=grow) for _, stored in declared),
         *(partial(grow_by, fields=_stored(fields), grow_=grow_by_fields) for fields in learned.samples),
     ]
     columns = grow_until_stable(columns, steps)
@@ -183,15 +183,15 @@ def _stored(fields: Iterable[pa.Field]) -> Sequence[pa.Field]:
     return [field.with_type(stored_type(field.type)) for field in fields]
 
 
-def _as_declared(columns: pa.Schema, declared: Iterable[Sequence[pa.Field]]) -> pa.Schema:
+def _as_declared(columns: pa.Schema, declared: Iterable[tuple[Sequence[pa.Field], Sequence[pa.Field]]]) -> pa.Schema:
     """The columns as the fields of each schema declare them; a later schema comes before an earlier one.
 
-    Delta's schema keeps no metadata of the elements of lists and maps, and no difference between the types of times.
+    Each schema is a pair: its fields, and the same fields with the types that the table stores. Delta's schema keeps no
+    metadata of the elements of lists and maps, and no difference between the types of times.
     """
     present = list(columns)
     read = list(present)
-    for fields in declared:
-        stored = _stored(fields)
+    for fields, stored in declared:
         for declared_field, kind, place in zip(fields, stored, assign(stored, present), strict=True):
             if place is not None and present[place].type == kind.type:
                 read[place] = present[place].with_type(declared_field.type)
