@@ -27,6 +27,7 @@ class RangeColumns(NamedTuple):
         slots: numbers that stand for their partitions.
         starts, stops: their offsets `[start, stop)`.
         rows: how many rows their commits counted.
+        files: in how many files their commits wrote the rows.
     """
 
     loaded_us: Numbers
@@ -34,6 +35,7 @@ class RangeColumns(NamedTuple):
     starts: Numbers
     stops: Numbers
     rows: Numbers
+    files: Numbers
 
     def take(self, chosen: npt.NDArray[np.int64] | slice) -> Self:
         """The chosen ranges."""

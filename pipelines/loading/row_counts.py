@@ -2,7 +2,9 @@
 
 Offset and, inside one compressed message of 0.7, `inner` identify a row of a range. Files have the rows of a range in
 this order. So one pass over the rows counts them, and shows for each range whether every row comes after the one before
-it; if so, no row is there twice. The rows of other ranges are sorted, in a second pass.
+it; if so, no row is there twice. Ranges with several files, one for each day, do not have this order. From 0.8 on the
+pass sets a bit for each of their offsets, which shows duplicate rows, as far as these bits fit into memory. The rows of
+all other ranges without the order are sorted, in a second pass.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -19,6 +21,7 @@ from pipelines.loading.range_file import Numbers, RangeColumns, Window
 IDENTIFYING = ("broker", "partition", "offset", "inner", "loaded_at")
 """The columns that identify a row."""
 _MAX_SORTED_ROWS = 1_000_000
+_MAX_BITS_BYTES = 32 * 1024 * 1024
 _ABSENT = np.iinfo(np.int64).min
 
 ReadRows = Callable[[Window], Iterable[pa.RecordBatch]]
@@ -48,12 +51,12 @@ def count_rows(ranges: RangeColumns, codes: Numbers, window: Window, read: ReadR
         read: reads rows.
     """
     index, outside = _RangeIndex(ranges, codes), 0
-    first_pass = _FirstPass(len(codes))
+    first_pass = _FirstPass(ranges)
     for rows in map(_Rows.of, read(window)):
         numbers = index.find(rows)
         outside += int(np.count_nonzero(numbers < 0))
         first_pass.add(numbers[numbers >= 0], rows.take(numbers >= 0))
-    copies = np.zeros(len(codes), np.int64)
+    copies = first_pass.copies()
     for members, low, high in _sortable(ranges, first_pass):
         times = ranges.loaded_us[members]
         part = Window(int(times.min()), int(times.max()) + 1)
@@ -137,12 +140,13 @@ class _FirstPass:
 
     Attributes:
         counts: the number of rows.
-        unordered: whether a row did not come after all rows before it.
     """
 
-    def __init__(self, size: int) -> None:
+    def __init__(self, ranges: RangeColumns) -> None:
+        size = len(ranges.starts)
+        self._bits = _OffsetBits(ranges)
         self.counts = np.zeros(size, np.int64)
-        self.unordered = np.zeros(size, np.bool_)
+        self._unordered = np.zeros(size, np.bool_)
         self._offsets = np.full(size, _ABSENT, np.int64)
         self._inner = np.full(size, _ABSENT, np.int64)
 
@@ -159,8 +163,57 @@ class _FirstPass:
         same_offset = rows.offsets == offsets_before
         ascends = (rows.offsets > offsets_before) | (same_offset & (rows.inner > inner_before))
         self.counts += np.bincount(numbers, minlength=len(self.counts))
-        self.unordered[numbers[~ascends]] = True
+        self._unordered[numbers[~ascends]] = True
         self._offsets[numbers[ends]], self._inner[numbers[ends]] = rows.offsets[ends], rows.inner[ends]
+        self._bits.add(numbers, rows)
+
+    @property
+    def unordered(self) -> npt.NDArray[np.bool_]:
+        """Whether a row did not come after all rows before it, in ranges whose offsets have no bits."""
+        return self._unordered & ~self._bits.has_bits
+
+    def copies(self) -> Numbers:
+        """The number of duplicate rows of each range with bits; 0 for the others."""
+        return self._bits.copies(self.counts)
+
+
+class _OffsetBits:
+    """A bit for each offset of the ranges with several files, as far as the bits fit into memory.
+
+    Attributes:
+        has_bits: whether a range has bits. It loses them with its first row with `inner`, because then an offset can
+            have several rows.
+    """
+
+    def __init__(self, ranges: RangeColumns) -> None:
+        sizes = np.where(ranges.files > 1, (ranges.stops - ranges.starts + 7) // 8, 0)
+        sizes[sizes > _MAX_BITS_BYTES] = 0
+        sizes[np.cumsum(sizes) > _MAX_BITS_BYTES] = 0
+        self.has_bits = sizes > 0
+        self._first: Numbers = np.cumsum(sizes) - sizes
+        self._members = np.flatnonzero(sizes)
+        self._starts = ranges.starts
+        self._bits = np.zeros(int(sizes.sum()), np.uint8)
+
+    def add(self, numbers: Numbers, rows: _Rows) -> None:
+        """Set the bits of the offsets of rows of the ranges with these numbers."""
+        self.has_bits[numbers[rows.inner != _ABSENT]] = False
+        chosen = self.has_bits[numbers]
+        if not chosen.any():
+            return
+        numbers, offsets = numbers[chosen], rows.offsets[chosen]
+        places = np.sort(8 * self._first[numbers] + offsets - self._starts[numbers])
+        indexes, bits = places // 8, (1 << places % 8).astype(np.uint8)
+        begins = np.flatnonzero(np.append(True, indexes[1:] != indexes[:-1]))
+        self._bits[indexes[begins]] |= np.bitwise_or.reduceat(bits, begins)
+
+    def copies(self, counts: Numbers) -> Numbers:
+        """How many of these numbers of rows are more than the offsets with a bit; 0 for ranges without bits."""
+        copies = np.zeros(len(counts), np.int64)
+        if len(self._members):
+            different = np.add.reduceat(np.bitwise_count(self._bits), self._first[self._members], dtype=np.int64)
+            copies[self._members] = counts[self._members] - different
+        return np.where(self.has_bits, copies, 0)
 
 
 def _sortable(ranges: RangeColumns, first_pass: _FirstPass) -> Iterator[tuple[Numbers, int, int]]:

@@ -256,7 +256,8 @@ class _Counts:
             problem = f"its {committed.rows} rows and {gaps} offsets in gaps do not add up to its size"
             self._add_problem(partition, offsets, f"{offsets}: {problem}")
         if committed.rows:  # a row with the offsets of any other range is outside of the ranges
-            ranges.add(committed.loaded_at_us, slot, offsets.start, offsets.stop, committed.rows)
+            files = len(committed.paths)
+            ranges.add(committed.loaded_at_us, slot, offsets.start, offsets.stop, committed.rows, files)
 
     def count(self, window: Window, ranges: RangeColumns, files: CompleteFiles) -> None:
         """Count the rows of the ranges of a window. Files that turn out to be damaged are left out."""

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -30,13 +31,16 @@ _RANGES: list[Range] = [
 ]
 
 
-def counted(ranges: list[Range], batches: list[list[Row]], *, max_sorted: int = 1_000) -> RangeCounts:
+def counted(
+    ranges: list[Range], batches: list[list[Row]], *, files: int = 1, max_sorted: int = 1_000, max_bits: int = 1_000
+) -> RangeCounts:
     columns = [np.array(column, np.int64) for column in zip(*(row[2:] for row in ranges), strict=True)] or [
         np.zeros(0, np.int64)
     ] * 3
     codes = np.array([partition_code(broker, partition) for broker, partition, *_ in ranges], np.int64)
     starts, stops, loaded_us = columns
-    arrays = RangeColumns(loaded_us, np.arange(len(ranges)), starts, stops, np.zeros(len(ranges), np.int64))
+    slots, rows, of_files = np.arange(len(ranges)), np.zeros(len(ranges), np.int64), np.full(len(ranges), files)
+    arrays = RangeColumns(loaded_us, slots, starts, stops, rows, of_files)
 
     def read(window: Window) -> Iterator[pa.RecordBatch]:
         for batch in batches:
@@ -51,6 +55,7 @@ def counted(ranges: list[Range], batches: list[list[Row]], *, max_sorted: int = 
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(row_counts, "_MAX_SORTED_ROWS", max_sorted)
+        patch.setattr(row_counts, "_MAX_BITS_BYTES", max_bits)
         return count_rows(arrays, codes, Window(None, None), read)
 
 
@@ -81,9 +86,16 @@ _ROWS = st.tuples(
 )
 
 
-@given(st.lists(st.lists(_ROWS, max_size=30), max_size=4), st.sampled_from([1, 3, 1_000]))
-def test_rows_are_counted_as_a_plain_count_does(batches: list[list[Row]], max_sorted: int) -> None:
-    result = counted(_RANGES, batches, max_sorted=max_sorted)
+@given(
+    batches=st.lists(st.lists(_ROWS, max_size=30), max_size=4),
+    files=st.sampled_from([1, 2]),
+    max_sorted=st.sampled_from([1, 3, 1_000]),
+    max_bits=st.sampled_from([1, 2, 1_000]),
+)
+def test_rows_are_counted_as_a_plain_count_does(
+    batches: list[list[Row]], files: int, max_sorted: int, max_bits: int
+) -> None:
+    result = counted(_RANGES, batches, files=files, max_sorted=max_sorted, max_bits=max_bits)
     assert (result.rows.tolist(), result.copies.tolist(), result.outside) == expected(_RANGES, batches)
 
 
@@ -97,3 +109,31 @@ def test_rows_in_order_are_not_read_again(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(row_counts, "_add_copies", None)
     batches: list[list[Row]] = [[(2, 0, 3, 0, 100), (2, 0, 3, 1, 100)], [(2, 0, 3, 2, 100), (2, 0, 7, 0, 100)]]
     assert counted(_RANGES, batches).rows.tolist() == [0, 0, 0, 0, 4, 0]
+
+
+@pytest.mark.parametrize(("max_bits", "is_once"), [(4, True), (3, False)])
+def test_ranges_with_several_files_are_read_once_if_their_bits_fit_into_memory(
+    max_bits: int, is_once: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two of them need two bytes each, the third far too many. Offset 908 of partition 0 is there twice."""
+    ranges = [_RANGES[3], (None, 2, 0, 2**60, 100), (None, 0, 903, 912, 100)]
+    days: list[list[Row]] = [
+        [(None, 0, 903, None, 100), (None, 0, 908, None, 100), (None, 1, 2, None, 100)],
+        [(None, 0, 904, None, 100), (None, 0, 908, None, 100), (None, 0, 911, None, 100), (None, 1, 0, None, 100)],
+    ]
+    sorted_again, add_copies = list[int](), row_counts._add_copies
+
+    def noticed(*args: Any) -> None:
+        sorted_again.extend(args[2].tolist())
+        add_copies(*args)
+
+    monkeypatch.setattr(row_counts, "_add_copies", noticed)
+    result = counted(ranges, days, files=2, max_bits=max_bits)
+    assert (result.rows.tolist(), result.copies.tolist()) == ([2, 0, 4], [0, 0, 1])
+    assert sorted_again == ([] if is_once else [2])
+
+
+def test_messages_of_several_files_that_share_their_offset_are_no_duplicates() -> None:
+    days: list[list[Row]] = [[(2, 0, 7, 0, 100)], [(2, 0, 3, 0, 100), (2, 0, 3, 1, 100), (2, 0, 3, 1, 100)]]
+    result = counted(_RANGES, days, files=2)
+    assert (result.rows.tolist(), result.copies.tolist()) == ([0, 0, 0, 0, 3, 0], [0, 0, 0, 0, 1, 0])
