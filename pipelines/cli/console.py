@@ -221,14 +221,14 @@ def completeness(results: PrintedResults) -> None:
 def _audit(audit: PrintedResult) -> None:
     """Print how the hours of a table compare with what producers counted."""
     counts, hours = audit["counts_topic"], audit["compared_hours"]
-    _sentence(f"{hours} hours compared with {counts}: {audit['found']:,} rows, {audit['expected']:,} counted records")
+    _sentence(f"{hours} hours compared with {counts}: {audit['rows']:,} rows, {audit['expected']:,} counted records")
     if not audit["has_all_counts"]:
         valid_ms = audit["counts_valid_through_ms"]
         _sentence(f"{counts} is only valid through {'no time' if valid_ms is None else utc_text(valid_ms)}")
     incomplete = audit["incomplete_hours"]
     if incomplete:
         hours = [{**hour, "hour": utc_text(hour["start_ms"])} for hour in incomplete]
-        print_table("hour >expected >found >difference", hours)
+        print_table("hour >expected >rows >difference", hours)
     if audit["hours_without_counts"]:
         warning(f"{audit['hours_without_counts']} hours have rows, but no producer counted any: nothing was compared")
     if audit["malformed_counts"]:

@@ -107,7 +107,7 @@ class PrintedHour(Shape):
     start_ms: int
     expected: int
     """The number of records that producers counted."""
-    found: int
+    rows: int
     """The number of rows in the table."""
     difference: int
     """The number of missing rows."""
@@ -127,7 +127,7 @@ class PrintedAudit(Shape):
     compared_hours: int
     expected: int
     """The number of counted records of all compared hours."""
-    found: int
+    rows: int
     """The number of rows of all compared hours."""
     hours_without_counts: int
     """The number of hours that have rows, but no counted records."""

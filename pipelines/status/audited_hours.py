@@ -21,19 +21,19 @@ class AuditedHour:
 
     start_ms: int
     expected: int
-    found: int
+    rows: int
 
     def has_share(self, share: float) -> bool:
         """Whether the table has at least this share of the counted records. It is compared as it is written."""
-        return self.found >= Decimal(str(share)) * self.expected
+        return self.rows >= Decimal(str(share)) * self.expected
 
     def as_dict(self) -> dict[str, int]:
         """The JSON fields of `penstock complete --json`."""
         return {
             "start_ms": self.start_ms,
             "expected": self.expected,
-            "found": self.found,
-            "difference": self.expected - self.found,
+            "rows": self.rows,
+            "difference": self.expected - self.rows,
         }
 
 
@@ -85,8 +85,8 @@ class AuditedHours:
             "share": self.share,
             "compared_hours": len(self.hours),
             "expected": sum(hour.expected for hour in self.hours),
-            "found": sum(hour.found for hour in self.hours),
-            "hours_without_counts": sum(hour.found > 0 and hour.expected == 0 for hour in self.hours),
+            "rows": sum(hour.rows for hour in self.hours),
+            "hours_without_counts": sum(hour.rows > 0 and hour.expected == 0 for hour in self.hours),
             "malformed_counts": self.malformed,
             "incomplete_hours": [hour.as_dict() for hour in self.incomplete],
         }
@@ -145,7 +145,7 @@ class Audit:
             through_ms=stop_ms,
             share=self.share,
             hours=[
-                AuditedHour(start_ms=start, expected=sent.by_hour.get(start, 0), found=rows[start]) for start in starts
+                AuditedHour(start_ms=start, expected=sent.by_hour.get(start, 0), rows=rows[start]) for start in starts
             ],
             malformed=sent.malformed,
         )

@@ -109,7 +109,7 @@ def count(total: Any, **fields: Any) -> bytes:
 
 def numbers(audited: AuditedHours) -> list[tuple[int, int, int]]:
     """Start, counted records and rows of the hours that have any."""
-    return [(hour.start_ms, hour.expected, hour.found) for hour in audited.hours if hour.expected or hour.found]
+    return [(hour.start_ms, hour.expected, hour.rows) for hour in audited.hours if hour.expected or hour.rows]
 
 
 def test_a_lost_record_is_a_difference_of_one_and_late_rows_complete_the_hour(shop: Shop) -> None:
@@ -123,11 +123,11 @@ def test_a_lost_record_is_a_difference_of_one_and_late_rows_complete_the_hour(sh
     assert (document["exit_code"], result.exit_code, printed["complete"]) == (1, 1, False)
     assert printed["valid_through_ms"] > EIGHT
     audit = printed["audit"]
-    assert audit["incomplete_hours"] == [{"start_ms": SEVEN, "expected": 4, "found": 3, "difference": 1}]
+    assert audit["incomplete_hours"] == [{"start_ms": SEVEN, "expected": 4, "rows": 3, "difference": 1}]
     assert (audit["counts_topic"], audit["has_all_counts"], audit["compared_hours"]) == (COUNTS, True, 24)
     shown = shop.penstock("complete", "clicks", "--through", "2026-01-31T08:00Z")
     assert "clicks is not complete through 2026-01-31 08:00:00 UTC" in shown.stdout
-    assert "2026-01-31 07:00:00 UTC         4      3           1" in shown.stdout
+    assert "2026-01-31 07:00:00 UTC         4     3           1" in shown.stdout
     shop.send([EIGHT - 2], producer=None)
     shop.load("clicks")
     complete = shop.penstock("complete", "clicks", "--through", "2026-01-31T08:00Z")
@@ -263,7 +263,7 @@ def test_counts_that_are_missing_or_have_another_form_are_an_error(shop: Shop) -
 
 
 @pytest.mark.parametrize(
-    ("share", "expected", "found", "enough"),
+    ("share", "expected", "rows", "enough"),
     [
         (0.999, 1000, 999, True),
         (0.999, 1000, 998, False),
@@ -274,5 +274,5 @@ def test_counts_that_are_missing_or_have_another_form_are_an_error(shop: Shop) -
         (1.0, 10**15, 10**15 - 1, False),
     ],
 )
-def test_the_share_is_compared_exactly(share: float, expected: int, found: int, enough: bool) -> None:
-    assert AuditedHour(start_ms=0, expected=expected, found=found).has_share(share) is enough
+def test_the_share_is_compared_exactly(share: float, expected: int, rows: int, enough: bool) -> None:
+    assert AuditedHour(start_ms=0, expected=expected, rows=rows).has_share(share) is enough
