@@ -42,12 +42,14 @@ def totals(values: Sequence[bytes]) -> Mapping[tuple[str, int], int]:
 class Broker:
     """Confirms the messages that it gets, except those of topics that are down."""
 
+    sent: list[Message] = field(default_factory=list)
     counts: list[Message] = field(default_factory=list)
     down: set[str] = field(default_factory=set)
     published: Event = field(default_factory=Event)
 
     def send(self, messages: Sequence[Message]) -> list[Outcome]:
         """One outcome for each message."""
+        self.sent += messages
         self.counts += [message for message in messages if message.topic == "counts" and "counts" not in self.down]
         if self.counts:
             self.published.set()
@@ -96,6 +98,16 @@ def test_each_window_has_a_running_total(broker: Broker, counts: AuditCounts, se
     ]
     assert len({count["session"] for count in counted(broker.values)}) == 1
     assert broker.counts[0].key == broker.counts[-1].key
+
+
+def test_a_message_without_a_time_is_sent_with_the_time_that_counts(
+    broker: Broker, counts: AuditCounts, send: Dispatch
+) -> None:
+    send([message(None)])
+    counts.publish()
+    time_ms = broker.sent[0].timestamp_ms
+    assert time_ms is not None
+    assert totals(broker.values) == {("clicks", time_ms // HOUR_MS * HOUR_MS): 1}
 
 
 def test_only_confirmed_messages_count(broker: Broker, counts: AuditCounts, send: Dispatch) -> None:

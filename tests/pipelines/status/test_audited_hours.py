@@ -22,6 +22,7 @@ from pipelines.status import audited_hours
 from pipelines.status.audit import HOUR_MS
 from pipelines.status.audited_hours import Audit, AuditedHour, AuditedHours
 from pipelines.status.completeness import wait_until_complete
+from pipelines.status.hour_counts import hour_counts
 from resources.errors import AuditUnknown
 from resources.kafka import open_cluster
 from resources.lake import Lake
@@ -149,9 +150,9 @@ def test_sessions_producers_and_windows_of_an_hour_are_added_up(shop: Shop) -> N
     shop.send([SEVEN, SEVEN + 1, EIGHT - 1], window_ms=HOUR_MS // 6)
     shop.send([SEVEN], producer="web-2")
     shop.send([SEVEN, SEVEN - 1], producer="web-2")
-    shop.send_values(count(100, topic="views"))
+    shop.send_values(count(100, topic="views"), count(2, producer="app"), count(3, producer="api"))
     shop.load()
-    assert numbers(shop.compare()) == [(SEVEN - HOUR_MS, 1, 1), (SEVEN, 5, 5)]
+    assert numbers(shop.compare()) == [(SEVEN - HOUR_MS, 1, 1), (SEVEN, 10, 5)]
 
 
 def test_wrong_clocks_change_only_the_hours_that_they_name(shop: Shop) -> None:
@@ -234,7 +235,7 @@ def test_the_wait_compares_again_only_after_a_commit(shop: Shop) -> None:
             shop.load("clicks")
 
     audit = Audit.of(shop.settings, "main", "clicks")
-    with patch.object(audited_hours, "hour_counts", side_effect=audited_hours.hour_counts) as counting:
+    with patch.object(audited_hours, "hour_counts", side_effect=hour_counts) as counting:
         known = wait_until_complete(
             shop.table(), EIGHT, 60, audit=audit, sleep=load_meanwhile, clock=lambda: float(len(waits))
         )
