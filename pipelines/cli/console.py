@@ -224,7 +224,8 @@ def _audit(audit: PrintedResult) -> None:
     _sentence(f"{hours} hours compared with {counts}: {audit['rows']:,} rows, {audit['expected']:,} counted records")
     if not audit["has_all_counts"]:
         valid_ms = audit["counts_valid_through_ms"]
-        _sentence(f"{counts} is only valid through {'no time' if valid_ms is None else utc_text(valid_ms)}")
+        valid, needed = "no time" if valid_ms is None else utc_text(valid_ms), utc_text(audit["counts_needed_ms"])
+        _sentence(f"{counts} is only valid through {valid}, but counts may be sent until {needed}")
     incomplete = audit["incomplete_hours"]
     if incomplete:
         hours = [{**hour, "hour": utc_text(hour["start_ms"])} for hour in incomplete]

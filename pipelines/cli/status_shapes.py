@@ -120,8 +120,10 @@ class PrintedAudit(Shape):
     counts_version: int
     counts_valid_through_ms: int | None
     """All counts that were sent before this time are known; null if nothing proves any time."""
+    counts_needed_ms: int
+    """The end of the compared hours, and the allowed lateness of the topic: until then records may be counted."""
     has_all_counts: bool
-    """Whether that is proven for all compared hours."""
+    """Whether `counts_valid_through_ms` has reached `counts_needed_ms`."""
     share: float
     """The share of the counted records that an hour needs."""
     compared_hours: int

@@ -45,7 +45,8 @@ class AuditedHours:
         counts: the table of the counts, and its version.
         of_version: the version of the topic's table.
         counts_valid_through_ms: all counts that were sent before this time are in their table; None without a proof.
-        through_ms: the end of the compared hours.
+        counts_needed_ms: how far that must be. Records may be sent, and counted, until the end of the compared hours
+            plus the allowed lateness of their topic.
         share: the share of the counted records that an hour needs.
         hours: the compared hours, oldest first.
         malformed: the number of count messages that cannot be used.
@@ -55,7 +56,7 @@ class AuditedHours:
     version: int
     of_version: int
     counts_valid_through_ms: int | None
-    through_ms: int
+    counts_needed_ms: int
     share: float
     hours: Sequence[AuditedHour]
     malformed: int
@@ -63,7 +64,7 @@ class AuditedHours:
     @property
     def has_all_counts(self) -> bool:
         """Whether no count of these hours is missing, as far as its own topic proves it."""
-        return self.counts_valid_through_ms is not None and self.counts_valid_through_ms >= self.through_ms
+        return self.counts_valid_through_ms is not None and self.counts_valid_through_ms >= self.counts_needed_ms
 
     @property
     def incomplete(self) -> Sequence[AuditedHour]:
@@ -81,6 +82,7 @@ class AuditedHours:
             "counts_topic": self.counts.where.topic,
             "counts_version": self.version,
             "counts_valid_through_ms": self.counts_valid_through_ms,
+            "counts_needed_ms": self.counts_needed_ms,
             "has_all_counts": self.has_all_counts,
             "share": self.share,
             "compared_hours": len(self.hours),
@@ -113,7 +115,7 @@ class Audit:
         self,
         table: LakeTable,
         snapshot: TableSnapshot,
-        column: str,
+        event_time: EventTime,
         through_ms: int,
         before: AuditedHours | None = None,
     ) -> AuditedHours:
@@ -122,7 +124,7 @@ class Audit:
         Args:
             table: the table of the topic.
             snapshot: its version.
-            column: its event time, see EventTime.
+            event_time: what its newest entry records.
             through_ms: the time.
             before: an earlier comparison with the same time; it is the result if both tables are what they were.
 
@@ -136,13 +138,13 @@ class Audit:
         stop_ms = through_ms // HOUR_MS * HOUR_MS
         starts = range(max(stop_ms - self.hours * HOUR_MS, 0), stop_ms, HOUR_MS)
         sent = sent_records(self.counts, counts, str(table.where.topic), start_ms=starts.start, stop_ms=stop_ms)
-        rows = hour_counts(table, snapshot, column, [*starts, stop_ms])
+        rows = hour_counts(table, snapshot, event_time.column, [*starts, stop_ms])
         return AuditedHours(
             counts=self.counts,
             version=counts.version,
             of_version=snapshot.version,
             counts_valid_through_ms=times.valid_through_ms,
-            through_ms=stop_ms,
+            counts_needed_ms=stop_ms + event_time.lateness_ms,
             share=self.share,
             hours=[
                 AuditedHour(start_ms=start, expected=sent.by_hour.get(start, 0), rows=rows[start]) for start in starts

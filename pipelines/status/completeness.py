@@ -67,7 +67,7 @@ class Completeness:
 
     def compared(self, audit: Audit, through_ms: int, before: AuditedHours | None) -> Self:
         """The same with the comparison of the hours before this time; see Audit."""
-        audited = audit.compare(self.table, self.snapshot, self.event_time.column, through_ms, before)
+        audited = audit.compare(self.table, self.snapshot, self.event_time, through_ms, before)
         return replace(self, audited=audited)
 
     def as_dict(self, through_ms: int) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """An hour is complete only if the table has the share of what producers counted; the difference is exact."""
 
 import json
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -209,6 +210,20 @@ def test_an_hour_is_not_complete_before_all_of_its_counts_are_known(shop: Shop) 
     assert (audited.incomplete, audited.has_all_counts, audited.is_complete) == ([], False, False)
     result = shop.penstock("complete", "clicks", "--through", "2026-01-31T08:00Z")
     assert (result.exit_code, "clicks-counts is only valid through 2" in result.stdout) == (1, True)
+
+
+def test_counts_are_needed_for_as_long_as_records_of_the_hour_may_be_sent(shop: Shop) -> None:
+    minutes = (time.time() * 1000 - EIGHT) // 60_000 - 5
+    shop.configure(audit=f'audit = "{COUNTS}"\nallowed_lateness_minutes = {minutes}\n')
+    shop.send([SEVEN])
+    shop.load()
+    audited = shop.compare()
+    assert audited.counts_needed_ms == EIGHT + minutes * 60_000
+    assert (audited.incomplete, audited.has_all_counts) == ([], False)
+    shop.configure(f"[topics.{COUNTS}]\nallowed_lateness_minutes = 0\n")
+    shop.send([SEVEN])
+    shop.load()
+    assert shop.compare().has_all_counts
 
 
 def test_only_the_chosen_hours_before_the_time_are_compared(shop: Shop) -> None:
