@@ -38,6 +38,7 @@ _NAMES = {
         "SchemaRegistryError TooLarge Unsupported Where WireError"
     ),
     "model": "Bounds Broker BrokerPartition Generation OffsetRange TopicEntry TopicPartition",
+    "producer.audit_counts": "AuditCounts",
     "producer.callbacks": "CallbackHandler EventHandler",
     "producer.encoder": "Encoder TextEncoder",
     "producer.message": "Delivered DeliveryFailure Message ProducerClosed QueueFull Undelivered",
@@ -186,6 +187,7 @@ if TYPE_CHECKING:
     from kafka_io.model import (
         TopicPartition as TopicPartition,
     )
+    from kafka_io.producer.audit_counts import AuditCounts as AuditCounts
     from kafka_io.producer.callbacks import CallbackHandler as CallbackHandler
     from kafka_io.producer.callbacks import EventHandler as EventHandler
     from kafka_io.producer.encoder import Encoder as Encoder

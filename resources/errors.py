@@ -46,6 +46,10 @@ class EventTimeUnknown(LoadError):
     """The table records no event time, because the settings of its topic do not ask for it."""
 
 
+class AuditUnknown(LoadError):
+    """The counts of producers, with which a table is compared, are missing, or are not in the form of counts."""
+
+
 class BadRecords(LoadError):
     """More records do not decode than the settings of the topic allow."""
 

@@ -15,7 +15,6 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import (
     AfterValidator,
     BeforeValidator,
-    ConfigDict,
     Field,
     ValidationError,
     ValidationInfo,
@@ -31,11 +30,11 @@ from kafka_io.net.security import FILE, PLAINTEXT, Sasl, Security, Tls
 from kafka_io.registry.node_values import check_name
 from kafka_io.schema_registry.settings import SchemaRegistrySettings
 from resources.choices import Choices
-from resources.groups import REST, GroupLimits, Patterns, Timing, TopicGroupSettings, check_names, matches
+from resources.groups import REST, GroupLimits, Timing, TopicGroupSettings, check_names
 from resources.section import FOLDER, NO_SECTION, UNKNOWN_KEY, Section, first_problem, folder_of
 from resources.suggestion import did_you_mean
-from resources.topic_formats import checked_name, names_topic
-from resources.topic_options import DEFAULT_TOPIC, TopicOptions
+from resources.topic_options import TopicOptions
+from resources.topic_sections import TopicRules, TopicSections
 
 PATH_VARIABLE = "PENSTOCK_SETTINGS"
 DEFAULT_PATH = "penstock.toml"
@@ -145,41 +144,6 @@ Size = Annotated[int, Field(gt=0, le=_MAX_SIZE)]
 Count = Annotated[int, Field(gt=0, le=_MAX_COUNT)]
 Seconds = Annotated[float, Field(gt=0, le=_HOUR_S, allow_inf_nan=False)]
 Start = Literal["earliest", "latest"]
-
-
-class TopicRules(Section):
-    """Which topics are loaded: those whose name matches an `allow` pattern and no `deny` pattern."""
-
-    allow: Patterns = (".*",)
-    """Regular expressions that match whole topic names. An empty expression matches nothing."""
-
-    deny: Patterns = ()
-    """Regular expressions for topics that are not loaded, even if an `allow` pattern matches them."""
-
-    def allows(self, topic: str) -> bool:
-        """Whether `topic` is loaded. A `deny` pattern overrides `allow` patterns."""
-        return matches(self.allow, topic) and not matches(self.deny, topic)
-
-
-class TopicSections(TopicRules):
-    """Which topics are loaded: those whose name matches an `allow` pattern and no `deny` pattern.
-
-    The sections `[topics.NAME]` contain the formats of topics, and how they appear in Dagster.
-    """
-
-    model_config = ConfigDict(extra="allow")
-    __pydantic_extra__: dict[str, TopicOptions] = Field(init=False)
-
-    @model_validator(mode="after")
-    def _has_topic_names(self) -> Self:
-        for name in self.formats:
-            checked_name(name)
-        return self
-
-    @property
-    def formats(self) -> Mapping[str, TopicOptions]:
-        """The settings of topics, by the names of their sections, in the order of the file."""
-        return self.__pydantic_extra__
 
 
 class ClusterSettings(Section):
@@ -397,8 +361,7 @@ class Settings(Section):
 
     def format_of(self, topic: str) -> TopicOptions:
         """The settings of a topic: those of the first section that matches it, otherwise the defaults."""
-        formats = self.topics.formats.items()
-        format_ = next((format_ for name, format_ in formats if names_topic(name, topic)), DEFAULT_TOPIC)
+        format_ = self.topics.section_of(topic)
         only = next(iter(self.registries), None)
         needed = {}
         if format_.has_schemas and not format_.registry:
@@ -408,8 +371,12 @@ class Settings(Section):
         return format_.model_copy(update=needed) if needed else format_
 
     def _check_formats(self) -> None:
-        """Check that each format with schemas has a registry."""
+        """Check that each format with schemas has a registry, and that counts are loaded with what they audit."""
         for name, format_ in self.topics.formats.items():
+            rules = map(self.rules, self.clusters)
+            problem = self.topics.audit_problem(name, rules)
+            if problem:
+                raise ValueError(f"topics.{name}.audit: {problem}")
             place = f"topics.{name}.registry"
             for key in ("registry", "key_registry"):
                 registry = getattr(format_, key)

@@ -5,7 +5,7 @@ from typing import Annotated, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from resources.groups import MAX_MINUTES, Texts
-from resources.topic_formats import TopicFormat
+from resources.topic_audit import TopicAudit
 from resources.topic_state import StateSettings
 
 
@@ -15,7 +15,7 @@ def _automation(text: str) -> str:
     return text
 
 
-class TopicOptions(TopicFormat):
+class TopicOptions(TopicAudit):
     """Settings that say how the records of topics become rows, and how the topics appear in Dagster.
 
     NAME is the name of a topic, or a regular expression that matches whole names. It is an expression if it has other

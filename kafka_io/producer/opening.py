@@ -10,6 +10,7 @@ from kafka_io.brokers.bootstrap import parse_bootstrap, parse_broker_list
 from kafka_io.errors import RegistryError, Unsupported
 from kafka_io.model import Broker, Generation
 from kafka_io.net.security import PLAINTEXT, Security
+from kafka_io.producer.audit_counts import AuditCounts
 from kafka_io.producer.dispatch import Dispatcher, Transport
 from kafka_io.producer.message import Delivered, ProducerClosed
 from kafka_io.producer.producer import Producer
@@ -31,6 +32,7 @@ class _Options(TypedDict, total=False):
     generation: Generation | None
     security: Security
     settings: ProducerSettings | None
+    audit: AuditCounts | None
 
 
 @overload
@@ -49,6 +51,7 @@ def open_producer(
     security: Security = PLAINTEXT,
     settings: ProducerSettings | None = None,
     queue: Queueing | None = None,
+    audit: AuditCounts | None = None,
 ) -> Producer[Any]:
     """Open a producer to the cluster that is found through ZooKeeper or the brokers at `bootstrap`.
 
@@ -65,14 +68,19 @@ def open_producer(
         security: TLS and SASL, from 0.9 on.
         settings: how to send.
         queue: makes the producer asynchronous; without it the producer is synchronous.
+        audit: counts the confirmed messages and publishes the counts. Brokers before 0.10 do not store the times that
+            it counts by.
 
     Raises:
         RegistryUnavailable: no ZooKeeper answers at the address.
         RegistryError: ZooKeeper has no Kafka registry at the address, or no broker is registered.
-        Unsupported: security or transactions for a cluster of 0.7.
+        Unsupported: security or transactions for a cluster of 0.7, or `audit` with transactions, because messages of
+            an aborted transaction would be counted.
         ValueError: neither address is given, or an address is not valid.
     """
     settings = settings or ProducerSettings()
+    if audit is not None and settings.transactional_id is not None:
+        raise Unsupported("messages of transactions cannot be counted: open the producer without `audit`")
     parse = parse_broker_list if generation is Generation.V07 and not zookeeper else parse_bootstrap
     brokers = parse(bootstrap) if bootstrap else ()
     if not (zookeeper or brokers):
@@ -86,12 +94,19 @@ def open_producer(
     registry = Registry.open(zookeeper) if zookeeper else None
     transport = _transport(registry, brokers, generation=generation, security=security, settings=settings, pause=pause)
     dispatcher = Dispatcher(transport, settings)
+    dispatch = dispatcher.send if audit is None else audit.counting(dispatcher.send)
+
+    def release() -> None:
+        with transport:
+            if audit is not None:
+                audit.close()
+
     sender = (
-        SyncSender(dispatcher.send, transport.close)
+        SyncSender(dispatch, release)
         if queue is None
-        else AsyncSender(dispatcher.send, queue, release=transport.close, interrupt=stopping.set)
+        else AsyncSender(dispatch, queue, release=release, interrupt=stopping.set)
     )
-    return Producer(sender, dispatcher, settings)
+    return Producer(sender, dispatcher, settings, audit)
 
 
 def _transport(

@@ -9,6 +9,7 @@ from typing import Any, Generic, TypeVar
 from kafka_io.closing import Closing
 from kafka_io.errors import Unsupported
 from kafka_io.model import BrokerPartition, TopicPartition
+from kafka_io.producer.audit_counts import AuditCounts
 from kafka_io.producer.dispatch import Dispatcher
 from kafka_io.producer.message import Headers, Message, Undelivered
 from kafka_io.producer.senders import Sender
@@ -38,11 +39,18 @@ class Producer(Closing, Generic[SentT]):
     is kept. With `acks="all"` and brokers from 0.11 on, a batch that was sent twice is stored once.
     """
 
-    def __init__(self, sender: Sender[SentT], dispatcher: Dispatcher, settings: ProducerSettings) -> None:
+    def __init__(
+        self,
+        sender: Sender[SentT],
+        dispatcher: Dispatcher,
+        settings: ProducerSettings,
+        audit: AuditCounts | None = None,
+    ) -> None:
         self._sender = sender
         self._dispatcher = dispatcher
         self._transport = dispatcher.transport
         self._settings = settings
+        self._audit = audit
 
     def send(
         self,
@@ -104,18 +112,27 @@ class Producer(Closing, Generic[SentT]):
     def flush(self, *, timeout_s: float | None = None) -> None:
         """Wait until every message is confirmed or has failed, for up to `timeout_s` (None: `close_timeout_s`).
 
+        Then publish the counts, if the producer counts.
+
         Raises:
             Undelivered: messages that were not confirmed since the last call.
         """
         self._sender.flush(timeout_s)
+        if self._audit is not None:
+            self._audit.publish()
+            self._audit.check()
 
     def close(self, *, timeout_s: float | None = None) -> None:
         """Send the messages in the queue until the time is up, and end the connections; safe to call again.
+
+        If the producer counts, its last counts are published before.
 
         Raises:
             Undelivered: messages that were not confirmed since the last `flush`.
         """
         self._sender.close(timeout_s)
+        if self._audit is not None:
+            self._audit.check()
 
     def init_transactions(self) -> None:
         """Fence off the previous producer with this transactional id, and abort its transaction.

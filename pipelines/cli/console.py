@@ -205,17 +205,35 @@ def statuses(statuses: PrintedResults, *, now_ms: int) -> None:
 
 
 def completeness(results: PrintedResults) -> None:
-    """Print a sentence for each table: whether it is complete, and if not, which partitions prove the least."""
+    """Print a sentence for each table: whether it is complete, and if not, what is missing."""
     for result in results:
         valid_ms, through = result["valid_through_ms"], utc_text(result["through_ms"])
         valid = "no time" if valid_ms is None else utc_text(valid_ms)
-        if result["complete"]:
-            _sentence(f"{result['topic']} is complete through {through}: it is valid through {valid}")
-            continue
-        _sentence(f"{result['topic']} is not complete through {through}: it is valid through {valid}")
+        verb = "is" if result["complete"] else "is not"
+        _sentence(f"{result['topic']} {verb} complete through {through}: it is valid through {valid}")
         unproven = [part["partition"] for part in map(_named, result["partitions"]) if part["proven_ms"] is None]
-        if unproven:
+        if unproven and not result["complete"]:
             _sentence(f"partitions without a proof: {', '.join(map(str, unproven))}")
+        if result["audit"]:
+            _audit(result["audit"])
+
+
+def _audit(audit: PrintedResult) -> None:
+    """Print how the hours of a table compare with what producers counted."""
+    counts, hours = audit["counts_topic"], audit["compared_hours"]
+    _sentence(f"{hours} hours compared with {counts}: {audit['rows']:,} rows, {audit['expected']:,} counted records")
+    if not audit["has_all_counts"]:
+        valid_ms = audit["counts_valid_through_ms"]
+        valid, needed = "no time" if valid_ms is None else utc_text(valid_ms), utc_text(audit["counts_needed_ms"])
+        _sentence(f"{counts} is only valid through {valid}, but counts may be sent until {needed}")
+    incomplete = audit["incomplete_hours"]
+    if incomplete:
+        hours = [{**hour, "hour": utc_text(hour["start_ms"])} for hour in incomplete]
+        print_table("hour >expected >rows >difference", hours)
+    if audit["hours_without_counts"]:
+        warning(f"{audit['hours_without_counts']} hours have rows, but no producer counted any: nothing was compared")
+    if audit["malformed_counts"]:
+        warning(f"{audit['malformed_counts']} count messages in {counts} cannot be used, so their records are missing")
 
 
 def _without_ids(statuses: PrintedResults) -> None:

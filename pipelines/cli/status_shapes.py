@@ -101,6 +101,43 @@ class PartitionEventTime(Shape):
     """All records that were appended before this time are in the table; null without a proof."""
 
 
+class PrintedHour(Shape):
+    """An hour in which too many rows are missing."""
+
+    start_ms: int
+    expected: int
+    """The number of records that producers counted."""
+    rows: int
+    """The number of rows in the table."""
+    difference: int
+    """The number of missing rows."""
+
+
+class PrintedAudit(Shape):
+    """The comparison of the last hours of a table with the counts of producers."""
+
+    counts_topic: str
+    counts_version: int
+    counts_valid_through_ms: int | None
+    """All counts that were sent before this time are known; null if nothing proves any time."""
+    counts_needed_ms: int
+    """The end of the compared hours, and the allowed lateness of the topic: until then records may be counted."""
+    has_all_counts: bool
+    """Whether `counts_valid_through_ms` has reached `counts_needed_ms`."""
+    share: float
+    """The share of the counted records that an hour needs."""
+    compared_hours: int
+    expected: int
+    """The number of counted records of all compared hours."""
+    rows: int
+    """The number of rows of all compared hours."""
+    hours_without_counts: int
+    """The number of hours that have rows, but no counted records."""
+    malformed_counts: int
+    """The number of count messages that cannot be used."""
+    incomplete_hours: list[PrintedHour]
+
+
 class CompletedTable(Shape):
     """The result of `penstock complete`."""
 
@@ -118,3 +155,5 @@ class CompletedTable(Shape):
     moved_back_by: str
     """What moved the valid-through back in the newest commit, such as "rewind"; empty if nothing did."""
     partitions: list[PartitionEventTime]
+    audit: PrintedAudit | None
+    """Null if the topic has no setting `audit`."""

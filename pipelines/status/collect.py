@@ -26,7 +26,8 @@ from pipelines.status.status import PartitionStatus, RetentionPeriod, RetentionS
 from resources.choices import Choices
 from resources.errors import CursorAheadOfLog, LakeUnavailable, TopicUnknown
 from resources.lake import Lake
-from resources.settings import Settings, TopicRules
+from resources.settings import Settings
+from resources.topic_sections import TopicRules
 
 _MAX_READERS = 8  # threads that read tables
 

@@ -1,16 +1,19 @@
-"""Up to which event time a table is complete, as its newest entry says. Only the table is read, and no broker is asked.
+"""Up to which event time a table is complete, as its newest entry says. Only tables are read, and no broker is asked.
 
-A table is complete through a time if no row with an earlier event time will be added, except late ones.
+A table is complete through a time if no row with an earlier event time will be added, except late ones. If the settings
+of the topic name counts of producers, the last hours before the time must also have what producers counted.
 """
 
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Self
 
 from pipelines.loading.event_time import EventTime
 from pipelines.loading.table import LakeTable, table_at
+from pipelines.loading.table_log import TableSnapshot
+from pipelines.status.audited_hours import Audit, AuditedHours
 from resources.errors import EventTimeUnknown, TableMissing
 
 _POLL_S = 5.0
@@ -18,11 +21,19 @@ _POLL_S = 5.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Completeness:
-    """The event time that one version of a table records."""
+    """The event time that one version of a table records.
+
+    Args:
+        table: the table.
+        snapshot: its version.
+        event_time: the record.
+        audited: the comparison with the counts of producers; None if nothing was compared.
+    """
 
     table: LakeTable
-    version: int
+    snapshot: TableSnapshot
     event_time: EventTime
+    audited: AuditedHours | None = None
 
     @classmethod
     def of(cls, table: LakeTable) -> Self:
@@ -43,12 +54,21 @@ class Completeness:
                 "from the next load on",
                 table.where,
             )
-        return cls(table=table, version=snapshot.version, event_time=event_time)
+        return cls(table=table, snapshot=snapshot, event_time=event_time)
+
+    def is_valid_through(self, through_ms: int) -> bool:
+        """Whether the valid-through of the table has reached this time, in ms since 1970."""
+        valid_ms = self.event_time.valid_through_ms
+        return valid_ms is not None and valid_ms >= through_ms
 
     def is_through(self, through_ms: int) -> bool:
         """Whether the table is complete through this time, in ms since 1970."""
-        valid_ms = self.event_time.valid_through_ms
-        return valid_ms is not None and valid_ms >= through_ms
+        return self.is_valid_through(through_ms) and (self.audited is None or self.audited.is_complete)
+
+    def compared(self, audit: Audit, through_ms: int, before: AuditedHours | None) -> Self:
+        """The same with the comparison of the hours before this time; see Audit."""
+        audited = audit.compare(self.table, self.snapshot, self.event_time, through_ms, before)
+        return replace(self, audited=audited)
 
     def as_dict(self, through_ms: int) -> dict[str, Any]:
         """The JSON fields of `penstock complete --json`."""
@@ -57,7 +77,7 @@ class Completeness:
             "cluster": self.table.where.cluster,
             "topic": self.table.where.topic,
             "table": self.table.uri,
-            "version": self.version,
+            "version": self.snapshot.version,
             "complete": self.is_through(through_ms),
             "through_ms": through_ms,
             "valid_through_ms": times.valid_through_ms,
@@ -68,11 +88,14 @@ class Completeness:
                 {"broker": id_.broker, "partition": id_.partition, **asdict(partition)}
                 for id_, partition in sorted(times.partitions.items())
             ],
+            "audit": self.audited.as_dict() if self.audited else None,
         }
 
 
 def complete_through(table: LakeTable | str, *, options: dict[str, str] | None = None) -> datetime | None:
     """The time up to which a table is complete, in UTC; None if nothing proves any time.
+
+    Counts of producers are not compared: only `penstock complete` does that.
 
     Args:
         table: the table or its URI, such as `lake/main/orders`.
@@ -91,18 +114,24 @@ def wait_until_complete(
     through_ms: int,
     wait_s: float,
     *,
+    audit: Audit | None = None,
     sleep: Callable[[float], None] = time.sleep,
     clock: Callable[[], float] = time.monotonic,
 ) -> Completeness:
     """The completeness of the table, as soon as it is complete through a time, or when the wait is over.
 
+    Rows are compared with the counts of producers only when that can decide, and not again without another commit.
+
     Raises:
-        LoadError: see Completeness.
+        LoadError: see Completeness, and Audit.
     """
-    until = clock() + wait_s
+    until, audited = clock() + wait_s, None
     while True:
         completeness = Completeness.of(table)
         left_s = until - clock()
+        if audit and (completeness.is_valid_through(through_ms) or left_s <= 0):
+            completeness = completeness.compared(audit, through_ms, audited)
+            audited = completeness.audited
         if completeness.is_through(through_ms) or left_s <= 0:
             return completeness
         sleep(min(_POLL_S, left_s))

@@ -18,7 +18,8 @@ from pipelines.loading.event_time import EventTime
 from pipelines.loading.execute import fetch_here
 from pipelines.loading.slice_times import TimesOfRows
 from pipelines.loading.valid_through import TimesOfLoad
-from resources.settings import Caps, Settings, TopicSections
+from resources.settings import Caps, Settings
+from resources.topic_sections import TopicSections
 from tests.bench.cases import PARTITIONS, Job
 from tests.bench.comparison import Timer
 from tests.bench.peers import ours

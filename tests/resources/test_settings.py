@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from resources.settings import PATH_VARIABLE, Settings, SettingsError, TopicRules
+from resources.settings import PATH_VARIABLE, Settings, SettingsError
 from resources.settings_reference import sections
+from resources.topic_sections import TopicRules
 
 MINIMAL = """
 lake = "lake"

@@ -6,7 +6,8 @@ from contextlib import contextmanager
 from kafka_io.records import decoder
 from kafka_io.schema_registry.settings import SchemaRegistrySettings
 from pipelines.loading.execute import fetch_here
-from resources.settings import Settings, TopicSections
+from resources.settings import Settings
+from resources.topic_sections import TopicSections
 from tests.bench.cases import Job
 from tests.bench.data import EVENT_COLUMNS
 from tests.bench.peers import ours

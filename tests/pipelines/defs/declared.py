@@ -15,7 +15,8 @@ from pipelines.defs.known_topics import KnownTopics, TopicRegistry, Waiting
 from pipelines.defs.topic_keys import key_name
 from resources.groups import TopicGroupSettings
 from resources.penstock import PenstockResource
-from resources.settings import ClusterSettings, Retries, Settings, TopicSections
+from resources.settings import ClusterSettings, Retries, Settings
+from resources.topic_sections import TopicSections
 
 CLUSTERS = {"main": ClusterSettings(zookeeper="unused")}
 SETTINGS = Settings(lake="/nowhere", clusters=CLUSTERS, retries=Retries(most=2, wait_s=0.1))

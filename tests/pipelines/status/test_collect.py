@@ -22,7 +22,7 @@ from pipelines.status.collect import statuses, watched
 from pipelines.status.status import RetentionPeriod, RetentionSource, TopicState, TopicStatus
 from resources.choices import Choices
 from resources.errors import LakeUnavailable
-from resources.settings import TopicRules
+from resources.topic_sections import TopicRules
 from tests.small_table import SmallTable
 
 NOW_MS = 1_800_000_000_000

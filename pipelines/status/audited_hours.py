@@ -1,0 +1,166 @@
+"""The hours of a table, compared with what producers counted: which have enough rows, and how many are missing."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, Self
+
+from pipelines.loading.event_time import EventTime
+from pipelines.loading.table import LakeTable
+from pipelines.loading.table_log import TableSnapshot
+from pipelines.status.audit import HOUR_MS, sent_records
+from pipelines.status.hour_counts import hour_counts
+from resources.errors import AuditUnknown
+from resources.lake import Lake
+from resources.settings import Settings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditedHour:
+    """One hour of a table: how many records producers counted, and how many rows the table has."""
+
+    start_ms: int
+    expected: int
+    rows: int
+
+    def has_share(self, share: float) -> bool:
+        """Whether the table has at least this share of the counted records. It is compared as it is written."""
+        return self.rows >= Decimal(str(share)) * self.expected
+
+    def as_dict(self) -> dict[str, int]:
+        """The JSON fields of `penstock complete --json`."""
+        return {
+            "start_ms": self.start_ms,
+            "expected": self.expected,
+            "rows": self.rows,
+            "difference": self.expected - self.rows,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditedHours:
+    """The comparison of a table with the counts of its producers.
+
+    Args:
+        counts: the table of the counts, and its version.
+        of_version: the version of the topic's table.
+        counts_valid_through_ms: all counts that were sent before this time are in their table; None without a proof.
+        counts_needed_ms: how far that must be. Records may be sent, and counted, until the end of the compared hours
+            plus the allowed lateness of their topic.
+        share: the share of the counted records that an hour needs.
+        hours: the compared hours, oldest first.
+        malformed: the number of count messages that cannot be used.
+    """
+
+    counts: LakeTable
+    version: int
+    of_version: int
+    counts_valid_through_ms: int | None
+    counts_needed_ms: int
+    share: float
+    hours: Sequence[AuditedHour]
+    malformed: int
+
+    @property
+    def has_all_counts(self) -> bool:
+        """Whether no count of these hours is missing, as far as its own topic proves it."""
+        return self.counts_valid_through_ms is not None and self.counts_valid_through_ms >= self.counts_needed_ms
+
+    @property
+    def incomplete(self) -> Sequence[AuditedHour]:
+        """The hours in which too many rows are missing."""
+        return [hour for hour in self.hours if not hour.has_share(self.share)]
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether all counts are known, and each hour has enough rows."""
+        return self.has_all_counts and not self.incomplete
+
+    def as_dict(self) -> dict[str, Any]:
+        """The JSON fields of `penstock complete --json`."""
+        return {
+            "counts_topic": self.counts.where.topic,
+            "counts_version": self.version,
+            "counts_valid_through_ms": self.counts_valid_through_ms,
+            "counts_needed_ms": self.counts_needed_ms,
+            "has_all_counts": self.has_all_counts,
+            "share": self.share,
+            "compared_hours": len(self.hours),
+            "expected": sum(hour.expected for hour in self.hours),
+            "rows": sum(hour.rows for hour in self.hours),
+            "hours_without_counts": sum(hour.rows > 0 and hour.expected == 0 for hour in self.hours),
+            "malformed_counts": self.malformed,
+            "incomplete_hours": [hour.as_dict() for hour in self.incomplete],
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Audit:
+    """How a topic is compared: the table with the counts, the share of an hour, and how many hours."""
+
+    counts: LakeTable
+    share: float
+    hours: int
+
+    @classmethod
+    def of(cls, settings: Settings, cluster: str, topic: str, *, hours: int | None = None) -> Self | None:
+        """The audit that the settings of a topic ask for; None if they ask for none. `hours` replaces `audit_hours`."""
+        options = settings.format_of(topic)
+        if options.audit is None:
+            return None
+        counts = LakeTable.of(Lake.of(settings), cluster, options.audit)
+        return cls(counts=counts, share=options.audit_share, hours=hours or options.audit_hours)
+
+    def compare(
+        self,
+        table: LakeTable,
+        snapshot: TableSnapshot,
+        event_time: EventTime,
+        through_ms: int,
+        before: AuditedHours | None = None,
+    ) -> AuditedHours:
+        """Compare the last hours that end at or before a time.
+
+        Args:
+            table: the table of the topic.
+            snapshot: its version.
+            event_time: what its newest entry records.
+            through_ms: the time.
+            before: an earlier comparison with the same time; it is the result if both tables are what they were.
+
+        Raises:
+            AuditUnknown: there is no table of counts, or it cannot say whether all counts are there.
+            LoadError: a table cannot be read.
+        """
+        counts, times = self._counts()
+        if before is not None and (before.version, before.of_version) == (counts.version, snapshot.version):
+            return before
+        stop_ms = through_ms // HOUR_MS * HOUR_MS
+        starts = range(max(stop_ms - self.hours * HOUR_MS, 0), stop_ms, HOUR_MS)
+        sent = sent_records(self.counts, counts, str(table.where.topic), start_ms=starts.start, stop_ms=stop_ms)
+        rows = hour_counts(table, snapshot, event_time.column, [*starts, stop_ms])
+        return AuditedHours(
+            counts=self.counts,
+            version=counts.version,
+            of_version=snapshot.version,
+            counts_valid_through_ms=times.valid_through_ms,
+            counts_needed_ms=stop_ms + event_time.lateness_ms,
+            share=self.share,
+            hours=[
+                AuditedHour(start_ms=start, expected=sent.by_hour.get(start, 0), rows=rows[start]) for start in starts
+            ],
+            malformed=sent.malformed,
+        )
+
+    def _counts(self) -> tuple[TableSnapshot, EventTime]:
+        """The newest version of the table of counts, and its event time."""
+        snapshot, where = self.counts.existing(), self.counts.where
+        if snapshot is None or snapshot.entry is None:
+            raise AuditUnknown(f"there is no table of the counts of producers; load the topic {where.topic}", where)
+        if snapshot.entry.event_time is None:
+            raise AuditUnknown(
+                "its commits record no event time, so nothing proves that all counts are there; the next load "
+                "records it, because the settings name the topic as `audit`",
+                where,
+            )
+        return snapshot, snapshot.entry.event_time
