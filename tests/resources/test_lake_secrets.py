@@ -1,4 +1,7 @@
-"""Options of the lake name secrets. Each process reads them itself, and nothing else contains them (X01, X02)."""
+"""Options of the lake name secrets. Each process reads them itself, and nothing else contains them.
+
+See faults X01, X02.
+"""
 
 import pickle
 from collections.abc import Iterator
