@@ -58,7 +58,7 @@ class TimesOfRows:
     def add(self, rows: pa.RecordBatch) -> None:
         """Look at the rows of a batch. A column whose type holds no times is left out."""
         index = rows.schema.get_field_index(self._column.name)
-        times = _as_integers(rows.column(index)) if index >= 0 else None
+        times = times_as_integers(rows.column(index)) if index >= 0 else None
         if times is None:
             return
         numbers, per_ms = times
@@ -72,7 +72,7 @@ class TimesOfRows:
             self._late.update(_by_hour(late // (per_ms * _HOUR_MS)))
 
 
-def _as_integers(column: pa.Array) -> tuple[pa.Array, int] | None:
+def times_as_integers(column: pa.Array) -> tuple[pa.Array, int] | None:
     """The times as integers, and how many of their units a millisecond has; None if the column holds no times."""
     kind = column.type
     if pa.types.is_date(kind) or (pa.types.is_timestamp(kind) and kind.unit == "s"):
