@@ -5,7 +5,7 @@ it, in a table with folders of event days. Inside a file, Parquet's statistics s
 only the column of the event time is read, batch by batch.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 from urllib.parse import unquote
@@ -58,13 +58,69 @@ def hour_counts(
     windows = _Windows(edges, only)
     name = time_column(column, snapshot.layout)
     if len(windows.starts) and name in snapshot.layout.file_schema.names:
-        store = filesystem(table.uri, table.lake.options)
-        with lake_errors(table.uri):
-            for path in _files_with(windows, snapshot, name):
-                with store.open_input_file(path) as source:
-                    for times, per_ms in _times_of(pq.ParquetFile(source), name, windows):
-                        windows.add(times, per_ms)
+        _count(table, windows, name, _files_with(windows, snapshot, name))
     return windows.counts
+
+
+def counts_in_files(
+    table: LakeTable, layout: TableLayout, column: str, edges: Sequence[int], paths: Iterable[str]
+) -> Mapping[int, int]:
+    """The same for the rows of these files only, which can be files of an earlier version.
+
+    Raises:
+        LakeRefused: a file is damaged.
+        LakeUnavailable: a file is deleted, or the store does not answer.
+    """
+    windows = _Windows(edges, None)
+    _count(table, windows, time_column(column, layout), paths)
+    return windows.counts
+
+
+def first_time_ms(table: LakeTable, snapshot: TableSnapshot, column: str, since_ms: int) -> int | None:
+    """The first event time of the rows that is not before `since_ms`; None if there is none.
+
+    The statistics in the log give it. Only files with earlier times too, or without statistics, are read.
+
+    Raises:
+        LakeRefused: a file is damaged.
+        LakeUnavailable: the store does not answer.
+    """
+    name = time_column(column, snapshot.layout)
+    if name not in snapshot.layout.file_schema.names:
+        return None
+    adds = pa.table(snapshot.handle.get_add_actions(flatten=True))
+    first_ms, last_ms = file_bounds_ms(adds, snapshot.layout, name)
+    is_known = (first_ms >= since_ms) & ~_without_times(adds, name)
+    first: int = int(first_ms[is_known].min(initial=_UNKNOWN_LAST))
+    paths = adds.column("path").to_pylist()
+    with lake_errors(table.uri):
+        for number in np.flatnonzero((first_ms < since_ms) & (last_ms >= since_ms) & ~_without_times(adds, name)):
+            if first > since_ms:
+                first = min(
+                    first, _first_in_file(table, unquote(paths[number]), name, _Windows([since_ms, first], None))
+                )
+    return None if first == _UNKNOWN_LAST else first
+
+
+def _first_in_file(table: LakeTable, path: str, name: str, windows: "_Windows") -> int:
+    """The first time of a file's rows in the only window, in ms; the end of the window if there is none."""
+    since, until = windows.edges
+    first = until
+    with filesystem(table.uri, table.lake.options).open_input_file(path) as source:
+        for times, per_ms in _times_of(pq.ParquetFile(source), name, windows):
+            inside = times.filter(pc.greater_equal(times, since * per_ms))
+            first = min(first, (pc.min(inside).as_py() if len(inside) else until * per_ms) // per_ms)
+    return int(first)
+
+
+def _count(table: LakeTable, windows: "_Windows", name: str, paths: Iterable[str]) -> None:
+    """Count the rows of these files."""
+    store = filesystem(table.uri, table.lake.options)
+    with lake_errors(table.uri):
+        for path in paths:
+            with store.open_input_file(path) as source:
+                for times, per_ms in _times_of(pq.ParquetFile(source), name, windows):
+                    windows.add(times, per_ms)
 
 
 def time_column(event_time: str, layout: TableLayout) -> str:
@@ -81,6 +137,7 @@ class _Windows:
         firsts = edges[:-1]
         if only is not None and not {*only} <= {*firsts}:
             raise ValueError("a wanted window does not begin at an edge")
+        self.edges = edges
         self._edges = np.array(edges, np.int64)
         self._rows = np.zeros(max(len(edges) - 1, 0), np.int64)
         self._wanted = np.array([only is None or start in only for start in firsts], np.bool_)
