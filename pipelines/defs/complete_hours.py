@@ -2,14 +2,15 @@
 
 The asset is `<key of the table>/hours` or `<key of the table>/days`. A partition is materialized when the table is
 complete through its end. A tick of the sensor starts no run: it reads what is new in the logs of the tables, and
-returns events. If the daemon dies before it has stored the cursor, the next tick returns the same events again.
+returns events. If the daemon dies before it has stored the cursor, the next tick returns the same events again. Assets
+that depend on the partitions use `on_complete_partitions`.
 """
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Self
+from typing import Any, Self
 
 import dagster as dg
 import msgspec
@@ -171,7 +172,7 @@ class _Tick:
         progress = {name: known for name, known in before.topics.items() if name in topics}
         for name, look in looks.items():
             reports = self._reports(look, due[name], until)
-            events += [_event(topics[name], report) for report in reports]
+            events += [event_of(topics[name], report) for report in reports]
             progress[name] = look.reported([report.start_ms for report in reports]).progress
         cursor = msgspec.json.encode(Reported(turn=turn + 1, topics=progress)).decode()
         reason = None if events else sentence or "nothing else is complete"
@@ -183,17 +184,17 @@ class _Tick:
     def _add_first_windows(self, topics: Sequence[TopicWindows]) -> str:
         """Store where the first windows of topics begin, and make Dagster load their assets; returns what happened."""
         known = self.registry.known().first_windows if topics else {}
-        found: dict[str, int] = {}
+        starts: dict[str, int] = {}
         for topic in topics:
             if topic.topic not in known:
                 with self._logged_errors(topic.topic):
                     first_ms = first_window(self._table(topic), topic.windows)
-                    found |= {} if first_ms is None else {topic.topic: first_ms}
-        if not found:
+                    starts |= {} if first_ms is None else {topic.topic: first_ms}
+        if not starts:
             return ""
-        self.registry.add_first_windows(found)
+        self.registry.add_first_windows(starts)
         reload = reload_definitions(self.context, self.penstock.settings().webserver)
-        return f"new topics with complete hours or days: {len(found)}; {reload.sentence}"
+        return f"new topics with complete hours or days: {len(starts)}; {reload.sentence}"
 
     def _looks(
         self, topics: Iterable[TopicWindows], known: Mapping[str, WindowProgress], until: float
@@ -240,7 +241,8 @@ def _shared(due: Mapping[str, Sequence[int]], limit: int) -> dict[str, Sequence[
     return shares
 
 
-def _event(topic: TopicWindows, report: WindowReport) -> dg.AssetMaterialization:
+def event_of(topic: TopicWindows, report: WindowReport) -> dg.AssetMaterialization:
+    """The event that shows a complete hour or day as materialized."""
     return dg.AssetMaterialization(
         asset_key=topic.key,
         partition=topic.windows.key(report.start_ms),
@@ -251,3 +253,23 @@ def _event(topic: TopicWindows, report: WindowReport) -> dg.AssetMaterialization
             "valid_through": dg.MetadataValue.timestamp(report.valid_through_ms / 1000),
         },
     )
+
+
+def on_complete_partitions() -> dg.AutomationCondition[Any]:
+    """Requests each partition of an asset when the partitions that it depends on are complete, and after late rows.
+
+    `AutomationCondition.eager()` looks only at the latest partition. So it misses all but one of several hours that
+    become complete at once, and late rows of every earlier hour. It also forgets late rows that are reported while a
+    run of their partition is in progress. This condition looks at all partitions, and requests such a partition again
+    when the run has ended. Partitions that were complete before the asset got the condition are not requested: a
+    backfill makes them.
+    """
+    condition = dg.AutomationCondition
+    requested = condition.newly_requested() | condition.initial_evaluation()
+    return (
+        # With `updated.since(requested)`, an update that comes together with the request would be forgotten.
+        ~requested.since(condition.any_deps_updated()).with_label("requested_since_any_deps_updated")
+        & ~condition.any_deps_missing()
+        & ~condition.any_deps_in_progress()
+        & ~condition.in_progress()
+    ).with_label("on_complete_partitions")

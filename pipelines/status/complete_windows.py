@@ -65,9 +65,11 @@ class CompleteWindows:
             LoadError: the table cannot be read, or its rows do not agree with its cursors.
         """
         identity = f"{windows.length} {windows.time_zone} {first_ms}"
-        if progress and (progress.identity != identity):
+        if progress and progress.identity != identity:
             progress = None
-        if progress and progress.is_done and table.ends_with(progress.version):
+        # The time of the entry shows whether another table with as many versions is there now.
+        written_ns = table.written_ns(progress.version) if progress and progress.is_done else None
+        if progress and written_ns is not None and written_ns == progress.written_ns:
             return None
         snapshot = table.existing()
         if snapshot is None or snapshot.entry is None:
@@ -75,8 +77,8 @@ class CompleteWindows:
         if progress is None or progress.table != snapshot.table_id or progress.version > snapshot.version:
             begin = WindowProgress.begin(identity, snapshot.table_id, snapshot.version, first_ms)
             progress = begin.at(snapshot.entry.event_time, windows)
-        found = cls(table=table, windows=windows, progress=progress, snapshot=snapshot)
-        return replace(found, progress=found._after_new_entries())
+        look = cls(table=table, windows=windows, progress=progress, snapshot=snapshot)
+        return replace(look, progress=look._after_new_entries())
 
     def _after_new_entries(self) -> WindowProgress:
         """The progress after the entries that were not read yet, the oldest first."""
@@ -85,7 +87,7 @@ class CompleteWindows:
         for commit in reversed(list(self.table.commits(newest, after=progress.version))):
             if commit.entry is not None:
                 progress = progress.after(commit.version, commit.entry, self.windows, self._rows_of(progress))
-        return replace(progress, version=newest)
+        return replace(progress, version=newest, written_ns=self.table.written_ns(newest))
 
     def _rows_of(self, progress: WindowProgress) -> Callable[[LedgerEntry], Mapping[int, int]]:
         """Counts the rows that a commit added to windows which were reported."""

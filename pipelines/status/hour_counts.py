@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from pipelines.loading.layout import TableLayout
+from pipelines.loading.range_file import Numbers
 from pipelines.loading.slice_times import RECORD_TIME, is_time, times_as_integers
 from pipelines.loading.table import LakeTable
 from pipelines.loading.table_log import TableSnapshot
@@ -27,8 +28,6 @@ _DAY_MS = 86_400_000
 _UNKNOWN_FIRST, _UNKNOWN_LAST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 _ROUNDED_MS = 1
 """The bounds in the log may be cut to ms, so the rows of a file can be this much later than the log says."""
-
-Numbers = npt.NDArray[np.int64]
 
 
 def hour_counts(

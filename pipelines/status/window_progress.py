@@ -20,7 +20,7 @@ from pipelines.loading.ledger import LedgerEntry
 from resources.time_windows import TimeWindows
 
 _HOUR_MS = 3_600_000
-MAX_AGAIN = 200
+MAX_AGAIN = 100
 """The maximum number of windows with late rows that are remembered one by one."""
 _OTHER_ROWS = {"recreation", "setting", "backfill"}
 """What moves a valid-through back in a way that can change the rows of every window."""
@@ -37,6 +37,7 @@ class WindowProgress:
         identity: the settings of the windows. With other settings, everything is reported again.
         table: the id of the table. Another table is reported from its first window on.
         version: the version of the table up to which entries were read.
+        written_ns: when the entry of this version was written, in ns since 1970; None if it was not the newest.
         first_ms: the start of the first window.
         reported_ms: the end of the last window that was reported; `first_ms` before the first report.
         complete_ms: the end of the last complete window; None if no time is proven.
@@ -46,6 +47,7 @@ class WindowProgress:
     identity: str
     table: str
     version: int
+    written_ns: int | None = None
     first_ms: int
     reported_ms: int
     complete_ms: int | None = None
@@ -68,10 +70,10 @@ class WindowProgress:
             complete_ms = windows.start_of(times.valid_through_ms)
         return replace(self, complete_ms=complete_ms)
 
-    def after(self, version: int, entry: LedgerEntry, windows: TimeWindows, older_rows: OlderRows) -> Self:
+    def after(self, version: int, entry: LedgerEntry, windows: TimeWindows, older_rows: OlderRows) -> "WindowProgress":
         """The progress after one more entry of the table."""
         times = entry.event_time
-        after = replace(self.at(times, windows), version=version)
+        after: WindowProgress = replace(self.at(times, windows), version=version)
         if times is None or times.moved_back_by in _OTHER_ROWS or after.complete_ms is None:
             return _back_to(after, self.first_ms)
         after = _back_to(after, after.complete_ms)

@@ -34,7 +34,7 @@ class Ticks:
     def __init__(self, instance: dg.DagsterInstance) -> None:
         self.instance = instance
         self._cursor: Any = None
-        self._assets = [CLICKS, summary, daily]
+        self._assets: list[dg.AssetsDefinition | dg.AssetSpec] = [CLICKS, summary, daily]
 
     def report(self, *hours: str, key: dg.AssetKey = CLICKS.key) -> None:
         """Report hours as materialized."""

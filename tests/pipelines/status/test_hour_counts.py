@@ -45,7 +45,7 @@ def counted(timed: TimedTable, edges: Sequence[int], column: str = "timestamp", 
 
 def files_read(timed: TimedTable, edges: Sequence[int], column: str = "timestamp", **options: Any) -> int:
     """How many files are opened to count."""
-    with patch.object(counting.pq, "ParquetFile", side_effect=pq.ParquetFile) as opened:
+    with patch.object(pq, "ParquetFile", side_effect=pq.ParquetFile) as opened:
         counted(timed, edges, column, **options)
     return int(opened.call_count)
 
