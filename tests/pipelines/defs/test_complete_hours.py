@@ -332,12 +332,12 @@ def test_a_table_that_cannot_be_read_does_not_stop_the_others(cluster: Cluster) 
 def test_topics_share_the_reports_of_a_tick(cluster: Cluster) -> None:
     """A table with years of hours does not delay the present hours of another one."""
     registry_of(cluster.instance).add(["orders"])
-    cluster.topics = {"orders": {**HOURLY, "complete_since": "2025-01-01"}, "clicks": HOURLY}
+    cluster.topics = {"clicks": {**HOURLY, "complete_since": "2025-01-01"}, "orders": HOURLY}
     cluster.load(0.5, through=2)
     shutil.copytree(cluster.table.uri, Path(cluster.table.uri).parent / "orders")
     result, reports = cluster.evaluated()
-    clicks = [event for event in result.asset_events if "clicks" in event.asset_key.path]
-    assert (len(clicks), len(reports)) == (2, MAX_REPORTS)
+    orders = [event for event in result.asset_events if "orders" in event.asset_key.path]
+    assert (len(orders), len(reports)) == (2, MAX_REPORTS)
 
 
 def test_the_asset_of_days_has_their_name_and_depends_on_the_table(cluster: Cluster) -> None:
