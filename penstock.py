@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pipelines.defs.build import build_defs
+    from pipelines.defs.complete_hours import on_complete_partitions
     from pipelines.defs.component import PenstockComponent
     from pipelines.defs.increment_asset import increment_asset
     from pipelines.defs.translator import PenstockTranslator, TopicProps
@@ -33,6 +34,7 @@ __all__ = [
     "complete_through",
     "increment_asset",
     "increments",
+    "on_complete_partitions",
 ]
 
 _HOME = Path(__file__).resolve().parent
@@ -49,6 +51,7 @@ _MODULES = {
     "complete_through": "pipelines.status.completeness",
     "increment_asset": "pipelines.defs.increment_asset",
     "increments": "pipelines.increments.increment",
+    "on_complete_partitions": "pipelines.defs.complete_hours",
 }
 _PACKAGES = ("kafka_io", "resources", "pipelines")
 

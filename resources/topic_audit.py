@@ -35,7 +35,9 @@ class TopicAudit(TopicFormat):
 
     @model_validator(mode="after")
     def _checked_audit(self) -> Self:
-        given = sorted({"audit_share", "audit_hours"} & self.model_fields_set)
+        # The settings that `penstock config show` prints contain all defaults, and load again.
+        fields = type(self).model_fields
+        given = [name for name in ("audit_hours", "audit_share") if getattr(self, name) != fields[name].default]
         if self.audit is None and given:
             raise ValueError(f"`{given[0]}` needs an `audit`, the name of a topic with counts")
         if self.audit is not None and self.event_time is None:

@@ -1,10 +1,12 @@
 """Settings of topics: their formats, and how they appear in Dagster's catalog."""
 
+from datetime import date, datetime
 from typing import Annotated, Self
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from resources.groups import MAX_MINUTES, Texts
+from resources.time_windows import TimeWindows, WindowLength
 from resources.topic_audit import TopicAudit
 from resources.topic_state import StateSettings
 
@@ -13,6 +15,10 @@ def _automation(text: str) -> str:
     if text not in {"eager", "none"} and not text.startswith("on_cron:"):
         raise ValueError('write "eager", "none", or "on_cron: " with a cron expression')
     return text
+
+
+def _text_of_time(value: object) -> object:
+    return value.isoformat() if isinstance(value, (date, datetime)) else value
 
 
 class TopicOptions(TopicAudit):
@@ -47,8 +53,37 @@ class TopicOptions(TopicAudit):
     blocking_checks: bool = False
     """Dagster: whether a failed check stops the assets downstream that are in the same run."""
 
+    complete: WindowLength | None = None
+    """Dagster: the asset `<key of the table>/hours` with a partition for each hour, or `<key of the table>/days` with
+    one for each day. A partition is materialized when the table is complete through its end. It needs `event_time`; see
+    docs/event-time.md. None by default."""
+
+    complete_since: Annotated[str, BeforeValidator(_text_of_time)] | None = None
+    """Dagster: the first partition of complete hours or days, such as `2026-01-31` or `2026-01-31T07:00`, in
+    `time_zone`. By default it is the first one from which the table has rows."""
+
+    time_zone: str | None = None
+    """Dagster: the time zone of complete hours or days, such as "Europe/Berlin"; UTC by default. Days follow it. Hours
+    are those of UTC, so it must differ from UTC by whole hours; then its name must be that of downstream partitions."""
+
     state: StateSettings | None = None
     """A second table with the newest row of each key. None by default."""
+
+    @model_validator(mode="after")
+    def _checked_complete(self) -> Self:
+        others = [name for name in ("complete_since", "time_zone") if getattr(self, name) is not None]
+        if self.complete is None and others:
+            raise ValueError(f"`{others[0]}` needs `complete`")
+        if self.complete is not None and self.event_time is None:
+            raise ValueError("`complete` needs `event_time`")
+        if self.complete_windows is not None and self.complete_since is not None:
+            self.complete_windows.first(self.complete_since)
+        return self
+
+    @property
+    def complete_windows(self) -> TimeWindows | None:
+        """The hours or days that are reported to Dagster; None if none are."""
+        return TimeWindows.of(self.complete, self.time_zone or "UTC") if self.complete else None
 
     @model_validator(mode="after")
     def _checked_state(self) -> Self:

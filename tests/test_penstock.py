@@ -52,6 +52,7 @@ def test_the_module_has_exactly_the_public_names() -> None:
         "complete_through",
         "increment_asset",
         "increments",
+        "on_complete_partitions",
     ]
     rooms = ("pipelines.defs", "pipelines.increments", "pipelines.status")
     assert all(getattr(penstock, name).__module__.startswith(rooms) for name in dir(penstock))

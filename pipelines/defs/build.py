@@ -11,6 +11,7 @@ from pipelines.defs.alerts import alert_sensors
 from pipelines.defs.assets import load_assets
 from pipelines.defs.catalog import DEFAULT_NAME, Catalog, TopicGroup, groups, source_specs
 from pipelines.defs.check_definitions import topic_checks, verify_job, watch_job
+from pipelines.defs.complete_hours import complete_hours_sensors, complete_specs
 from pipelines.defs.known_topics import read_known
 from pipelines.defs.replay_job import replay_job, replay_op
 from pipelines.defs.run import SINCE_TAG
@@ -99,10 +100,19 @@ def definitions_of(catalog: Catalog) -> dg.Definitions:
         ops = [definition.op.name for definition in (*tables, *states, *checks)]
         alerts = alert_sensors(catalog, members, [*ops, *_own_ops(catalog, members)])
         return dg.Definitions(
-            assets=[*tables, *states, *(spec for group in members for spec in source_specs(group))],
+            assets=[
+                *tables,
+                *states,
+                *(spec for group in members for spec in (*source_specs(group), *complete_specs(group))),
+            ],
             asset_checks=checks,
             jobs=jobs,
-            sensors=[*sensors, lost_runs_sensor(f"lost_runs{catalog.suffix}"), *alerts],
+            sensors=[
+                *sensors,
+                *complete_hours_sensors(catalog, members),
+                lost_runs_sensor(f"lost_runs{catalog.suffix}"),
+                *alerts,
+            ],
             schedules=[schedule for group in members for schedule in group_schedules(group, catalog.settings)],
         )
 

@@ -6,9 +6,9 @@ of new topics adds names; only a person removes one.
 
 import os
 import sys
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Self
 
 import dagster as dg
@@ -23,10 +23,12 @@ class KnownTopics:
     Args:
         names: all of them, in the order of their addition.
         deleted: those that the cluster had no longer when the sensor looked last.
+        first_windows: for topics with complete hours or days, where the first one begins, in ms since 1970.
     """
 
     names: tuple[str, ...] = ()
     deleted: frozenset[str] = frozenset()
+    first_windows: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +53,12 @@ class TopicRegistry:
     def known(self) -> KnownTopics:
         """The names as they are now."""
         names = self.instance.get_dynamic_partitions(self.name)
-        return KnownTopics(names=tuple(names), deleted=frozenset(self._stored("gone")))
+        first = (entry.split(" ", 1) for entry in self._stored("first_windows"))
+        return KnownTopics(
+            names=tuple(names),
+            deleted=frozenset(self._stored("gone")),
+            first_windows={topic: int(start_ms) for start_ms, topic in first},
+        )
 
     def add(self, topics: Sequence[str]) -> None:
         """Add names. A name that is there already stays as it is."""
@@ -63,6 +70,10 @@ class TopicRegistry:
         self._add(f"{self.name}/gone", sorted(set(topics) - stored))
         for name in stored - set(topics):
             self.instance.delete_dynamic_partition(f"{self.name}/gone", name)
+
+    def add_first_windows(self, first_windows: Mapping[str, int]) -> None:
+        """Store where the first complete hours or days of topics begin."""
+        self._add(f"{self.name}/first_windows", [f"{start_ms} {topic}" for topic, start_ms in first_windows.items()])
 
     def waiting(self) -> list[str]:
         """The entries of topics that wait for a run, in the order of their addition."""

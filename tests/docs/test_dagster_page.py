@@ -13,6 +13,7 @@ from tests.docs.pages import ROOT, code
 
 PAGE = ROOT / "docs" / "dagster.md"
 CLUSTER, GROUP, TOPIC = "old", "topics", "clicks"
+COMPLETE = {"event_time": "timestamp", "complete": "hourly", "complete_since": "2026-01-01"}
 
 
 @pytest.fixture(scope="module")
@@ -23,7 +24,7 @@ def dagster_names() -> set[str]:
         "clusters": {CLUSTER: {"bootstrap": "127.0.0.1:1"}},
         "alerts": {"command": ["true"]},
         "limits": {"lag": 5},
-        "topics": {TOPIC: {"format": "json", "state": {"key": "key"}}},
+        "topics": {TOPIC: {"format": "json", "state": {"key": "key"}, **COMPLETE}},
     }
     bound = Settings.model_validate(settings)
     known = {CLUSTER: KnownTopics(names=(TOPIC,))}

@@ -2,9 +2,13 @@
 
 import json
 import re
+import tomllib
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
+import dagster as dg
 import pytest
 from click.testing import CliRunner
 
@@ -13,12 +17,20 @@ from kafka_io.producer.opening import open_producer
 from kafka_io.testing.modern.config import ModernBrokerConfig
 from kafka_io.testing.modern.server import ModernBrokerServer
 from pipelines.cli.main import main
+from pipelines.defs.catalog import Catalog, groups
+from pipelines.defs.complete_hours import MAX_REPORTS, TopicWindows, complete_specs, event_of
+from pipelines.defs.known_topics import KnownTopics
 from pipelines.loading.event_time import MAX_LATE_HOURS, OLDER
 from pipelines.loading.ledger import CommitKind
+from pipelines.status.complete_windows import WindowReport
+from resources.penstock import PenstockResource
+from resources.settings import Settings
+from resources.time_windows import TimeWindows
 from resources.topic_audit import COUNT_COLUMNS
 from tests.docs.pages import ROOT, blocks
 
 PAGE = ROOT / "docs" / "event-time.md"
+HOURS = ("complete", "complete_since", "time_zone")
 
 
 def penstock(command: str) -> tuple[int, str]:
@@ -30,7 +42,8 @@ def penstock(command: str) -> tuple[int, str]:
 def _clicks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The table of the topic `clicks`, with the settings of the page, in the working directory."""
     monkeypatch.chdir(tmp_path)
-    settings, _ = (block for block in blocks(PAGE) if block.language == "toml")
+    settings, _, complete = (block for block in blocks(PAGE) if block.language == "toml")
+    assert set(tomllib.loads(complete.text)["topics"]["clicks"]) == {"event_time", *HOURS}
     with ModernBrokerServer(ModernBrokerConfig(broker_id=1, data_dir=tmp_path / "broker")) as broker:
         Path("penstock.toml").write_text(settings.text.replace("localhost:9092", f"127.0.0.1:{broker.port}"))
         Path("clicks.jsonl").write_text('{"value": "a click"}\n')
@@ -57,7 +70,7 @@ def test_the_comparison_with_a_count_prints_what_the_page_shows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    settings, audit = (block.text for block in blocks(PAGE) if block.language == "toml")
+    settings, audit, _ = (block.text for block in blocks(PAGE) if block.language == "toml")
     [count] = [block.text.strip() for block in blocks(PAGE) if block.language == "text"]
     [shown] = [block for block in blocks(PAGE) if block.language == "console"]
     assert json.loads(count).keys() == COUNT_COLUMNS.keys()
@@ -78,7 +91,40 @@ def test_the_comparison_with_a_count_prints_what_the_page_shows(
 
 
 def test_the_page_describes_each_field_of_a_count() -> None:
-    assert re.findall(r"^\| `(\w+)` \|", PAGE.read_text(), re.MULTILINE) == [*COUNT_COLUMNS]
+    described = re.findall(r"^\| `(\w+)` \|", PAGE.read_text(), re.MULTILINE)
+    first = described.index("topic")
+    assert described[first : first + len(COUNT_COLUMNS)] == [*COUNT_COLUMNS]
+
+
+def test_the_asset_of_the_page_follows_the_hours_that_its_settings_define() -> None:
+    _, _, complete = (block.text for block in blocks(PAGE) if block.language == "toml")
+    settings = {"lake": "lake", "clusters": {"main": {"bootstrap": "127.0.0.1:1"}}, **tomllib.loads(complete)}
+    bound = Settings.model_validate(settings)
+    catalog = Catalog(
+        source=PenstockResource(inline=bound), settings=bound, known={"main": KnownTopics(names=("clicks",))}
+    )
+    [example] = [block for block in blocks(PAGE) if "on_complete_partitions" in block.text]
+    names: dict[str, Any] = {}
+    exec(compile(example.text, "event-time.md", "exec"), names)
+    hours, own = dg.AssetKey(["lake", "main", "clicks", "hours"]), dg.AssetKey("clicks_per_hour")
+    defs = dg.Definitions(
+        assets=[*(spec for group in groups(catalog) for spec in complete_specs(group)), names["clicks_per_hour"]]
+    )
+    with dg.DagsterInstance.ephemeral() as instance:
+        before = dg.evaluate_automation_conditions(defs, instance, evaluation_time=datetime(2026, 1, 2, tzinfo=UTC))
+        instance.report_runless_asset_event(dg.AssetMaterialization(hours, partition="2026-01-01-07:00"))
+        after = dg.evaluate_automation_conditions(
+            defs, instance, evaluation_time=datetime(2026, 1, 2, tzinfo=UTC), cursor=before.cursor
+        )
+    assert after.get_requested_partitions(own) == {"2026-01-01-07:00"}
+
+
+def test_the_page_names_the_metadata_and_the_bounds_of_a_tick() -> None:
+    text = PAGE.read_text()
+    assert f"at most {MAX_REPORTS} hours" in text
+    report = WindowReport(start_ms=0, rows=1, late_rows=0, version=1, valid_through_ms=1)
+    topic = TopicWindows(topic="a", table=dg.AssetKey("a"), windows=TimeWindows.of("hourly", "UTC"), first_ms=0)
+    assert all(f"| `{name}` |" in text for name in event_of(topic, report).metadata)
 
 
 def test_the_page_names_what_moves_a_valid_through_back_and_the_bounds_of_late_rows() -> None:

@@ -9,6 +9,8 @@ from resources.topic_formats import names_topic
 
 MINIMAL = 'lake = "lake"\n[clusters.main]\nbootstrap = "127.0.0.1:9092"\n'
 
+COMPLETE = '[topics.orders]\nevent_time = "timestamp"\ncomplete = "{}"\n'
+
 
 def load(folder: Path, text: str) -> Settings:
     file = folder / "penstock.toml"
@@ -52,12 +54,33 @@ def test_the_allowed_lateness_is_given_in_minutes(tmp_path: Path) -> None:
     assert (settings.format_of("views").event_time, settings.format_of("views").allowed_lateness_ms) == (None, 600_000)
 
 
+@pytest.mark.parametrize("since", ["2026-01-31", '"2026-01-31"', "2026-01-31T00:00:00"])
+def test_the_first_complete_day_is_a_date_or_a_text(tmp_path: Path, since: str) -> None:
+    options = load(tmp_path, COMPLETE.format("daily") + f"complete_since = {since}\n").format_of("orders")
+    assert options.complete_windows is not None
+    assert options.complete_windows.key(options.complete_windows.first(str(options.complete_since))) == "2026-01-31"
+    assert load(tmp_path, "").format_of("orders").complete_windows is None
+
+
 @pytest.mark.parametrize(
     ("text", "error"),
     [
         ('[topics]\nalow = "x"', r"topics.alow is not a setting; did you mean 'allow'\?"),
         ('[topics.orders]\nformta = "text"', r"topics.orders.formta is not a setting; did you mean 'format'\?"),
         ('[topics.orders]\nevent_time = "at"', "`event_time` of a raw table is"),
+        ('[topics.orders]\ncomplete = "hourly"', "`complete` needs `event_time`"),
+        ('[topics.orders]\ncomplete_since = "2026-01-01"', "`complete_since` needs `complete`"),
+        ('[topics.orders]\ntime_zone = "UTC"', "`time_zone` needs `complete`"),
+        (COMPLETE.format("weekly"), "complete must be 'hourly' or 'daily'"),
+        (COMPLETE.format("daily") + 'time_zone = "Berlin"', "time_zone: 'Berlin' is no time zone"),
+        (COMPLETE.format("daily") + 'time_zone = "../etc"', "time_zone: '../etc' is no time zone"),
+        (COMPLETE.format("hourly") + 'time_zone = "Asia/Kolkata"', "does not differ from UTC by whole hours"),
+        (COMPLETE.format("daily") + 'complete_since = "1970-01-01"', "complete_since: write a year from 2001 to 2100"),
+        (COMPLETE.format("daily") + "complete_since = 2026-01-01T07:00:00", 'complete = "daily" begins with a date'),
+        (COMPLETE.format("hourly") + "complete_since = 2026-01-01T07:30:00", "a full hour without a zone"),
+        (COMPLETE.format("hourly") + "complete_since = 2026-01-01T07:00:00Z", "a full hour without a zone"),
+        (COMPLETE.format("hourly") + 'complete_since = "soon"', "complete_since: write a date, or a full hour"),
+        (COMPLETE.format("hourly") + "complete_since = 7", "complete_since must be a text"),
         ("[topics.orders]\nallowed_lateness_minutes = -1", "topics.orders.allowed_lateness_minutes must be"),
         ('[topics.orders]\nformat = "xml"', "topics.orders.format must be 'raw', 'text', "),
         ('[topics.web.clicks]\nformat = "text"', "topics.web.clicks is not a setting"),
