@@ -240,8 +240,11 @@ def list_folder(files: pafs.FileSystem, folder: str, *, recursive: bool = False)
         return list(files.get_file_info(selector))
 
 
-def filesystem(uri: str, options: Mapping[str, str]) -> pafs.FileSystem:
-    """A file system whose root is the table at `uri`. Workers write through it, and the driver checks their files."""
+def filesystem(uri: str, options: Mapping[str, str], sizes: Mapping[str, int] | None = None) -> pafs.FileSystem:
+    """A file system whose root is the table at `uri`. Workers write through it, and the driver checks their files.
+
+    In an object store, files with known `sizes` are opened without a request.
+    """
     if "://" not in uri:
         return pafs.SubTreeFileSystem(uri, pafs.LocalFileSystem())
-    return pafs.PyFileSystem(DeltaStorageHandler(uri, dict(options)))
+    return pafs.PyFileSystem(DeltaStorageHandler(uri, dict(options), dict(sizes) if sizes else None))

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
@@ -9,6 +10,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.fs as pafs
 from deltalake import CommitProperties, PostCommitHookProperties, Schema, Transaction, WriterProperties, write_deltalake
+from deltalake.exceptions import DeltaError
 from deltalake.transaction import AddAction
 
 from pipelines.loading.delta_handle import other_columns
@@ -23,8 +25,12 @@ from pipelines.loading.work import CommittedRange, DataFile, SliceFacts
 
 AFTER_COMMIT = PostCommitHookProperties(cleanup_expired_logs=False)
 """After a commit of Penstock, deltalake may write a checkpoint. It never deletes entries of the log."""
+AFTER_ENTRY = PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False)
+"""After the commit of a ledger entry, `write_checkpoint_if_due` decides about the checkpoint."""
 WRITING = WriterProperties(compression="ZSTD", compression_level=1)
 """The options for files that deltalake writes, when rows are replaced or files are merged."""
+_CHECKPOINT_INTERVAL = "delta.checkpointInterval"
+_COMMITS_PER_CHECKPOINT = 10
 _TWO_DAYS = ("1970-01-01", "1970-01-02")  # a file has one date, so no file matches both
 
 
@@ -42,9 +48,23 @@ def append(snapshot: TableSnapshot, entry: LedgerEntry, files: Sequence[SliceFac
         schema=schema or snapshot.handle.schema(),
         partition_by=[layout.partition_column],
         commit_properties=properties(snapshot, entry),
-        post_commithook_properties=AFTER_COMMIT,
+        post_commithook_properties=AFTER_ENTRY,
         **(adding if schema else {"mode": "append"}),
     )
+
+
+def write_checkpoint_if_due(snapshot: TableSnapshot) -> None:
+    """Write a checkpoint if the commits since the snapshot have reached the next multiple of the interval.
+
+    Whoever opens the table reads the checkpoint and the entries after it. deltalake itself writes one after 100
+    commits, unless the table has another interval. A table without a checkpoint is correct, so a failure is ignored:
+    a later commit writes the next one.
+    """
+    handle = snapshot.handle
+    interval = max(1, int(handle.metadata().configuration.get(_CHECKPOINT_INTERVAL, _COMMITS_PER_CHECKPOINT)))
+    if handle.version() // interval > snapshot.version // interval:
+        with suppress(DeltaError, OSError):
+            handle.create_checkpoint()
 
 
 def convert(snapshot: TableSnapshot, entry: LedgerEntry, files: Sequence[SliceFacts]) -> None:
@@ -59,7 +79,7 @@ def convert(snapshot: TableSnapshot, entry: LedgerEntry, files: Sequence[SliceFa
         # Without the retry of deltalake the entry lands on the next version or not at all. With it, deltalake would
         # write it on top of a compaction too, which has other files than those that the entry removes.
         commit_properties=properties(snapshot, entry, max_commit_retries=0),
-        post_commithook_properties=AFTER_COMMIT,
+        post_commithook_properties=AFTER_ENTRY,
     )
 
 
@@ -78,7 +98,7 @@ def replace_rows(
     options: dict[str, Any] = {
         "writer_properties": WRITING,
         "commit_properties": properties(snapshot, entry),
-        "post_commithook_properties": AFTER_COMMIT,
+        "post_commithook_properties": AFTER_ENTRY,
     }
     ranges = [*replaced, *map(CommittedRange.of, new_files)]
     predicate = " OR ".join(sql_filter(committed, snapshot.layout) for committed in ranges)

@@ -52,7 +52,7 @@ class ObjectStore:
 
     @property
     def requests(self) -> list[list[str]]:
-        """Method and key of each request so far."""
+        """Method and key of each request so far. The method of a listing is LIST, and its key is the prefix."""
         return list(self._ask("requests"))
 
     def answer(self, status: int, times: int, text: str) -> None:
@@ -148,7 +148,7 @@ class _Handler(BaseHTTPRequestHandler):
         key = unquote(url.path).removeprefix(f"/{BUCKET}").lstrip("/")
         query = {name: values[0] for name, values in parse_qs(url.query, keep_blank_values=True).items()}
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-        self.store.requests.append((self.command, key))
+        self.store.requests.append(("LIST", query["prefix"]) if "list-type" in query else (self.command, key))
         status = self.store.failing(self.command, key)
         if status is not None:
             self._answer(status, b"<Error><Code>Injected</Code></Error>")
