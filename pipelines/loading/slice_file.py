@@ -120,7 +120,7 @@ class SliceFile:
         with lake_errors(self._uri), self._open_files:
             if kind is None and self._waiting:
                 self._write_row_group()
-            if kind is None and self._writer is not None:
+            if kind is None and self._writer is not None and self._stream is not None:
                 self._writer.close()  # writes the footer; the driver checks that the file has this size
                 self.size = self._stream.tell()
         if kind is None and self.rows:

@@ -7,6 +7,7 @@ committing.
 """
 
 from collections.abc import Collection, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self
@@ -34,10 +35,10 @@ from pipelines.loading.table_writes import (
     AFTER_COMMIT,
     AFTER_ENTRY,
     append,
+    checkpoint_interval,
     convert,
     properties,
     replace_rows,
-    write_checkpoint_if_due,
 )
 from pipelines.loading.work import CommittedRange, SliceFacts
 from pipelines.loading.written_files import check_files
@@ -132,9 +133,21 @@ class LakeTable:
                 version (fault L14).
         """
         snapshot = self.newest()
-        if snapshot is not None and snapshot.mismatch:
-            raise CursorMismatch(snapshot.mismatch, self.where)
+        if snapshot is not None:
+            self._check_cursors(snapshot)
         return snapshot
+
+    def check_loadable(self, handle: DeltaTable) -> None:
+        """Check that a load could continue from the handle's version.
+
+        Raises:
+            LoadError: see `existing`.
+        """
+        self._check_cursors(self._read(handle))
+
+    def _check_cursors(self, snapshot: TableSnapshot) -> None:
+        if snapshot.mismatch:
+            raise CursorMismatch(snapshot.mismatch, self.where)
 
     def newest(self) -> TableSnapshot | None:
         """The newest version, even if its cursors do not match, to show or repair it; None if there is no table.
@@ -341,8 +354,23 @@ class LakeTable:
             ) from error
         except (DeltaError, OSError, LakeUnavailable) as error:
             raise CommitOutcomeUnknown(reason_of(error)) from error
-        write_checkpoint_if_due(snapshot)
+        self._write_checkpoint(snapshot, version)
         return version
+
+    def _write_checkpoint(self, snapshot: TableSnapshot, version: int) -> None:
+        """Write a checkpoint if the commit of `version` reaches the next multiple of the interval.
+
+        Whoever opens the table reads the checkpoint and the entries after it. A table without a checkpoint is correct,
+        so a failure is ignored: a later commit writes the next one.
+        """
+        interval = checkpoint_interval(snapshot.handle)
+        if version // interval > snapshot.version // interval:
+            with suppress(LakeUnavailable, LakeRefused, DeltaError, OSError):
+                # The snapshot's handle stays at its version: a write through a newer handle would not notice commits
+                # that the snapshot does not contain (decision D14).
+                handle = self.lake.open(self.uri)
+                if handle is not None:
+                    handle.create_checkpoint()
 
     def count_rows(self, snapshot: TableSnapshot, ranges: Sequence[CommittedRange]) -> list[int]:
         """The number of rows that the table has of each range: with its partition, offsets and loading time."""
@@ -379,12 +407,11 @@ class LakeTable:
             CommitOutcomeUnknown: no version holds it.
             TableReplaced: another table is there now.
         """
-        # deltalake has moved the handle to the version that it wrote. If this entry is there, and the log is the one
-        # that the entry was built on, nothing else has to be read.
-        written = after.handle.version() if after.handle is not None else after.version
-        if written > after.version and self._has_entry(written, entry):
+        # Usually the entry is the next version. If it is there, and the log is the one that the entry was built on,
+        # nothing else has to be read. deltalake writes it at a later version if others have compacted the table.
+        if self._has_entry(after.version + 1, entry):
             self._check_same_log(after)
-            return written
+            return after.version + 1
         handle = self.lake.open(self.uri)
         if handle is not None:
             newest = TableSnapshot(version=handle.version(), entry=None, table_id=str(handle.metadata().id))

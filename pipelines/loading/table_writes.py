@@ -2,15 +2,21 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
 import pyarrow as pa
 import pyarrow.fs as pafs
-from deltalake import CommitProperties, PostCommitHookProperties, Schema, Transaction, WriterProperties, write_deltalake
-from deltalake.exceptions import DeltaError
+from deltalake import (
+    CommitProperties,
+    DeltaTable,
+    PostCommitHookProperties,
+    Schema,
+    Transaction,
+    WriterProperties,
+    write_deltalake,
+)
 from deltalake.transaction import AddAction
 
 from pipelines.loading.delta_handle import other_columns
@@ -26,7 +32,7 @@ from pipelines.loading.work import CommittedRange, DataFile, SliceFacts
 AFTER_COMMIT = PostCommitHookProperties(cleanup_expired_logs=False)
 """After a commit of Penstock, deltalake may write a checkpoint. It never deletes entries of the log."""
 AFTER_ENTRY = PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False)
-"""After the commit of a ledger entry, `write_checkpoint_if_due` decides about the checkpoint."""
+"""After the commit of a ledger entry, `LakeTable.write` decides about the checkpoint."""
 WRITING = WriterProperties(compression="ZSTD", compression_level=1)
 """The options for files that deltalake writes, when rows are replaced or files are merged."""
 _CHECKPOINT_INTERVAL = "delta.checkpointInterval"
@@ -53,18 +59,9 @@ def append(snapshot: TableSnapshot, entry: LedgerEntry, files: Sequence[SliceFac
     )
 
 
-def write_checkpoint_if_due(snapshot: TableSnapshot) -> None:
-    """Write a checkpoint if the commits since the snapshot have reached the next multiple of the interval.
-
-    Whoever opens the table reads the checkpoint and the entries after it. deltalake itself writes one after 100
-    commits, unless the table has another interval. A table without a checkpoint is correct, so a failure is ignored:
-    a later commit writes the next one.
-    """
-    handle = snapshot.handle
-    interval = max(1, int(handle.metadata().configuration.get(_CHECKPOINT_INTERVAL, _COMMITS_PER_CHECKPOINT)))
-    if handle.version() // interval > snapshot.version // interval:
-        with suppress(DeltaError, OSError):
-            handle.create_checkpoint()
+def checkpoint_interval(handle: DeltaTable) -> int:
+    """The number of commits between two checkpoints of the table. deltalake's own default is 100."""
+    return max(1, int(handle.metadata().configuration.get(_CHECKPOINT_INTERVAL, _COMMITS_PER_CHECKPOINT)))
 
 
 def convert(snapshot: TableSnapshot, entry: LedgerEntry, files: Sequence[SliceFacts]) -> None:
