@@ -327,6 +327,9 @@ class LakeTable:
             LakeRefused: the table does not accept the rows; nothing was written.
             TableReplaced: see TableLog.
         """
+        if snapshot.handle.version() != snapshot.version:
+            # A write through a newer handle would not notice the commits since the snapshot (decision D14).
+            raise CommitConflict("the snapshot was written on before")
         self._check_same_log(snapshot)
         files = [facts for facts in new_slices if facts.path]
         # deltalake's delete writes no entry if it finds no row: then the entry is appended without files.
@@ -365,12 +368,9 @@ class LakeTable:
         """
         interval = checkpoint_interval(snapshot.handle)
         if version // interval > snapshot.version // interval:
-            with suppress(LakeUnavailable, LakeRefused, DeltaError, OSError):
-                # The snapshot's handle stays at its version: a write through a newer handle would not notice commits
-                # that the snapshot does not contain (decision D14).
-                handle = self.lake.open(self.uri)
-                if handle is not None:
-                    handle.create_checkpoint()
+            with suppress(DeltaError, OSError):
+                snapshot.handle.update_incremental()
+                snapshot.handle.create_checkpoint()
 
     def count_rows(self, snapshot: TableSnapshot, ranges: Sequence[CommittedRange]) -> list[int]:
         """The number of rows that the table has of each range: with its partition, offsets and loading time."""

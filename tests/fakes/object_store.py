@@ -55,6 +55,11 @@ class ObjectStore:
         """Method and key of each request so far. The method of a listing is LIST, and its key is the prefix."""
         return list(self._ask("requests"))
 
+    def put(self, key: str, content: bytes) -> None:
+        """Write an object with one request."""
+        request = urllib.request.Request(f"http://127.0.0.1:{self.port}/{BUCKET}/{key}", content, method="PUT")
+        urllib.request.urlopen(request, timeout=10).close()
+
     def answer(self, status: int, times: int, text: str) -> None:
         """Let the next requests whose method and key contain the text fail with this status, so many times."""
         self._ask(f"answer?status={status}&times={times}&text={text}")
@@ -139,6 +144,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     store: _Store
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True  # otherwise each answer waits 40 ms for the client
 
     def _handle(self) -> None:
         if self.path.startswith(_CONTROL):
@@ -172,6 +178,9 @@ class _Handler(BaseHTTPRequestHandler):
             return
         first, _, last = wanted.removeprefix("bytes=").partition("-")
         start = int(first) if first else len(content) - int(last)
+        if start >= len(content):
+            self._answer(416, b"<Error><Code>InvalidRange</Code></Error>")
+            return
         stop = min(int(last) + 1, len(content)) if first and last else len(content)
         self._answer(206, content[start:stop], {"Content-Range": f"bytes {start}-{stop - 1}/{len(content)}"})
 
