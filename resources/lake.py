@@ -256,8 +256,11 @@ def store_options(options: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def filesystem(uri: str, options: Mapping[str, str]) -> pafs.FileSystem:
-    """A file system whose root is the table at `uri`. Workers write through it, and the driver checks their files."""
+def filesystem(uri: str, options: Mapping[str, str], sizes: Mapping[str, int] | None = None) -> pafs.FileSystem:
+    """A file system whose root is the table at `uri`. Workers write through it, and the driver checks their files.
+
+    In an object store, files with known `sizes` are opened without a request.
+    """
     if "://" not in uri:
         return pafs.SubTreeFileSystem(uri, pafs.LocalFileSystem())
-    return pafs.PyFileSystem(DeltaStorageHandler(uri, store_options(options)))
+    return pafs.PyFileSystem(DeltaStorageHandler(uri, store_options(options), dict(sizes) if sizes else None))

@@ -23,6 +23,7 @@ from kafka_io.errors import Where
 from resources import durable
 from resources.errors import StoreUnsafe
 from resources.lake import Lake, filesystem, lake_errors, store_options
+from resources.object_reads import ObjectReader
 
 MARKER = "_penstock"
 """The folder of the marker. No cluster has this name: names of clusters begin with a letter or a digit."""
@@ -50,11 +51,9 @@ def read_marker(lake: Lake) -> LakeMarker | None:
     Raises:
         LakeUnavailable: the store does not answer.
     """
-    files = filesystem(lake.root, lake.options)
     with lake_errors(lake.root):
         try:
-            with files.open_input_stream(_FIRST_ENTRY) as entry:
-                lines = entry.read().splitlines()
+            lines = ObjectReader(lake.root, lake.options, [_FIRST_ENTRY]).read(_FIRST_ENTRY).splitlines()
         except FileNotFoundError:
             return None
     [metadata] = [action["metaData"] for line in lines if "metaData" in (action := msgspec.json.decode(line))]

@@ -1,6 +1,6 @@
 """Reads the columns that identify rows from the data files of a table that are not damaged."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from urllib.parse import unquote
@@ -17,8 +17,9 @@ from pipelines.loading.range_file import Numbers, Window
 from pipelines.loading.row_counts import IDENTIFYING
 from pipelines.loading.rows import FILE_SCHEMA
 from pipelines.loading.table import LakeTable
+from resources import durable
 from resources.errors import LakeRefused
-from resources.lake import filesystem, lake_errors
+from resources.lake import filesystem, lake_errors, list_folder
 
 _BATCH_ROWS = 65_536
 _FILES_AT_ONCE = 8
@@ -43,14 +44,29 @@ class CompleteFiles:
         with lake_errors(self._uri):
             adds = pa.table(handle.get_add_actions(flatten=True))
             paths = [unquote(path) for path in adds.column("path").to_pylist()]
-            infos = self._store.get_file_info(paths)
-        expected = zip(infos, adds.column("size_bytes").to_pylist(), strict=True)
-        complete = [info.type == pafs.FileType.File and info.size == size for info, size in expected]
+            sizes = adds.column("size_bytes").to_pylist()
+            complete = self._are_complete(dict(zip(paths, sizes, strict=True)))
+            self._store = filesystem(table.uri, table.lake.options, dict(zip(paths, sizes, strict=True)))
         self.damaged = [path for path, is_complete in zip(paths, complete, strict=True) if not is_complete]
         self.unreadable: list[str] = []
         self._paths = [path for path, is_complete in zip(paths, complete, strict=True) if is_complete]
         bounds = (_times(adds, f"{bound}.{names['loaded_at']}") for bound in ("min", "max"))
         self._first_us, self._last_us = (bound[np.array(complete, np.bool_)] for bound in bounds)
+
+    def _are_complete(self, sizes: Mapping[str, int]) -> list[bool]:
+        """Whether each file exists with the size of the log.
+
+        In an object store, a listing of the folders takes fewer requests than a question about each file. A file that
+        it does not show is asked for, because the listings of some stores are late.
+        """
+        listed: dict[str, int | None] = {}
+        if durable.local_path(self._uri) is None:
+            for folder in sorted({path.rpartition("/")[0] for path in sizes}):
+                listed |= {info.path: info.size for info in list_folder(self._store, folder)}
+        unclear = [path for path, size in sizes.items() if listed.get(path) != size]
+        infos = self._store.get_file_info(unclear)
+        listed |= {info.path: info.size if info.type == pafs.FileType.File else None for info in infos}
+        return [listed.get(path) == size for path, size in sizes.items()]
 
     def rows(self, window: Window) -> Iterator[pa.RecordBatch]:
         """The columns IDENTIFYING of the rows whose loading time is in the window.

@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 from urllib.parse import unquote
 
-from pipelines.loading.ledger import KEY, LedgerEntry
+from pipelines.loading.ledger import KEY, SEQUENCE, LedgerEntry
 
 _RESTORE = "RESTORE"
 
@@ -24,6 +24,7 @@ class LogCommit:
         added: the paths of the data files that the commit added to the table.
         changed_rows: whether the commit took rows out of the table or replaced some. A compaction does neither.
         transactions: the versions that the commit gives to `txn` entries, by their application id.
+        digest: the SHA-256 of the entry's text.
     """
 
     version: int
@@ -34,9 +35,10 @@ class LogCommit:
     added: tuple[str, ...] = ()
     changed_rows: bool = False
     transactions: Mapping[str, int] = field(default_factory=dict)
+    digest: str = ""
 
     @classmethod
-    def of(cls, version: int, actions: Sequence[Mapping[str, Any]]) -> Self:
+    def of(cls, version: int, actions: Sequence[Mapping[str, Any]], *, digest: str = "") -> Self:
         """The commit with these actions, one of which is its commit info."""
         info: Mapping[str, Any] = next((action["commitInfo"] for action in actions if "commitInfo" in action), {})
         restored = str((info.get("operationParameters") or {}).get("version"))
@@ -51,6 +53,7 @@ class LogCommit:
             added=tuple(unquote(action["add"]["path"]) for action in actions if "add" in action),
             changed_rows=any(action["remove"].get("dataChange", True) for action in actions if "remove" in action),
             transactions={action["txn"]["appId"]: action["txn"]["version"] for action in actions if "txn" in action},
+            digest=digest,
         )
 
     def restore_mismatch(self, topic: str | None) -> str:
@@ -64,15 +67,33 @@ class LogCommit:
         )
 
 
-def newest_entry(commits: Iterable[LogCommit]) -> tuple[LedgerEntry | None, LogCommit | None]:
-    """Penstock's newest entry, and the newest RESTORE by others on top of it (fault L14).
+class NewestCommits(NamedTuple):
+    """What the newest commits of a log say, from Penstock's newest commit on.
+
+    Args:
+        entry: Penstock's newest entry; None if there is none.
+        restore: the newest RESTORE by others on top of it (fault L14).
+        sequence: the newest version of the `txn` SEQUENCE in these commits; None if none of them sets it.
+        digest: the digest of the newest commit.
+    """
+
+    entry: LedgerEntry | None = None
+    restore: LogCommit | None = None
+    sequence: int | None = None
+    digest: str = ""
+
+
+def newest_commits(commits: Iterable[LogCommit]) -> NewestCommits:
+    """Read the newest commits down to the one with Penstock's newest entry.
 
     `commits` are in order of version, newest first; they are read only as far as needed.
     """
-    restore = None
+    restore, sequence, digest = None, None, None
     for commit in commits:
+        digest = commit.digest if digest is None else digest
+        sequence = commit.transactions.get(SEQUENCE) if sequence is None else sequence
         if commit.entry is not None:
-            return commit.entry, restore
+            return NewestCommits(commit.entry, restore, sequence, digest)
         if commit.operation == _RESTORE and restore is None:
             restore = commit
-    return None, restore
+    return NewestCommits(None, restore, sequence, digest or "")

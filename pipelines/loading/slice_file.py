@@ -6,7 +6,6 @@ from contextlib import ExitStack
 from typing import Any, Protocol, Self
 
 import pyarrow as pa
-import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
 from pipelines.loading.failpoints import failpoint
@@ -72,6 +71,7 @@ class SliceFile:
         self._waiting: list[pa.RecordBatch] = []
         self.waiting_bytes = 0
         self._writer: pq.ParquetWriter | None = None
+        self._stream: pa.NativeFile | None = None
         self._footers: list[pq.FileMetaData] = []
         self._open_files = ExitStack()
 
@@ -101,9 +101,9 @@ class SliceFile:
         failpoint("file opened")
         folder = self.path.rpartition("/")[0]
         self._files.create_dir(folder, recursive=True)
-        stream = self._open_files.enter_context(self._files.open_output_stream(self.path))
+        self._stream = self._open_files.enter_context(self._files.open_output_stream(self.path))
         options = parquet_options(self._codec, self._layout)
-        writer = pq.ParquetWriter(stream, self._layout.file_schema, metadata_collector=self._footers, **options)
+        writer = pq.ParquetWriter(self._stream, self._layout.file_schema, metadata_collector=self._footers, **options)
         return self._open_files.enter_context(writer)
 
     def __enter__(self) -> Self:
@@ -117,11 +117,10 @@ class SliceFile:
         with lake_errors(self._uri), self._open_files:
             if kind is None and self._waiting:
                 self.flush()
+            if kind is None and self._writer is not None and self._stream is not None:
+                self._writer.close()  # writes the footer; the driver checks that the file has this size
+                self.size = self._stream.tell()
         if kind is None and self.rows:
-            with lake_errors(self._uri):
-                info = self._files.get_file_info(self.path)
-            assert info.type == pafs.FileType.File
-            self.size = info.size
             [footer] = self._footers
             self.stats = file_stats(footer, self._layout)
             failpoint("file closed")

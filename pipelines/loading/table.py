@@ -7,17 +7,15 @@ committing.
 """
 
 from collections.abc import Collection, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self
 from urllib.parse import unquote
 
-import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.fs as pafs
-import pyarrow.parquet as pq
 from deltalake import DeltaTable
 from deltalake.exceptions import CommitFailedError, DeltaError, DeltaProtocolError, SchemaMismatchError
 
@@ -28,17 +26,26 @@ from pipelines.loading.delta_handle import cleaned_before, file_paths, unreadabl
 from pipelines.loading.failpoints import failpoint
 from pipelines.loading.layout import RAW, TableLayout
 from pipelines.loading.ledger import SEQUENCE, CommitKind, LedgerEntry
-from pipelines.loading.log_commits import LogCommit, newest_entry
+from pipelines.loading.log_commits import LogCommit, newest_commits
+from pipelines.loading.log_entries import LogEntries
 from pipelines.loading.row_filters import arrow_filter
 from pipelines.loading.rows import decoded_rows
 from pipelines.loading.table_log import CommitConflict, CommitOutcomeUnknown, TableSnapshot
-from pipelines.loading.table_writes import AFTER_COMMIT, append, convert, properties, replace_rows
+from pipelines.loading.table_writes import (
+    AFTER_COMMIT,
+    AFTER_ENTRY,
+    append,
+    checkpoint_interval,
+    convert,
+    properties,
+    replace_rows,
+)
 from pipelines.loading.work import CommittedRange, SliceFacts
+from pipelines.loading.written_files import check_files
 from resources import durable
 from resources.errors import (
     CommitUnknown,
     CursorMismatch,
-    FileRefused,
     LakeRefused,
     LakeUnavailable,
     LogTorn,
@@ -101,12 +108,18 @@ class LakeTable:
                 self.where,
             )
 
-    def _check_log_is_there(self, snapshot: TableSnapshot) -> None:
-        """Check that the log still has the snapshot's version. A write would create the log of a removed table."""
-        files = filesystem(self.uri, self.lake.options)
-        with lake_errors(self.uri):
-            if files.get_file_info(_log_entry(snapshot.version)).type != pafs.FileType.File:
-                self.newer(snapshot)
+    def _check_same_log(self, snapshot: TableSnapshot) -> None:
+        """Check that the log still has the snapshot's version. A write would create the log of a removed table.
+
+        No two tables have the same entry: every entry has a random id, such as that of the table, of Penstock's commit
+        or of a data file. So this one request shows as much as to open the table again (fault P07).
+        """
+        try:
+            digest = next(self.commits(snapshot.version)).digest
+        except LogTorn:
+            digest = ""
+        if not digest or digest != snapshot.digest:
+            self.newer(snapshot)
 
     def written_ns(self, version: int) -> int | None:
         """When the entry of the newest version was written, in ns since 1970; None if the newest is not this version.
@@ -134,9 +147,21 @@ class LakeTable:
                 version (fault L14).
         """
         snapshot = self.newest()
-        if snapshot is not None and snapshot.mismatch:
-            raise CursorMismatch(snapshot.mismatch, self.where)
+        if snapshot is not None:
+            self._check_cursors(snapshot)
         return snapshot
+
+    def check_loadable(self, handle: DeltaTable) -> None:
+        """Check that a load could continue from the handle's version.
+
+        Raises:
+            LoadError: see `existing`.
+        """
+        self._check_cursors(self._read(handle))
+
+    def _check_cursors(self, snapshot: TableSnapshot) -> None:
+        if snapshot.mismatch:
+            raise CursorMismatch(snapshot.mismatch, self.where)
 
     def newest(self) -> TableSnapshot | None:
         """The newest version, even if its cursors do not match, to show or repair it; None if there is no table.
@@ -187,14 +212,18 @@ class LakeTable:
                 f"example with ALTER TABLE ... UNSET TBLPROPERTIES ('{_TXN_EXPIRY}')",
                 self.where,
             )
-        entry, restore = newest_entry(self.commits(handle.version()))
+        entry, restore, stored, digest = newest_commits(self.commits(handle.version()))
         if entry is None and (handle.version() > 0 or handle.file_uris()):
             raise TableForeign(
                 f"the table {self.uri} holds data that Penstock did not load; move it away, or choose another `lake`",
                 self.where,
             )
         self._check_log_is_kept(metadata.configuration.get(_LOG_CLEANUP))
-        stored, expected = handle.transaction_version(SEQUENCE) or 0, entry.sequence if entry else 0
+        if stored is None:
+            # Reads the whole log. It is needed only if no commit since Penstock's newest one sets this `txn`, which
+            # Penstock's commits do: otherwise the newest commit that sets it decides, as in the order of the log.
+            stored = handle.transaction_version(SEQUENCE) or 0
+        expected = entry.sequence if entry else 0
         mismatch = None
         if restore is not None:
             mismatch = restore.restore_mismatch(self.where.topic)
@@ -214,6 +243,7 @@ class LakeTable:
             table_id=table_id,
             layout=TableLayout.of_delta(handle.schema().to_json()),
             mismatch=mismatch,
+            digest=digest,
             handle=handle,
             count=handle.count,
         )
@@ -235,44 +265,8 @@ class LakeTable:
                 yield commit.version, commit.entry
 
     def commits(self, newest: int, *, after: int = -1) -> Iterator[LogCommit]:
-        """Every commit of the versions in `(after, newest]`, newest first; each is read when the caller asks for it.
-
-        They are read from the log itself. deltalake's `history` numbers the commits down from the handle's version, but
-        starts with the newest commit of the log. If the log has newer commits than the handle, it gives them under
-        earlier numbers.
-        """
-        files = filesystem(self.uri, self.lake.options)
-        for version in range(newest, after, -1):
-            text = self._entry_text(files, version)
-            try:
-                actions = [msgspec.json.decode(line) for line in text.splitlines() if line]
-            except ValueError as error:
-                raise LogTorn(
-                    f"{_log_entry(version)} of the table {self.uri} is incomplete or damaged; if it is the last entry, "
-                    "and a loss of power truncated it, no load has reported it as committed: move it away and load "
-                    "again",
-                    self.where,
-                ) from error
-            yield LogCommit.of(version, actions)
-
-    def _entry_text(self, files: pafs.FileSystem, version: int) -> bytes:
-        """The text of an entry of the log.
-
-        Raises:
-            LogTorn: the entry is not there, although newer ones are.
-            LakeUnavailable: the store does not answer.
-        """
-        with lake_errors(self.uri):
-            try:
-                with files.open_input_stream(_log_entry(version)) as log:
-                    return bytes(log.read())
-            except FileNotFoundError as error:
-                raise LogTorn(
-                    f"{_log_entry(version)} of the table {self.uri} is missing: somebody deleted it, for example a "
-                    "clean-up of the log, and it is a part of the ledger. Copy it back; if it is lost, remove the "
-                    "table and load the topic again",
-                    self.where,
-                ) from error
+        """Every commit of the versions in `(after, newest]`, newest first; see LogEntries."""
+        return LogEntries(uri=self.uri, options=self.lake.options, where=self.where).commits(newest, after=after)
 
     def paths(self, version: int) -> set[str]:
         """The paths of the data files of a version."""
@@ -334,38 +328,8 @@ class LakeTable:
             )
 
     def check(self, files: Sequence[SliceFacts]) -> None:
-        """Check that every file of `files` exists, with the size and the rows that its worker wrote (fault L07).
-
-        deltalake itself would commit a file that does not exist.
-
-        Raises:
-            FileRefused: a file is missing or different.
-        """
-        store = filesystem(self.uri, self.lake.options)
-        by_path = {file.path: file for facts in files for file in facts.files}
-        with lake_errors(self.uri):
-            for info in store.get_file_info(list(by_path)):
-                expected = by_path[info.path].size
-                if info.size != expected:
-                    actual = "is not there" if info.size is None else f"has {info.size} bytes"
-                    raise FileRefused(
-                        f"the data file {info.path} {actual}; its worker wrote {expected}; load again", self.where
-                    )
-            with ThreadPoolExecutor(_FOOTERS_AT_ONCE) as readers:
-                footer_rows = readers.map(lambda path: self._footer_rows(store, path), by_path)
-                for (path, file), rows in zip(by_path.items(), footer_rows, strict=True):
-                    if rows != file.rows:
-                        raise FileRefused(
-                            f"the data file {path} holds {rows} rows; its worker wrote {file.rows}; load again",
-                            self.where,
-                        )
-
-    def _footer_rows(self, store: pafs.FileSystem, path: str) -> int:
-        try:
-            with store.open_input_file(path) as file:
-                return int(pq.read_metadata(file).num_rows)
-        except pa.ArrowInvalid as error:
-            raise FileRefused(f"the data file {path} is not a Parquet file; load again", self.where) from error
+        """See TableLog and `check_files`."""
+        check_files(self.uri, self.lake.options, self.where, files)
 
     def write(
         self,
@@ -382,7 +346,10 @@ class LakeTable:
             LakeRefused: the table does not accept the rows; nothing was written.
             TableReplaced: see TableLog.
         """
-        self._check_log_is_there(snapshot)
+        if snapshot.handle.version() != snapshot.version:
+            # A write through a newer handle would not notice the commits since the snapshot (decision D14).
+            raise CommitConflict("the snapshot was written on before")
+        self._check_same_log(snapshot)
         files = [facts for facts in new_slices if facts.path]
         # deltalake's delete writes no entry if it finds no row: then the entry is appended without files.
         replaces = entry.kind in _REPLACING and (files or any(self.count_rows(snapshot, replaced)))
@@ -391,7 +358,7 @@ class LakeTable:
                 # All cursors are set, because those in the table may differ from those in the newest entry.
                 all_cursors = properties(replace(snapshot, entry=None), entry)
                 snapshot.handle.restore(
-                    entry.target, commit_properties=all_cursors, post_commithook_properties=AFTER_COMMIT
+                    entry.target, commit_properties=all_cursors, post_commithook_properties=AFTER_ENTRY
                 )
             elif entry.kind is CommitKind.CONVERT:
                 convert(snapshot, entry, files)
@@ -400,7 +367,7 @@ class LakeTable:
             else:
                 append(snapshot, entry, files)
             failpoint("log entry written")
-            return self.version_of(entry, after=snapshot)
+            version = self.version_of(entry, after=snapshot)
         except CommitFailedError as error:
             raise CommitConflict(reason_of(error)) from error
         except (SchemaMismatchError, DeltaProtocolError) as error:  # deltalake raises them before it writes the entry
@@ -409,6 +376,20 @@ class LakeTable:
             ) from error
         except (DeltaError, OSError, LakeUnavailable) as error:
             raise CommitOutcomeUnknown(reason_of(error)) from error
+        self._write_checkpoint(snapshot, version)
+        return version
+
+    def _write_checkpoint(self, snapshot: TableSnapshot, version: int) -> None:
+        """Write a checkpoint if the commit of `version` reaches the next multiple of the interval.
+
+        Whoever opens the table reads the checkpoint and the entries after it. A table without a checkpoint is correct,
+        so a failure is ignored: a later commit writes the next one.
+        """
+        interval = checkpoint_interval(snapshot.handle)
+        if version // interval > snapshot.version // interval:
+            with suppress(DeltaError, OSError):
+                snapshot.handle.update_incremental()
+                snapshot.handle.create_checkpoint()
 
     def count_rows(self, snapshot: TableSnapshot, ranges: Sequence[CommittedRange]) -> list[int]:
         """The number of rows that the table has of each range: with its partition, offsets and loading time."""
@@ -445,6 +426,11 @@ class LakeTable:
             CommitOutcomeUnknown: no version holds it.
             TableReplaced: another table is there now.
         """
+        # Usually the entry is the next version. If it is there, and the log is the one that the entry was built on,
+        # nothing else has to be read. deltalake writes it at a later version if others have compacted the table.
+        if self._has_entry(after.version + 1, entry):
+            self._check_same_log(after)
+            return after.version + 1
         handle = self.lake.open(self.uri)
         if handle is not None:
             newest = TableSnapshot(version=handle.version(), entry=None, table_id=str(handle.metadata().id))
@@ -453,6 +439,13 @@ class LakeTable:
                 if other.commit == entry.commit:
                     return version
         raise CommitOutcomeUnknown(f"the entry {entry.commit} was written, but the log does not show it")
+
+    def _has_entry(self, version: int, entry: LedgerEntry) -> bool:
+        try:
+            found = next(self.commits(version)).entry
+        except LogTorn:
+            return False
+        return found is not None and found.commit == entry.commit
 
     def sync(self, *, after: int) -> None:
         """Force the log's files of versions above `after` to disk, including checkpoints.
@@ -485,7 +478,3 @@ def table_at(table: LakeTable | str, options: dict[str, str] | None = None) -> L
         return table
     uri = table.rstrip("/")
     return LakeTable(lake=Lake.of_table(uri, options or {}), uri=uri, where=Where(topic=uri.rpartition("/")[2]))
-
-
-def _log_entry(version: int) -> str:
-    return f"_delta_log/{version:020d}.json"

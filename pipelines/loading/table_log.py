@@ -31,6 +31,7 @@ class TableSnapshot:
         table_id: the id that the table got when it was created.
         layout: the columns of the table.
         mismatch: why the rows do not agree with the cursors of that entry. No load continues from such a table.
+        digest: the digest of the version's entry in the log; empty if it is not known.
         handle: what the table needs to write on top of this version.
         count: counts the rows of this version.
     """
@@ -40,6 +41,7 @@ class TableSnapshot:
     table_id: str = ""
     layout: TableLayout = RAW
     mismatch: str | None = None
+    digest: str = ""
     handle: Any = field(default=None, repr=False, compare=False)
     count: Callable[[], int] = field(default=lambda: 0, repr=False, compare=False)
 

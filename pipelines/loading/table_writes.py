@@ -8,7 +8,15 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 import pyarrow.fs as pafs
-from deltalake import CommitProperties, PostCommitHookProperties, Schema, Transaction, WriterProperties, write_deltalake
+from deltalake import (
+    CommitProperties,
+    DeltaTable,
+    PostCommitHookProperties,
+    Schema,
+    Transaction,
+    WriterProperties,
+    write_deltalake,
+)
 from deltalake.transaction import AddAction
 
 from pipelines.loading.delta_handle import other_columns
@@ -24,8 +32,12 @@ from pipelines.loading.work import CommittedRange, DataFile, SliceFacts
 
 AFTER_COMMIT = PostCommitHookProperties(cleanup_expired_logs=False)
 """After a commit of Penstock, deltalake may write a checkpoint. It never deletes entries of the log."""
+AFTER_ENTRY = PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False)
+"""After the commit of a ledger entry, `LakeTable.write` decides about the checkpoint."""
 WRITING = WriterProperties(compression="ZSTD", compression_level=1)
 """The options for files that deltalake writes, when rows are replaced or files are merged."""
+_CHECKPOINT_INTERVAL = "delta.checkpointInterval"
+_COMMITS_PER_CHECKPOINT = 10
 _TWO_DAYS = ("1970-01-01", "1970-01-02")  # a file has one date, so no file matches both
 
 
@@ -43,9 +55,14 @@ def append(snapshot: TableSnapshot, entry: LedgerEntry, files: Sequence[SliceFac
         schema=schema or snapshot.handle.schema(),
         partition_by=[layout.partition_column],
         commit_properties=properties(snapshot, entry),
-        post_commithook_properties=AFTER_COMMIT,
+        post_commithook_properties=AFTER_ENTRY,
         **(adding if schema else {"mode": "append"}),
     )
+
+
+def checkpoint_interval(handle: DeltaTable) -> int:
+    """The number of commits between two checkpoints of the table. deltalake's own default is 100."""
+    return max(1, int(handle.metadata().configuration.get(_CHECKPOINT_INTERVAL, _COMMITS_PER_CHECKPOINT)))
 
 
 def convert(snapshot: TableSnapshot, entry: LedgerEntry, files: Sequence[SliceFacts]) -> None:
@@ -60,7 +77,7 @@ def convert(snapshot: TableSnapshot, entry: LedgerEntry, files: Sequence[SliceFa
         # Without the retry of deltalake the entry lands on the next version or not at all. With it, deltalake would
         # write it on top of a compaction too, which has other files than those that the entry removes.
         commit_properties=properties(snapshot, entry, max_commit_retries=0),
-        post_commithook_properties=AFTER_COMMIT,
+        post_commithook_properties=AFTER_ENTRY,
     )
 
 
@@ -79,7 +96,7 @@ def replace_rows(
     options: dict[str, Any] = {
         "writer_properties": WRITING,
         "commit_properties": properties(snapshot, entry),
-        "post_commithook_properties": AFTER_COMMIT,
+        "post_commithook_properties": AFTER_ENTRY,
     }
     ranges = [*replaced, *map(CommittedRange.of, new_files)]
     predicate = " OR ".join(sql_filter(committed, snapshot.layout) for committed in ranges)

@@ -120,7 +120,7 @@ def verify(table: LakeTable) -> Proof:
         for window, columns in ranges.windows():
             counts.count(window, columns, files)
     problems = [problem for incarnation in fold.topics for problem in _range_problems(fold, incarnation)]
-    problems += _why_not_loadable(table)
+    problems += _why_not_loadable(table, handle)
     if cursors.newest is not None:
         problems += cursors.mismatched(cursors.newest)
         problems += _short_of_cursor(fold.extents(cursors.newest.topic), cursors.newest.covered)
@@ -190,10 +190,10 @@ def _misplaced_files(handle: DeltaTable) -> Iterator[str]:
             yield f"the data file {path} is in the folder of {day}, but not the {layout.time_column} of all its rows"
 
 
-def _why_not_loadable(table: LakeTable) -> Iterator[str]:
-    """The reason why a load would refuse to continue from the table, if there is one."""
+def _why_not_loadable(table: LakeTable, handle: DeltaTable) -> Iterator[str]:
+    """The reason why a load would refuse to continue from the handle's version, if there is one."""
     try:
-        table.existing()
+        table.check_loadable(handle)
     except LakeUnavailable:
         raise
     except LoadError as error:

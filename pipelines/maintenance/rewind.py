@@ -16,7 +16,7 @@ from kafka_io.model import BrokerPartition
 from pipelines.loading.commit import Change, commit
 from pipelines.loading.event_time import EventTime
 from pipelines.loading.ledger import CommitKind, Coverage, LedgerEntry, TableState
-from pipelines.loading.log_commits import LogCommit, newest_entry
+from pipelines.loading.log_commits import LogCommit, newest_commits
 from pipelines.loading.table import LakeTable
 from pipelines.loading.table_log import TableLog, TableSnapshot
 from pipelines.loading.work import CommittedRange
@@ -138,7 +138,7 @@ def plan_rewind(table: LakeTable, to: int | datetime, *, run: str) -> Rewind:
     if snapshot.entry is None:
         raise RewindRefused("nothing was loaded yet, so there is nothing to take back", table.where)
     target = _target(table, snapshot, to)
-    entry, restore = newest_entry(table.commits(target.version))
+    entry, restore, _, _ = newest_commits(table.commits(target.version))
     if restore is not None:
         raise RewindRefused(restore.restore_mismatch(table.where.topic), table.where)
     table.check_restorable(snapshot, target.version)

@@ -12,8 +12,9 @@ import pytest
 from pipelines.increments import rows as rows_module
 from pipelines.increments.delta_output import DeltaOutput
 from pipelines.increments.increment import apply_increment
-from pipelines.loading.table import LakeTable
+from pipelines.loading.log_entries import LogEntries
 from resources.lake import filesystem
+from resources.object_reads import ObjectReader
 from tests.bench import increment_cost
 from tests.bench.increment_cost import IncrementCost, LargeTable, measure
 
@@ -33,17 +34,17 @@ def test_the_bound_fails_only_if_every_round_misses_it(large: list[float], grows
 @contextmanager
 def counted_reads() -> Iterator[Counter[str]]:
     """Count the data files that increments open, and the entries of logs that are read."""
-    reads, entry_text = Counter[str](), LakeTable._entry_text
+    reads, entry_text = Counter[str](), LogEntries.text
 
     def opened(uri: str, options: Mapping[str, str]) -> Any:
         reads["files"] += 1
         return filesystem(uri, options)
 
-    def read(table: LakeTable, files: Any, version: int) -> bytes:
+    def read(log: LogEntries, reader: ObjectReader, version: int) -> bytes:
         reads["entries"] += 1
-        return entry_text(table, files, version)
+        return entry_text(log, reader, version)
 
-    with patch.object(rows_module, "filesystem", opened), patch.object(LakeTable, "_entry_text", read):
+    with patch.object(rows_module, "filesystem", opened), patch.object(LogEntries, "text", read):
         yield reads
 
 

@@ -55,8 +55,13 @@ class ObjectStore:
 
     @property
     def requests(self) -> list[list[str]]:
-        """Method and key of each request so far."""
+        """Method and key of each request so far. The method of a listing is LIST, and its key is the prefix."""
         return list(self._ask("requests"))
+
+    def put(self, key: str, content: bytes) -> None:
+        """Write an object with one request."""
+        request = urllib.request.Request(f"http://127.0.0.1:{self.port}/{BUCKET}/{key}", content, method="PUT")
+        urllib.request.urlopen(request, timeout=10).close()
 
     def answer(self, status: int, times: int, text: str) -> None:
         """Let the next requests whose method and key contain the text fail with this status, so many times."""
@@ -142,6 +147,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     store: _Store
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True  # otherwise each answer waits 40 ms for the client
 
     def _handle(self) -> None:
         if self.path.startswith(_CONTROL):
@@ -151,7 +157,7 @@ class _Handler(BaseHTTPRequestHandler):
         key = unquote(url.path).removeprefix(f"/{BUCKET}").lstrip("/")
         query = {name: values[0] for name, values in parse_qs(url.query, keep_blank_values=True).items()}
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-        self.store.requests.append((self.command, key))
+        self.store.requests.append(("LIST", query["prefix"]) if "list-type" in query else (self.command, key))
         if f"Credential={ACCESS_KEY}/" not in self.headers.get("Authorization", ""):
             self._answer(403, b"<Error><Code>InvalidAccessKeyId</Code></Error>")
             return
@@ -178,6 +184,9 @@ class _Handler(BaseHTTPRequestHandler):
             return
         first, _, last = wanted.removeprefix("bytes=").partition("-")
         start = int(first) if first else len(content) - int(last)
+        if start >= len(content):
+            self._answer(416, b"<Error><Code>InvalidRange</Code></Error>")
+            return
         stop = min(int(last) + 1, len(content)) if first and last else len(content)
         self._answer(206, content[start:stop], {"Content-Range": f"bytes {start}-{stop - 1}/{len(content)}"})
 

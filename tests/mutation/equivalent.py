@@ -60,20 +60,7 @@ EQUIVALENT: Mapping[tuple[str, str, str], str] = {
         "_outside_log",
         "offset < bound.earliest -> offset <= bound.earliest",
     ): "plan calls this only for an offset outside of the log, and the log's earliest offset is inside",
-    (
-        "pipelines/loading/table.py",
-        "LakeTable._check_log_is_there",
-        (
-            "files.get_file_info(_log_entry(snapshot.version)).type != pafs.FileType.File -> "
-            "files.get_file_info(_log_entry(snapshot.version)).type == pafs.FileType.File"
-        ),
-    ): _DELTALAKE_READS,
-    (
-        "pipelines/loading/table.py",
-        "LakeTable._check_log_is_there",
-        "self.newer(snapshot) -> pass",
-    ): _DELTALAKE_READS,
-    ("pipelines/loading/table.py", "LakeTable.write", "self._check_log_is_there(snapshot) -> pass"): _DELTALAKE_READS,
+    ("pipelines/loading/table.py", "LakeTable.write", "self._check_same_log(snapshot) -> pass"): _DELTALAKE_READS,
     (
         "pipelines/loading/table.py",
         "LakeTable.drop",

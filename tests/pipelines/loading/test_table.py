@@ -11,6 +11,7 @@ import pytest
 from deltalake import CommitProperties, PostCommitHookProperties, Transaction
 
 from kafka_io.model import BrokerPartition
+from pipelines.loading import table as table_module
 from pipelines.loading.ledger import SEQUENCE
 from pipelines.loading.table import LakeTable
 from pipelines.loading.verify import verify
@@ -154,6 +155,22 @@ def test_a_commit_that_landed_in_another_table_makes_that_table_refused(twice: "
         entry(twice, version).write_bytes((log / f"{version:020d}.json").read_bytes())
     with pytest.raises(CursorMismatch, match="was made for the table"):
         twice.table.existing()
+
+
+def test_a_commit_is_not_reported_if_the_table_was_replaced_under_it(twice: "SmallTable") -> None:  # fault P07
+    snapshot, facts = twice.table.snapshot(), twice.write(80, 90)
+
+    def replace_table(passed: str) -> None:
+        """Give all entries the id of another table, right after the write."""
+        if passed == "log entry written":
+            for path in (Path(twice.uri) / "_delta_log").glob("*.json"):
+                path.write_text(path.read_text().replace(snapshot.table_id, "another"))
+
+    with (
+        patch.object(table_module, "failpoint", replace_table),
+        pytest.raises(TableReplaced, match="another table is there now"),
+    ):
+        twice.commit(facts, snapshot=snapshot)
 
 
 @pytest.mark.parametrize("value", ["true", None], ids=["set", "unset"])

@@ -9,16 +9,17 @@ from pathlib import Path
 import pytest
 
 from kafka_io.model import BrokerPartition, OffsetRange
-from pipelines.loading import table as tables
 from pipelines.loading.commit import commit
 from pipelines.loading.identity import table_state
 from pipelines.loading.incarnations import effective_entries
 from pipelines.loading.ledger import CommitKind, LedgerEntry, RecordedChoice, TopicIdentity
 from pipelines.loading.log_commits import LogCommit
+from pipelines.loading.log_entries import LogEntries
 from pipelines.loading.replacement import CutChange
 from pipelines.maintenance.history import HistoryEntry, history, with_rewinds
 from pipelines.maintenance.rewind import plan_rewind, rewind
 from resources.errors import TableMissing
+from resources.object_reads import ObjectReader
 from tests.small_table import SmallTable
 
 A, B = BrokerPartition(0, 0), BrokerPartition(0, 1)
@@ -160,13 +161,13 @@ def test_the_log_is_read_only_as_far_as_the_caller_reads_on(small: SmallTable, m
     for start in range(0, 60, 10):
         small.commit(small.write(start, start + 10))
     read: list[int] = []
-    named = tables._log_entry
+    entry_text = LogEntries.text
 
-    def noted(version: int) -> str:
+    def noted(log: LogEntries, reader: ObjectReader, version: int) -> bytes:
         read.append(version)
-        return named(version)
+        return entry_text(log, reader, version)
 
-    monkeypatch.setattr(tables, "_log_entry", noted)
+    monkeypatch.setattr(LogEntries, "text", noted)
     assert [entry.commit.version for entry in islice(history(small.table), 2)] == [6, 5]
     assert set(read) == {6, 5}
 

@@ -1,0 +1,76 @@
+"""Reads the entries of a table's log, one request each.
+
+They are read from the log itself. deltalake's `history` numbers the commits down from the handle's version, but starts
+with the newest commit of the log. If the log has newer commits than the handle, it gives them under earlier numbers.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+
+import msgspec
+
+from kafka_io.errors import Where
+from pipelines.loading.log_commits import LogCommit
+from resources.errors import LogTorn
+from resources.lake import lake_errors
+from resources.object_reads import ObjectReader
+
+_ENTRIES_PER_READER = 256
+
+
+def log_entry(version: int) -> str:
+    """The path of an entry of the log, relative to the table."""
+    return f"_delta_log/{version:020d}.json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogEntries:
+    """The log of the table at `uri`."""
+
+    uri: str
+    options: Mapping[str, str]
+    where: Where
+
+    def commits(self, newest: int, *, after: int = -1) -> Iterator[LogCommit]:
+        """Every commit of the versions in `(after, newest]`, newest first; each is read when the caller asks for it.
+
+        Raises:
+            LogTorn: an entry is missing or damaged.
+            LakeUnavailable: the store does not answer.
+        """
+        for first in range(newest, after, -_ENTRIES_PER_READER):
+            versions = range(first, max(after, first - _ENTRIES_PER_READER), -1)
+            reader = ObjectReader(self.uri, self.options, [log_entry(version) for version in versions])
+            for version in versions:
+                yield self._commit(version, self.text(reader, version))
+
+    def _commit(self, version: int, text: bytes) -> LogCommit:
+        try:
+            actions = [msgspec.json.decode(line) for line in text.splitlines() if line]
+        except ValueError as error:
+            raise LogTorn(
+                f"{log_entry(version)} of the table {self.uri} is incomplete or damaged; if it is the last entry, "
+                "and a loss of power truncated it, no load has reported it as committed: move it away and load "
+                "again",
+                self.where,
+            ) from error
+        return LogCommit.of(version, actions, digest=sha256(text).hexdigest())
+
+    def text(self, reader: ObjectReader, version: int) -> bytes:
+        """The text of an entry of the log.
+
+        Raises:
+            LogTorn: the entry is not there, although newer ones are.
+            LakeUnavailable: the store does not answer.
+        """
+        with lake_errors(self.uri):
+            try:
+                return reader.read(log_entry(version))
+            except FileNotFoundError as error:
+                raise LogTorn(
+                    f"{log_entry(version)} of the table {self.uri} is missing: somebody deleted it, for example a "
+                    "clean-up of the log, and it is a part of the ledger. Copy it back; if it is lost, remove the "
+                    "table and load the topic again",
+                    self.where,
+                ) from error

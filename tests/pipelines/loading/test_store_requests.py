@@ -1,0 +1,232 @@
+"""The requests to an object store do not grow with the history of a table: each command has a bound."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import NoReturn
+from uuid import uuid4
+
+import msgspec
+import pytest
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError
+
+from kafka_io.model import BrokerPartition, OffsetRange
+from pipelines.loading.execute import fetch_here
+from pipelines.loading.fetch_task import FetchTask
+from pipelines.loading.ledger import KEY, SEQUENCE
+from pipelines.loading.load import Loader
+from pipelines.loading.outcome import TopicLoad
+from pipelines.loading.table import LakeTable
+from pipelines.loading.verify import verify
+from pipelines.loading.work import EXPIRED, CommittedRange, SliceFacts
+from pipelines.status.collect import statuses_of
+from resources.errors import FileRefused
+from resources.kafka import open_cluster
+from resources.lake import Lake
+from resources.object_reads import ObjectReader
+from resources.settings import Caps, ClusterSettings, Settings
+from tests.fakes.cluster import FakeCluster
+from tests.fakes.object_store import ObjectStore, object_store
+from tests.fakes.records import holding
+from tests.small_table import Small, SmallTable
+
+_STEP = 5
+_ENTRIES_PER_CHECKPOINT = 10
+_OF_RUN = 2  # the marker of the lake, and the last errors
+_OF_COMMIT = 8
+_OF_FILE = 4  # three of them are deltalake's upload
+
+
+@pytest.fixture(scope="module")
+def store() -> Iterator[ObjectStore]:
+    with object_store() as running:
+        yield running
+
+
+def no_spark() -> NoReturn:
+    pytest.fail("a small load needs no Spark")
+
+
+def opening(version: int) -> int:
+    """The most requests with which a table is opened: deltalake reads each entry after the checkpoint twice."""
+    if version < _ENTRIES_PER_CHECKPOINT:
+        return 2 + 2 * (version + 1)
+    return 13 + 2 * (version % _ENTRIES_PER_CHECKPOINT)
+
+
+@dataclass
+class CountedLake:
+    """A lake with one table in the store, and the cluster of its topic."""
+
+    store: ObjectStore
+    fake: FakeCluster
+    name: str
+
+    @property
+    def settings(self) -> Settings:
+        """The settings of the lake and the cluster."""
+        bootstrap = ",".join(broker.address for broker in self.fake.bootstrap)
+        return Settings(
+            lake=f"s3://bucket/{self.name}",
+            lake_options=self.store.options,
+            clusters={"main": ClusterSettings(bootstrap=bootstrap)},
+            caps=Caps(attempts=1, request_timeout_s=5),
+        )
+
+    @property
+    def version(self) -> int:
+        """The table's newest version."""
+        snapshot = self.table.existing()
+        assert snapshot is not None
+        return snapshot.version
+
+    @property
+    def data_files(self) -> list[str]:
+        """The keys of the table's data files."""
+        return [
+            key
+            for key in self.store.objects
+            if key.startswith(self.name) and key.endswith(".parquet") and "_delta_log" not in key
+        ]
+
+    @property
+    def table(self) -> LakeTable:
+        """The topic's table."""
+        return LakeTable.of(Lake.of(self.settings), "main", "clicks")
+
+    def load(self) -> TopicLoad:
+        """A load that ends well."""
+        with open_cluster(self.settings, "main") as cluster:
+            load = Loader.of(self.settings, cluster, no_spark, fetch=fetch_here).load("clicks")
+        assert load.error is None
+        return load
+
+    def counted(self, act: Callable[[], object]) -> int:
+        """The number of requests that an action sends."""
+        before = len(self.store.requests)
+        act()
+        return len(self.store.requests) - before
+
+    def commit_until(self, version: int) -> None:
+        """Write entries with gaps of partition 0, which need no files, until the table has this version."""
+        snapshot, id_ = self.table.existing(), BrokerPartition(None, 0)
+        assert snapshot is not None
+        entry = snapshot.entry
+        assert entry is not None
+        for number in range(snapshot.version + 1, version + 1):
+            start, stop = entry.covered[id_][1], entry.covered[id_][1] + _STEP
+            gap = CommittedRange.of(SliceFacts(offsets=OffsetRange(id_, start, stop), gaps={EXPIRED: _STEP}))
+            covered = {**entry.covered, id_: (entry.covered[id_][0], stop)}
+            entry = replace(entry, commit=uuid4().hex, sequence=entry.sequence + 1, ranges=(gap,), covered=covered)
+            numbers = {SEQUENCE: entry.sequence, entry.topic.app_id(id_): stop}
+            actions = [
+                {"commitInfo": {"timestamp": number, "operation": "WRITE", KEY: entry.to_json()}},
+                *({"txn": {"appId": app_id, "version": value}} for app_id, value in numbers.items()),
+            ]
+            text = b"\n".join(map(msgspec.json.encode, actions))
+            self.store.put(f"{self.name}/main/clicks/_delta_log/{number:020d}.json", text)
+            if number and number % _ENTRIES_PER_CHECKPOINT == 0 and version - number < _ENTRIES_PER_CHECKPOINT:
+                DeltaTable(self.table.uri, storage_options=dict(self.table.lake.options)).create_checkpoint()
+        self.fake.logs[0] = holding(0, entry.covered[id_][1])
+
+
+class SmallStore(SmallTable):
+    """A small table in the store."""
+
+    def __init__(self, store: ObjectStore) -> None:
+        Small.__init__(self)
+        self.lake = Lake(root=store.root, options=store.options)
+        self.uri = self.lake.table_uri("main", "clicks")
+        self.table = LakeTable.of(self.lake, "main", "clicks")
+        self.table.snapshot()
+
+    def task(self, offsets: OffsetRange) -> FetchTask:
+        """The task of a slice."""
+        return replace(super().task(offsets), options=self.lake.options)
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> SmallTable:
+    return SmallTable(tmp_path)
+
+
+@pytest.fixture(params=[5, 60])
+def lake(request: pytest.FixtureRequest, store: ObjectStore, fake: FakeCluster) -> Iterator[CountedLake]:
+    """A lake whose table has so many versions."""
+    with fake:
+        lake = CountedLake(store, fake, f"lake-{uuid4().hex}")
+        lake.load()
+        lake.commit_until(request.param)
+        yield lake
+
+
+def test_the_requests_of_a_command_do_not_grow_with_the_history(lake: CountedLake) -> None:  # fault L22
+    assert lake.counted(lake.load) <= _OF_RUN + opening(lake.version) + 1
+    for files in (1, 2):
+        for number in range(files):
+            lake.fake.logs[number] = holding(0, lake.fake.logs[number].end + _STEP)
+        allowed = _OF_RUN + opening(lake.version) + 1 + _OF_COMMIT + _OF_FILE * files
+        loads: list[TopicLoad] = []
+        assert lake.counted(lambda: loads.append(lake.load())) <= allowed  # noqa: B023 - called at once
+        assert loads[0].files == files
+    entries, data_files, listings, newest_entry = lake.version + 1, len(lake.data_files), 1, 1
+    allowed = opening(lake.version) + listings + 2 * data_files + entries + newest_entry
+    assert lake.counted(lambda: verify(lake.table)) <= allowed
+    assert verify(lake.table).proven
+    with open_cluster(lake.settings, "main") as cluster:
+        topic = {"clicks": cluster.topic("clicks")}
+        allowed = opening(lake.version) + 1 + 1  # the newest entry, and the last errors
+        assert lake.counted(lambda: statuses_of(cluster, lake.settings, topic, now_ms=0)) <= allowed
+
+
+def test_a_log_gets_a_checkpoint_every_ten_commits(small: SmallTable) -> None:  # fault L22
+    for start in range(0, 210, 10):
+        small.commit(small.write(start, start + 10))
+    names = sorted(path.name for path in (Path(small.uri) / "_delta_log").glob("*.checkpoint.parquet"))
+    assert names == [f"{version:020d}.checkpoint.parquet" for version in (10, 20)]
+    assert verify(small.table).proven
+
+
+def test_a_table_keeps_the_interval_of_its_checkpoints(small: SmallTable) -> None:  # fault L22
+    small.commit(small.write(0, 10))
+    small.handle().alter.set_table_properties({"delta.checkpointInterval": "4"}, raise_if_not_exists=False)
+    for start in (10, 20, 30):
+        small.commit(small.write(start, start + 10))
+    assert [path.name[:20] for path in (Path(small.uri) / "_delta_log").glob("*.checkpoint.parquet")] == [f"{4:020d}"]
+
+
+def test_a_load_succeeds_if_its_checkpoint_cannot_be_written(
+    small: SmallTable, monkeypatch: pytest.MonkeyPatch
+) -> None:  # fault L22
+    def fail(_: DeltaTable) -> NoReturn:
+        raise DeltaError("Generic S3 error: status 503")
+
+    monkeypatch.setattr(DeltaTable, "create_checkpoint", fail)
+    for start in range(0, 100, 10):
+        small.commit(small.write(start, start + 10))
+    assert verify(small.table).proven
+
+
+@pytest.mark.parametrize("length", [0, 3, 4 * 2**20, 4 * 2**20 + 1], ids=str)
+def test_an_object_of_any_length_is_read_whole(length: int, store: ObjectStore) -> None:
+    lake, content = Lake(root=store.root, options=store.options), b"x" * length
+    store.put("lake/some/object", content)
+    reader = ObjectReader(lake.root, lake.options, ["some/object", "some/other"])
+    assert reader.read("some/object") == content
+    with pytest.raises(FileNotFoundError):
+        reader.read("some/other")
+
+
+def test_a_file_that_its_worker_did_not_write_so_is_refused(store: ObjectStore) -> None:  # fault L07
+    """Its footer is not where a file of the expected size has it."""
+    lake = SmallStore(store)
+    good = lake.write(0, 50)
+    for size, problem in ((good.size + 1, f"has {good.size} bytes"), (10_000, f"has {good.size} bytes")):
+        with pytest.raises(FileRefused, match=problem):
+            lake.table.check([replace(good, size=size)])
+    with pytest.raises(FileRefused, match="is not there"):
+        lake.table.check([replace(good, path="date=2026-01-02/none.parquet")])
+    with pytest.raises(FileRefused, match="holds 5 rows; its worker wrote 6"):
+        lake.table.check([replace(good, rows=6)])
+    lake.table.check([good])
