@@ -27,7 +27,7 @@ from pipelines.loading.failpoints import failpoint
 from pipelines.loading.layout import RAW, TableLayout
 from pipelines.loading.ledger import SEQUENCE, CommitKind, LedgerEntry
 from pipelines.loading.log_commits import LogCommit, newest_commits
-from pipelines.loading.log_entries import LogEntries
+from pipelines.loading.log_entries import LogEntries, log_entry
 from pipelines.loading.row_filters import arrow_filter
 from pipelines.loading.rows import decoded_rows
 from pipelines.loading.table_log import CommitConflict, CommitOutcomeUnknown, TableSnapshot
@@ -131,7 +131,7 @@ class LakeTable:
         """
         files = filesystem(self.uri, self.lake.options)
         with lake_errors(self.uri):
-            entry, next_entry = files.get_file_info([_log_entry(version), _log_entry(version + 1)])
+            entry, next_entry = files.get_file_info([log_entry(version), log_entry(version + 1)])
         is_newest = entry.type == pafs.FileType.File and next_entry.type == pafs.FileType.NotFound
         return entry.mtime_ns if is_newest else None
 
@@ -442,10 +442,10 @@ class LakeTable:
 
     def _has_entry(self, version: int, entry: LedgerEntry) -> bool:
         try:
-            found = next(self.commits(version)).entry
+            written = next(self.commits(version)).entry
         except LogTorn:
             return False
-        return found is not None and found.commit == entry.commit
+        return written is not None and written.commit == entry.commit
 
     def sync(self, *, after: int) -> None:
         """Force the log's files of versions above `after` to disk, including checkpoints.

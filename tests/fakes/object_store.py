@@ -20,6 +20,7 @@ from xml.etree import ElementTree as ET
 
 BUCKET = "bucket"
 ACCESS_KEY = "key"
+_CREDENTIAL = f"Credential={ACCESS_KEY}/"
 _NAMESPACE = "http://s3.amazonaws.com/doc/2006-03-01/"
 _TIME, _HTTP_TIME = "2026-01-01T00:00:00.000Z", "Thu, 01 Jan 2026 00:00:00 GMT"
 _CONTROL = "/-/"
@@ -60,7 +61,8 @@ class ObjectStore:
 
     def put(self, key: str, content: bytes) -> None:
         """Write an object with one request."""
-        request = urllib.request.Request(f"http://127.0.0.1:{self.port}/{BUCKET}/{key}", content, method="PUT")
+        url, headers = f"http://127.0.0.1:{self.port}/{BUCKET}/{key}", {"Authorization": _CREDENTIAL}
+        request = urllib.request.Request(url, content, headers, method="PUT")
         urllib.request.urlopen(request, timeout=10).close()
 
     def answer(self, status: int, times: int, text: str) -> None:
@@ -158,7 +160,7 @@ class _Handler(BaseHTTPRequestHandler):
         query = {name: values[0] for name, values in parse_qs(url.query, keep_blank_values=True).items()}
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         self.store.requests.append(("LIST", query["prefix"]) if "list-type" in query else (self.command, key))
-        if f"Credential={ACCESS_KEY}/" not in self.headers.get("Authorization", ""):
+        if _CREDENTIAL not in self.headers.get("Authorization", ""):
             self._answer(403, b"<Error><Code>InvalidAccessKeyId</Code></Error>")
             return
         status = self.store.failing(self.command, key)
