@@ -9,19 +9,23 @@ from dataclasses import dataclass
 from hashlib import sha256
 
 import msgspec
+import pyarrow as pa
+import pyarrow.fs as pafs
+import pyarrow.parquet as pq
 
 from kafka_io.errors import Where
 from pipelines.loading.log_commits import LogCommit
 from resources.errors import LogTorn
-from resources.lake import lake_errors
+from resources.lake import filesystem, lake_errors, list_folder
 from resources.object_reads import ObjectReader
 
 _ENTRIES_PER_READER = 256
+_LOG = "_delta_log"
 
 
 def log_entry(version: int) -> str:
     """The path of an entry of the log, relative to the table."""
-    return f"_delta_log/{version:020d}.json"
+    return f"{_LOG}/{version:020d}.json"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,5 +76,36 @@ class LogEntries:
                     f"{log_entry(version)} of the table {self.uri} is missing: somebody deleted it, for example a "
                     "clean-up of the log, and it is a part of the ledger. Copy it back; if it is lost, remove the "
                     "table and load the topic again",
+                    self.where,
+                ) from error
+
+    def check_newest(self) -> None:
+        """Find out whether the last entry or a checkpoint is the reason why the table cannot be opened.
+
+        A loss of power can leave them incomplete, because files are complete on disk only when they are synced (faults
+        L10, L13). Penstock needs no checkpoint: the entries before it are still there.
+
+        Raises:
+            LogTorn: it is the reason.
+        """
+        files = filesystem(self.uri, self.options)
+        with lake_errors(self.uri):
+            infos = list_folder(files, _LOG)
+        names = [info.base_name.partition(".") for info in infos]
+        versions = [int(number) for number, _, suffix in names if suffix == "json" and number.isdecimal()]
+        if versions:
+            next(self.commits(max(versions)))
+        for info in infos:
+            if info.base_name.endswith(".checkpoint.parquet"):
+                self._check_checkpoint(f"{_LOG}/{info.base_name}", files)
+
+    def _check_checkpoint(self, path: str, files: pafs.FileSystem) -> None:
+        with lake_errors(self.uri):
+            try:
+                pq.read_metadata(path, filesystem=files)
+            except pa.ArrowInvalid as error:
+                raise LogTorn(
+                    f"{path} of the table {self.uri} is incomplete or damaged, for example by a loss of power; "
+                    f"Penstock does not need it: move it away, and also {_LOG}/_last_checkpoint",
                     self.where,
                 ) from error

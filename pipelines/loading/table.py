@@ -53,7 +53,7 @@ from resources.errors import (
     TableForeign,
     TableReplaced,
 )
-from resources.lake import Lake, filesystem, lake_errors, list_folder, reason_of
+from resources.lake import Lake, filesystem, lake_errors, reason_of
 
 _TXN_EXPIRY = "delta.setTransactionRetentionDuration"
 _LOG_CLEANUP = "delta.enableExpiredLogCleanup"
@@ -172,23 +172,9 @@ class LakeTable:
         try:
             handle = self.lake.open(self.uri)
         except LakeUnavailable:
-            self._check_last_entry()
+            self._entries.check_newest()
             raise
         return self._read(handle) if handle is not None else None
-
-    def _check_last_entry(self) -> None:
-        """Name the log's last entry, if it is the reason why the table cannot be opened (faults L10, L13).
-
-        Raises:
-            LogTorn: it is the reason.
-        """
-        files = filesystem(self.uri, self.lake.options)
-        with lake_errors(self.uri):
-            infos = list_folder(files, "_delta_log")
-        names = [info.base_name.partition(".") for info in infos]
-        versions = [int(number) for number, _, suffix in names if suffix == "json" and number.isdecimal()]
-        if versions:
-            next(self.commits(max(versions)))
 
     def _create(self) -> DeltaTable:
         failpoint("no table found")
@@ -266,7 +252,11 @@ class LakeTable:
 
     def commits(self, newest: int, *, after: int = -1) -> Iterator[LogCommit]:
         """Every commit of the versions in `(after, newest]`, newest first; see LogEntries."""
-        return LogEntries(uri=self.uri, options=self.lake.options, where=self.where).commits(newest, after=after)
+        return self._entries.commits(newest, after=after)
+
+    @property
+    def _entries(self) -> LogEntries:
+        return LogEntries(uri=self.uri, options=self.lake.options, where=self.where)
 
     def paths(self, version: int) -> set[str]:
         """The paths of the data files of a version."""

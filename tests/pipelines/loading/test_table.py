@@ -51,6 +51,22 @@ def test_a_torn_last_entry_is_named_with_what_to_do(
     assert verify(twice.table).problems == ()
 
 
+@pytest.mark.parametrize("size", [0, 5, 400])
+def test_a_torn_checkpoint_is_named_with_what_to_do(
+    size: int, twice: "SmallTable", tmp_path: Path
+) -> None:  # faults L10, L13
+    twice.handle().create_checkpoint()
+    [torn] = (Path(twice.uri) / "_delta_log").glob("*.checkpoint.parquet")
+    torn.write_bytes(torn.read_bytes()[:size])
+    with pytest.raises(LogTorn, match=r"_delta_log/0{19}2.checkpoint.parquet of .* and also .*/_last_checkpoint"):
+        twice.table.snapshot()
+    torn.rename(tmp_path / "torn.parquet")
+    (torn.parent / "_last_checkpoint").rename(tmp_path / "last")
+    assert twice.covered() == {A: (0, 80)}
+    twice.commit(twice.write(80, 90))
+    assert verify(twice.table).problems == ()
+
+
 def test_an_empty_last_entry_is_ignored_and_written_again(
     twice: "SmallTable",
 ) -> None:  # fault L10: the name of the entry is on disk, its bytes are not
