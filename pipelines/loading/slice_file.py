@@ -71,7 +71,6 @@ class SliceFile:
         self._waiting: list[pa.RecordBatch] = []
         self.waiting_bytes = 0
         self._writer: pq.ParquetWriter | None = None
-        self._stream: pa.NativeFile | None = None
         self._footers: list[pq.FileMetaData] = []
         self._open_files = ExitStack()
 
@@ -101,10 +100,15 @@ class SliceFile:
         failpoint("file opened")
         folder = self.path.rpartition("/")[0]
         self._files.create_dir(folder, recursive=True)
-        self._stream = self._open_files.enter_context(self._files.open_output_stream(self.path))
+        stream = self._open_files.enter_context(self._files.open_output_stream(self.path))
+        self._open_files.callback(self._keep_size, stream)  # after the writer has written the footer
         options = parquet_options(self._codec, self._layout)
-        writer = pq.ParquetWriter(self._stream, self._layout.file_schema, metadata_collector=self._footers, **options)
+        writer = pq.ParquetWriter(stream, self._layout.file_schema, metadata_collector=self._footers, **options)
         return self._open_files.enter_context(writer)
+
+    def _keep_size(self, stream: pa.NativeFile) -> None:
+        """Keep the size of the complete file. The driver checks that the file in the lake has it."""
+        self.size = stream.tell()
 
     def __enter__(self) -> Self:
         return self
@@ -117,9 +121,6 @@ class SliceFile:
         with lake_errors(self._uri), self._open_files:
             if kind is None and self._waiting:
                 self.flush()
-            if kind is None and self._writer is not None and self._stream is not None:
-                self._writer.close()  # writes the footer; the driver checks that the file has this size
-                self.size = self._stream.tell()
         if kind is None and self.rows:
             [footer] = self._footers
             self.stats = file_stats(footer, self._layout)
