@@ -82,8 +82,8 @@ class LogEntries:
     def check_newest(self) -> None:
         """Find out whether the last entry or a checkpoint is the reason why the table cannot be opened.
 
-        A loss of power can leave them incomplete, because files are complete on disk only when they are synced (faults
-        L10, L13). Penstock needs no checkpoint: the entries before it are still there.
+        A loss of power can leave them incomplete, because files are complete on disk only when they are synced: see
+        faults L10, L13. Penstock needs no checkpoint, because the entries before it are still there.
 
         Raises:
             LogTorn: it is the reason.
