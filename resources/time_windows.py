@@ -46,19 +46,17 @@ class TimeWindows:
         """The start of the window that contains a time."""
         if self.length == "hourly":
             return time_ms - time_ms % _HOUR_MS
-        return self._midnight(datetime.fromtimestamp(time_ms // 1000, _zone(self.time_zone)).date())
+        return self._midnight(self._local(time_ms).date())
 
     def end_of(self, start_ms: int) -> int:
         """The end of the window that begins at a time: where the next one begins."""
         if self.length == "hourly":
             return start_ms + _HOUR_MS
-        return self._midnight(
-            datetime.fromtimestamp(start_ms // 1000, _zone(self.time_zone)).date() + timedelta(days=1)
-        )
+        return self._midnight(self._local(start_ms).date() + timedelta(days=1))
 
     def key(self, start_ms: int) -> str:
         """The partition key that Dagster gives the window. The second of two hours with one name gets its offset."""
-        start = datetime.fromtimestamp(start_ms // 1000, _zone(self.time_zone))
+        start = self._local(start_ms)
         if self.length == "daily":
             return f"{start:%Y-%m-%d}"
         return f"{start:%Y-%m-%d-%H:%M}" + (f"{start:%z}" if start.fold else "")
@@ -81,8 +79,11 @@ class TimeWindows:
             raise ValueError(f"complete_since: write a year from {FIRST_YEAR} to {_LAST_YEAR}")
         return self.start_of(int(time.replace(tzinfo=_zone(self.time_zone)).timestamp()) * 1000)
 
+    def _local(self, time_ms: int) -> datetime:
+        return datetime.fromtimestamp(time_ms // 1000, _zone(self.time_zone))
+
     def _midnight(self, day: date) -> int:
-        # Where clocks skip midnight, this is the instant of the change; of two midnights it is the first one.
+        # A day without a midnight begins when its clocks change. A day with two midnights begins at the first one.
         return int(datetime(day.year, day.month, day.day, tzinfo=_zone(self.time_zone)).timestamp()) * 1000
 
 

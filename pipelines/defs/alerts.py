@@ -12,6 +12,7 @@ import msgspec
 from kafka_io.errors import system_reason
 from pipelines.defs.catalog import Catalog, TopicGroup
 from pipelines.defs.run import REPEATED
+from pipelines.defs.sensor_cursors import cursor_from
 
 _TIMEOUT_S = 60
 _MAX_EVENTS = 1000
@@ -56,10 +57,7 @@ class CheckStates:
     @classmethod
     def parse(cls, cursor: str | None) -> Self:
         """Read a cursor, which is JSON. An unreadable cursor is an empty one."""
-        try:
-            return msgspec.json.decode(cursor or "{}", type=cls)
-        except msgspec.DecodeError:
-            return cls()
+        return cursor_from(cursor, cls)
 
 
 def alert_sensors(catalog: Catalog, groups: Sequence[TopicGroup], ops: Sequence[str]) -> list[dg.SensorDefinition]:

@@ -18,6 +18,7 @@ import msgspec
 from pipelines.defs.catalog import Catalog, TopicGroup, cluster_named
 from pipelines.defs.known_topics import KnownTopics, TopicRegistry
 from pipelines.defs.reload import reload_definitions
+from pipelines.defs.sensor_cursors import cursor_from
 from pipelines.loading.table import LakeTable
 from pipelines.status.complete_windows import CompleteWindows, WindowReport, first_window
 from pipelines.status.window_progress import WindowProgress
@@ -114,10 +115,7 @@ class Reported:
     @classmethod
     def parse(cls, cursor: str | None) -> Self:
         """Read a cursor, which is JSON. An unreadable cursor is an empty one: everything is reported again."""
-        try:
-            return msgspec.json.decode(cursor or "{}", type=cls)
-        except msgspec.DecodeError:
-            return cls()
+        return cursor_from(cursor, cls)
 
 
 def complete_hours_sensors(

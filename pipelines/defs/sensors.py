@@ -15,6 +15,7 @@ from pipelines.defs.known_topics import TopicRegistry, Waiting
 from pipelines.defs.reload import reload_definitions
 from pipelines.defs.run import SINCE_TAG, UNTIL_TAG
 from pipelines.defs.run_tags import topic_tags
+from pipelines.defs.sensor_cursors import cursor_from
 from pipelines.defs.upgrade import upgrade
 from resources.penstock import PenstockResource
 
@@ -35,10 +36,7 @@ class Requested:
     @classmethod
     def parse(cls, cursor: str | None) -> Self:
         """Read a cursor, which is JSON. An unreadable cursor is an empty one: its run keys are used again."""
-        try:
-            return msgspec.json.decode(cursor or "{}", type=cls)
-        except msgspec.DecodeError:
-            return cls()
+        return cursor_from(cursor, cls)
 
 
 def new_topics_sensor(

@@ -1,0 +1,15 @@
+"""Reads the cursors of sensors."""
+
+from typing import TypeVar
+
+import msgspec
+
+Cursor = TypeVar("Cursor")
+
+
+def cursor_from(text: str | None, kind: type[Cursor]) -> Cursor:
+    """The cursor of this type in a text, which is JSON. Without a text, or if it is unreadable, the cursor is empty."""
+    try:
+        return msgspec.json.decode(text or "{}", type=kind)
+    except msgspec.DecodeError:
+        return kind()
