@@ -110,10 +110,10 @@ class TopicFormat(Section):
     "debezium" it means that the events are in Avro."""
 
     partition_by: str = "loaded"
-    """Which date the folders of a new table stand for. With "loaded" it is the date of the load, with "event_day" the
-    day of the record's time. Every other text is the name of a column of a typed table, a date or a timestamp: then it
-    is the day of that value. A slice of
-    a load has at most 16 open days; its other rows are in the folder without a day. See docs/layout.md."""
+    """The kind of date in the names of a new table's folders. With "loaded" it is the date of the load, with
+    "event_day" the day of the record's time. Every other text is the name of a column of a typed table, a date or a
+    timestamp: then it is the day of that value. A slice of a load has at most 16 open days; its other rows are in the
+    folder without a day. See docs/layout.md."""
 
     bad_records: OnBadRecords = "keep"
     """Typed tables: what happens to records that do not decode. "keep" loads them as rows with `_error` and `_raw`, up

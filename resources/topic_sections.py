@@ -1,4 +1,4 @@
-"""Which topics are loaded, and the section of settings that applies to a topic."""
+"""Settings that choose the topics to load, and the section that applies to a topic."""
 
 from collections.abc import Iterable, Mapping
 from typing import Self
@@ -12,7 +12,7 @@ from resources.topic_options import DEFAULT_TOPIC, TopicOptions
 
 
 class TopicRules(Section):
-    """Which topics are loaded: those whose name matches an `allow` pattern and no `deny` pattern."""
+    """The topics to load: those whose name matches an `allow` pattern and no `deny` pattern."""
 
     allow: Patterns = (".*",)
     """Regular expressions that match whole topic names. An empty expression matches nothing."""
@@ -26,7 +26,7 @@ class TopicRules(Section):
 
 
 class TopicSections(TopicRules):
-    """Which topics are loaded: those whose name matches an `allow` pattern and no `deny` pattern.
+    """The topics to load: those whose name matches an `allow` pattern and no `deny` pattern.
 
     The sections `[topics.NAME]` contain the formats of topics, and how they appear in Dagster.
     """

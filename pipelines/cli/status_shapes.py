@@ -153,7 +153,7 @@ class CompletedTable(Shape):
     """The setting `event_time` of the topic."""
     allowed_lateness_ms: int
     moved_back_by: str
-    """What moved the valid-through back in the newest commit, such as "rewind"; empty if nothing did."""
+    """The reason why the newest commit moved the valid-through back, such as "rewind"; empty if it did not."""
     partitions: list[PartitionEventTime]
     audit: PrintedAudit | None
     """Null if the topic has no setting `audit`."""

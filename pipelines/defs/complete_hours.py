@@ -197,7 +197,7 @@ class _Tick:
     def _looks(
         self, topics: Iterable[TopicWindows], known: Mapping[str, WindowProgress], until: float
     ) -> dict[str, CompleteWindows]:
-        """What is to be reported of each table that has changed."""
+        """The windows to report of each table that has changed, by topic."""
         looks: dict[str, CompleteWindows] = {}
         for topic in topics:
             if topic.first_ms is not None and self.clock() < until:

@@ -80,12 +80,12 @@ class Decoding:
 
     @property
     def partition_by(self) -> str:
-        """Which date the folders of the table stand for (see TableLayout)."""
+        """The kind of date in the names of the table's folders (see TableLayout)."""
         return self._snapshot.layout.partition_by
 
     @property
     def event_times(self) -> EventTimeColumn | None:
-        """Where workers find event times; None if the settings do not ask for them."""
+        """The column from which workers read event times; None if the settings name no event time."""
         setting, layout = self._format.event_time, self.plan.layout if self.plan else self._snapshot.layout
         if setting is None:
             return None

@@ -34,7 +34,7 @@ class FetchTask:
         loaded_at_us: the rows' `loaded_at`, in microseconds since 1970.
         skip: the choices by which records that cannot be read are skipped: `on_corrupt`, `on_too_large`.
         decode: how the values are decoded; None for a raw table.
-        partition_by: which date the folders of the table stand for (see TableLayout).
+        partition_by: the kind of date in the names of the table's folders (see TableLayout).
         times: where the event times of the rows are; None if nobody asks for them.
     """
 

@@ -68,7 +68,7 @@ class LogCommit:
 
 
 class NewestCommits(NamedTuple):
-    """What the newest commits of a log say, from Penstock's newest commit on.
+    """The facts in the commits of a log from Penstock's newest commit on.
 
     Args:
         entry: Penstock's newest entry; None if there is none.

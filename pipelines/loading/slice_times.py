@@ -23,7 +23,7 @@ _PER_MS: Mapping[str, int] = {"ms": 1, "us": 1_000, "ns": 1_000_000}
 
 
 class EventTimeColumn(NamedTuple):
-    """Where workers find event times.
+    """The column from which workers read event times.
 
     Args:
         name: the column of the table.
@@ -89,7 +89,7 @@ def is_time(kind: pa.DataType) -> bool:
 
 
 def _largest(numbers: pa.Array, largest: int, before: int, per_ms: int) -> int | None:
-    """The largest number below `before`, in ms; None if there is none from 1970 on."""
+    """The largest number below `before`, in ms; None if all numbers are larger, or before 1970."""
     if largest >= before:
         largest = pc.max(numbers.filter(pc.less(numbers, before))).as_py()
     return None if largest is None or largest < 0 else largest // per_ms

@@ -159,7 +159,7 @@ def moved_back(
 def _entry_before(
     state: TableState, entries: Iterable[tuple[int, LedgerEntry]], first: Mapping[BrokerPartition, int]
 ) -> LedgerEntry | None:
-    """The newest entry that ends before these offsets in each partition; None if there is none."""
+    """The newest entry whose coverage ends before these offsets in each partition; None if no entry's does."""
     for _, entry in effective_entries(entries):
         if entry.topic != state.topic:
             return None

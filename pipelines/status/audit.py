@@ -1,4 +1,4 @@
-"""What producers say they sent: the counts in the table of a counts topic, summed up for each hour.
+"""Reads how many records producers have sent: the counts in the table of a counts topic, summed up for each hour.
 
 A count is a running total: the number of records of a window that a producer has sent since its session began. So of
 all counts of a window, producer and session the largest one is valid, however often and in whichever order they arrive.
@@ -68,7 +68,7 @@ class SentRecords:
 
 
 def sent_records(counts: LakeTable, snapshot: TableSnapshot, topic: str, *, start_ms: int, stop_ms: int) -> SentRecords:
-    """What producers counted of a topic in the hours from `start_ms` to `stop_ms`.
+    """The records of a topic that producers counted in the hours from `start_ms` to `stop_ms`.
 
     Count messages that name no such hour are malformed if they were sent since `start_ms` and say no sensible window.
 

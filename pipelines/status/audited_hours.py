@@ -24,7 +24,7 @@ class AuditedHour:
     rows: int
 
     def has_share(self, share: float) -> bool:
-        """Whether the table has at least this share of the counted records. It is compared as it is written."""
+        """Whether the table has at least this share of the counted records. The share is taken as a decimal."""
         return self.rows >= Decimal(str(share)) * self.expected
 
     def as_dict(self) -> dict[str, int]:

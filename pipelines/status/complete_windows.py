@@ -57,7 +57,7 @@ class CompleteWindows:
     def look(
         cls, table: LakeTable, windows: TimeWindows, first_ms: int, progress: WindowProgress | None
     ) -> Self | None:
-        """What is to be reported now; None if there is no table, or if nothing has changed.
+        """The windows to report now; None if there is no table, or if nothing has changed.
 
         Only the newest entry is read before the first report, and later the entries that are new.
 

@@ -118,7 +118,7 @@ def wait_until_complete(
     sleep: Callable[[float], None] = time.sleep,
     clock: Callable[[], float] = time.monotonic,
 ) -> Completeness:
-    """The completeness of the table, as soon as it is complete through a time, or when the wait is over.
+    """Wait until the table is complete through a time, or until the wait is over; returns its completeness then.
 
     Rows are compared with the counts of producers only when that can decide, and not again without another commit.
 

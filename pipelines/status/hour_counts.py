@@ -76,7 +76,7 @@ def counts_in_files(
 
 
 def first_time_ms(table: LakeTable, snapshot: TableSnapshot, column: str, since_ms: int) -> int | None:
-    """The first event time of the rows that is not before `since_ms`; None if there is none.
+    """The first event time of the rows from `since_ms` on; None if all rows are earlier.
 
     The statistics in the log give it. Only files with earlier times too, or without statistics, are read.
 
@@ -102,7 +102,7 @@ def first_time_ms(table: LakeTable, snapshot: TableSnapshot, column: str, since_
 
 
 def _first_in_file(table: LakeTable, path: str, name: str, windows: "_Windows") -> int:
-    """The first time of a file's rows in the only window, in ms; the end of the window if there is none."""
+    """The first time of a file's rows in the only window, in ms; the end of the window if no row is in it."""
     since, until = windows.edges
     first = until
     with filesystem(table.uri, table.lake.options).open_input_file(path) as source:

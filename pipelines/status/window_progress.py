@@ -1,4 +1,4 @@
-"""Which hours or days of a table are to be reported as complete, from its entries, and how far they were reported.
+"""Finds out from the entries of a table which hours or days are to be reported as complete.
 
 All windows from the first one to `reported_ms` were reported. The entries that were written since then say three
 things:
@@ -23,7 +23,7 @@ _HOUR_MS = 3_600_000
 MAX_AGAIN = 100
 """The maximum number of windows with late rows that are remembered one by one."""
 _OTHER_ROWS = {"recreation", "setting", "backfill"}
-"""What moves a valid-through back in a way that can change the rows of every window."""
+"""Reasons for which a valid-through moves back, and after which every window may have other rows."""
 
 OlderRows = Callable[[LedgerEntry], Mapping[int, int]]
 """Counts the rows that a commit added by window, because its entry does not count all of its late rows by hour."""

@@ -27,7 +27,7 @@ def counted(values: Sequence[bytes]) -> list[dict[str, Any]]:
 
 
 def totals(values: Sequence[bytes]) -> Mapping[tuple[str, int], int]:
-    """What a reader adds up: for each topic and window, the largest total of each producer and session."""
+    """The sums that a reader computes: for each topic and window, of the largest total of each producer and session."""
     largest: dict[tuple[Any, ...], int] = {}
     for count in counted(values):
         key = tuple(count[name] for name in ("topic", "window_start_ms", "producer", "session"))

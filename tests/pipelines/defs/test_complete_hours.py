@@ -50,7 +50,7 @@ class Cluster:
 
     @property
     def catalog(self) -> Catalog:
-        """What the definitions are built from, in a process that begins now."""
+        """The catalog of the definitions, as a process that begins now has it."""
         settings = Settings.of(
             {
                 "lake": self.table.lake.root,
