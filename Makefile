@@ -8,7 +8,7 @@ TESTS ?= tests
 # Tests start hundreds of Python processes: none of them should compile our modules again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo ui test unit coverage tools matrix fuzz simulate crash mutate bench docs check format lock clean help
+.PHONY: demo ui test thorough unit coverage tools matrix fuzz simulate crash mutate bench docs check format lock clean help
 
 help:
 	@echo 'make demo        the whole story on this machine: servers, data, Dagster, Spark, proof'
@@ -16,6 +16,7 @@ help:
 	@echo 'make demo BROKER=3.9.1   on a real broker of that version, downloaded; BROKER=host:port is one that runs'
 	@echo 'make ui          the Dagster UI on the state of the last demo'
 	@echo 'make test        all tests      make unit    the fast ones'
+	@echo 'make thorough    the cases that repeat a law of make test: more seeds, versions and combinations'
 	@echo 'make coverage    the fast tests, and the share of each room that they run; RAISE=1 raises the floors'
 	@echo 'make tools       install what make test needs besides Python packages, if it is missing: Chromium, openssl'
 	@echo 'make fuzz        mutated logs and values for an hour; SECONDS=60 SEED=7: for a minute, from that seed on'
@@ -58,10 +59,13 @@ WORKERS ?= $(shell expr $$(nproc) + 2)
 RESULTS := .cache/results
 PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --no-loadscope-reorder --durations=30 --junitxml=$(RESULTS)/$@.xml $(TESTS)
 test: $(RUN) $(if $(filter tests,$(TESTS)),tools)
-	$(PYTEST)
+	$(PYTEST) -m 'not thorough'
+
+thorough: $(RUN) tools
+	$(PYTEST) -m thorough
 
 unit: $(RUN)
-	$(PYTEST) -m 'not (zookeeper or spark or crash or ui or brokers or postgres or slow)'
+	$(PYTEST) -m 'not (zookeeper or spark or crash or ui or brokers or postgres or slow or thorough)'
 
 coverage: $(RUN)
 	$(BIN)/python -m tests.coverage_floors --workers $(WORKERS) $(if $(RAISE),--raise)

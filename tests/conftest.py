@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from resources.spark import open_session
 from resources.zookeeper_server import ZooKeeperServer
-from tests import short_lived_jvm, spreading
+from tests import short_lived_jvm, spreading, thorough
 from tests.nodes import empty_registry
 from tests.postgres_server import PostgresServer
 from tests.unit_servers import UNIT_SERVERS, UnitServers
@@ -68,15 +68,24 @@ def hide_reports_of_leaks() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
 
 
-@pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Sort tests: units of work that take long start first, and the tests of a unit run one after the other.
+@pytest.hookimpl(wrapper=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> Generator[None, object, object]:
+    """Mark tests before pytest selects some of them by their marks, and sort those that it selected.
 
-    A test with programs of other projects may fail once.
+    A test with programs of other projects may fail once. Units of work that take long start first, and the tests of a
+    unit run one after the other.
     """
+    thorough.mark_repeated_releases(items)
     for item in items:
         if item.nodeid.startswith(_WITH_OTHER_PROGRAMS):
             item.add_marker(pytest.mark.flaky(reruns=1))
+    try:
+        return (yield)
+    finally:
+        _sort(items)
+
+
+def _sort(items: list[pytest.Item]) -> None:
     units = {
         unit: number for number, unit in enumerate(dict.fromkeys(spreading.unit_of(item.nodeid) for item in items))
     }

@@ -16,6 +16,7 @@ from pipelines.maintenance.rewind import restored_state
 from tests.simulation import user_actions
 from tests.simulation.__main__ import run
 from tests.simulation.world import DAYS, Failed, World
+from tests.thorough import first
 
 pytestmark = pytest.mark.crash
 _SEEDS = (1, 1001, 2001, 3001)
@@ -23,7 +24,7 @@ _DAYS = 500
 _WORLDS_TO_FAIL = 300
 
 
-@pytest.mark.parametrize("seed", _SEEDS)
+@pytest.mark.parametrize("seed", first(2, _SEEDS))
 def test_no_law_is_broken_on_any_simulated_day(seed: int) -> None:  # fault U20
     assert run(_DAYS, seed, has_times=True) == _DAYS // DAYS
 

@@ -26,6 +26,7 @@ from tests.simulation.__main__ import run
 from tests.simulation.brokers import SimCluster
 from tests.simulation.store import SimStore
 from tests.simulation.world import DAYS, Failed, World
+from tests.thorough import first
 
 pytestmark = pytest.mark.crash
 _SEEDS = (1, 1001, 2001, 3001)
@@ -36,7 +37,7 @@ _WORLDS_TO_FAIL = 300
 # faults L01, L02, L03, L04, L05, L06, L09, L16, O03, O04, O05, S04, S05, S06, S07,
 # B03, B04, B05, B06, B07, B08, B10, B14, B17, P01, P02, P04, P05, P06, P07, P08, P09, P11, P12, P14, N03, N04, N05,
 # N07, N17, L13, U05
-@pytest.mark.parametrize("seed", _SEEDS)
+@pytest.mark.parametrize("seed", first(2, _SEEDS))
 def test_no_law_is_broken_on_any_simulated_day(seed: int) -> None:
     assert run(_DAYS, seed) == _DAYS // DAYS
 
@@ -179,6 +180,7 @@ BROKEN: Mapping[str, tuple[object, str, object]] = {
 
 
 _SEEDS_OF_FAULTS: Mapping[str, int] = {
+    "a ledger without its first entries counts as complete": 6,
     "a run commits to any table that it finds": 7,
     "a rewind does not look for what housekeeping may delete": 20,
     "a run never finds its offsets in the table": 2,
@@ -206,8 +208,8 @@ _SEEDS_OF_FAULTS: Mapping[str, int] = {
     "what is skipped has no receipt": 3,
     "what lies before an unreadable batch is not loaded": 9,
     "a message that the log does not show counts as lost": 411,
-    "the logs are compared only before they are read": 62,
-    "the logs are compared only after they were read": 6,
+    "the logs are compared only before they are read": 128,
+    "the logs are compared only after they were read": 22,
     "a topic id is learned before all partitions were compared": 53,
     "what expired is a gap although the log was created again meanwhile": 1203,
     "the ids of a topic that appear later are not recorded": 5,

@@ -19,9 +19,11 @@ from tests.spark.gate import Gate, gated
 from tests.spark.sites import CLUSTER_NAMES, NAMES, Site, Sites
 from tests.spark.standalone import HOSTS
 from tests.spark.ui import await_that
+from tests.thorough import also, first
 
 pytestmark = [pytest.mark.spark, pytest.mark.crash]
 ROOT = Path(__file__).parents[2]
+CLASSIC, CONNECT = CLUSTER_NAMES
 REQUEST_TIMEOUT_S = 180  # a fetch may wait so long at the gate before its client repeats it
 
 
@@ -108,7 +110,7 @@ def schema_requests(trial: Trial) -> list[int]:
     return [int(line.removeprefix(prefix)) for line in trial.world.registry.requests if line.startswith(prefix)]
 
 
-@pytest.mark.parametrize("name", CLUSTER_NAMES)
+@pytest.mark.parametrize("name", first(1, CLUSTER_NAMES))
 def test_records_of_a_schema_that_only_workers_have_met_are_decoded(
     name: str, sites: Sites, trial: Trial, gate: Gate
 ) -> None:
@@ -132,7 +134,7 @@ def test_records_of_a_schema_that_only_workers_have_met_are_decoded(
     check_complete(site, trial)
 
 
-@pytest.mark.parametrize("name", CLUSTER_NAMES)
+@pytest.mark.parametrize("name", first(1, reversed(CLUSTER_NAMES)))
 def test_a_load_is_complete_although_a_host_is_killed(
     name: str, sites: Sites, trial: Trial, gate: Gate
 ) -> None:  # fault S01
@@ -147,8 +149,15 @@ def test_a_load_is_complete_although_a_host_is_killed(
     check_complete(site, trial)
 
 
-@pytest.mark.parametrize("name", CLUSTER_NAMES)
-@pytest.mark.parametrize("dying", [(), HOSTS[:1]])
+@pytest.mark.parametrize(
+    ("name", "dying"),
+    [
+        (CLASSIC, HOSTS[:1]),
+        (CONNECT, ()),
+        also(CLASSIC, ()),
+        also(CONNECT, HOSTS[:1]),
+    ],
+)
 def test_two_attempts_of_a_slow_task_write_each_row_once(
     name: str, dying: Sequence[str], sites: Sites, trial: Trial, gate: Gate
 ) -> None:  # faults S01, S02
@@ -170,7 +179,7 @@ def slices_with_two_files(trial: Trial) -> list[str]:
     return [name for name, count in files.items() if count > 1]
 
 
-@pytest.mark.parametrize("name", CLUSTER_NAMES[:1])
+@pytest.mark.parametrize("name", [CLASSIC])
 def test_a_slice_whose_file_two_attempts_write_is_committed_once(
     name: str, sites: Sites, trial: Trial
 ) -> None:  # fault S02
@@ -185,7 +194,7 @@ def test_a_slice_whose_file_two_attempts_write_is_committed_once(
     check_complete(site, trial)
 
 
-@pytest.mark.parametrize("name", CLUSTER_NAMES)
+@pytest.mark.parametrize("name", first(1, CLUSTER_NAMES))
 def test_a_load_ends_with_an_error_when_all_hosts_are_dead(name: str, sites: Sites, trial: Trial, gate: Gate) -> None:
     """Spark would wait for executors forever; the error of the load says why the load ended."""
     site = sites.open(name)
@@ -203,8 +212,15 @@ def test_a_load_ends_with_an_error_when_all_hosts_are_dead(name: str, sites: Sit
     load_all(sites.open(name), trial)
 
 
-@pytest.mark.parametrize("name", CLUSTER_NAMES)
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(
+    ("name", "number"),
+    [
+        (CLASSIC, signal.SIGINT),
+        (CONNECT, signal.SIGTERM),
+        also(CLASSIC, signal.SIGTERM),
+        also(CONNECT, signal.SIGINT),
+    ],
+)
 def test_an_interrupted_load_ends_its_tasks_and_commits_nothing(
     name: str, number: signal.Signals, sites: Sites, trial: Trial, gate: Gate
 ) -> None:
