@@ -47,7 +47,7 @@ def verify_command(options: GlobalOptions, selection: Selection, deep: bool) -> 
             proofs.extend(zip(tables, of_cluster, strict=True))
     records = [{"cluster": table.where.cluster, **proof.as_dict()} for table, proof in proofs]
     for (table, _), record in zip(proofs, records, strict=True):
-        _add_state(settings, table, record)
+        add_state_proof(settings, table, record)
     return CommandResult(
         records=records,
         show=console.proofs,
@@ -57,8 +57,8 @@ def verify_command(options: GlobalOptions, selection: Selection, deep: bool) -> 
     )
 
 
-def _add_state(settings: Settings, table: "LakeTable", record: dict[str, Any]) -> None:
-    """Verify the state table too, if the topic has one in the settings."""
+def add_state_proof(settings: Settings, table: "LakeTable", record: dict[str, Any]) -> None:
+    """Verify the state table too, if the topic has one in the settings, and add the result to the topic's record."""
     topic = settings.format_of(record["topic"])
     if topic.state is None or record["errors"]:
         return

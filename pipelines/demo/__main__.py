@@ -10,10 +10,11 @@ from pathlib import Path
 import click
 import dagster as dg
 
+from pipelines.demo.hours import HoursStory
 from pipelines.demo.servers import running, servers
-from pipelines.demo.state import DemoState, free_port
+from pipelines.demo.state import CLUSTER, DemoState, free_port
 from pipelines.demo.story import run_story
-from resources.settings import PATH_VARIABLE
+from resources.settings import PATH_VARIABLE, Settings
 from resources.spark import close_session
 
 _WORKSPACE = """\
@@ -55,11 +56,15 @@ def main(
 def _story(state: DemoState) -> bool:
     with dg.DagsterInstance.get() as instance:
         proven = run_story(state, instance)
+        settings = Settings.load(state.settings)
+        proven = HoursStory(state=state, instance=instance, settings=settings).run() and proven
     close_session()
     _end_on_signals()  # Dagster and Spark have installed their own handlers
-    click.echo(f"\nThe tables are in {state.home / 'lake' / 'demo'}: one Delta table per topic.")
+    click.echo(f"\nThe tables are in {state.home / 'lake'}: one Delta table per topic, in the folder of its cluster.")
     click.echo(f"The settings, with the formats of the topics: {state.settings}")
-    click.echo(f"Show their columns:     .venv/bin/penstock --settings {state.settings} schema flights")
+    click.echo(
+        f"Show their columns:     .venv/bin/penstock --settings {state.settings} schema flights --cluster {CLUSTER}"
+    )
     click.echo(f"Verify them again:      .venv/bin/penstock --settings {state.settings} verify --all")
     click.echo("Open Dagster on them:   make ui")
     return proven
@@ -85,7 +90,7 @@ def _serve(state: DemoState, ui_port: int | None) -> None:
     dg.DagsterInstance.get().dispose()
     with ExitStack() as stack:
         processes = [stack.enter_context(running(command, state.logs / f"{command[0]}.log")) for command in commands]
-        publish = f".venv/bin/penstock --settings {state.settings} publish"
+        publish = f".venv/bin/penstock --settings {state.settings} publish --cluster {CLUSTER}"
         click.echo(f"\nThe Dagster UI: http://127.0.0.1:{port} (loopback only; it has no login)")
         click.echo("The sensor for new topics runs. Publish to a new topic; its asset appears within half a minute:")
         click.echo(f"  seq 1000 | {publish} numbers -")

