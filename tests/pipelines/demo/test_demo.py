@@ -113,6 +113,12 @@ def test_the_settings_contain_the_address_of_a_running_kafka(tmp_path: Path) -> 
     assert not settings.rules("demo").allows("payroll"), "a demo loads only its own topics"
     state.begin(zookeeper="there:2181/kafka")
     assert Settings.load(state.settings).clusters["demo"].zookeeper == "there:2181/kafka"
+    state.begin(bootstrap="127.0.0.1:9092")
+    settings = Settings.load(state.settings)
+    assert settings.clusters["modern"].bootstrap == f"127.0.0.1:{state.broker_port}"
+    assert state.broker_port != 9092, "complete hours are shown on a broker of the demo"
+    assert settings.rules("modern").allows("departures")
+    assert not settings.rules("demo").allows("departures")
     state.begin()
     assert state.has_kafka
 
@@ -139,10 +145,36 @@ def test_the_demo_loads_and_verifies_everything(tmp_path: Path) -> None:
     unknown = r"^\d+ +\d+ +[\d,]+ +\d+ +the registry demo has no schema with the id 404"
     assert len(re.findall(unknown, output, re.MULTILINE)) == 2
     assert "338,571 published, 338,571 in the table" in output
+    check_complete_hours(output)
 
     verify = [sys.executable, "-m", "pipelines", "--settings", str(state.settings), "verify", "--all", "--json"]
     verified = json.loads(subprocess.run(verify, capture_output=True, text=True, timeout=60, check=True).stdout)
     proofs = verified["results"]
-    assert [sum(partition["rows"] for partition in proof["partitions"]) for proof in proofs] == [338_571, 26_254]
+    rows = [sum(partition["rows"] for partition in proof["partitions"]) for proof in proofs]
+    assert rows == [338_571, 26_254, 2_556]
     assert all(part["missing"] == part["duplicates"] == 0 for proof in proofs for part in proof["partitions"])
-    assert [len(proof["partitions"]) for proof in proofs] == [4, 4]
+    assert [len(proof["partitions"]) for proof in proofs] == [4, 4, 2]
+    assert proofs[-1]["state"]["keys"] == 1_317
+
+
+def check_complete_hours(output: str) -> None:
+    """Check what the chapters about complete hours print."""
+    days = re.findall(r"^[0-9-]{10} +(\d+) +(\d\d:00) +(\d\d:00) +([\d,]+) +(\d+)$", output, re.MULTILINE)
+    assert days[:2] == [("13", "10:00", "22:00", "654", "0"), ("1", "23:00", "23:00", "55", "0")]
+    assert days[2:4] == [("24", "00:00", "23:00", "929", "0"), ("24", "00:00", "23:00", "917", "0")]
+    assert ("1", "15:00", "15:00", "47", "1") in days
+    summaries = re.findall(r"^[0-9-]{10} +([\d,]+) +([\d,]+)$", output, re.MULTILINE)
+    assert summaries == [
+        ("709", "7,912"),
+        ("929", "12,318"),
+        ("917", "9,960"),
+        ("709", "7,912"),
+        ("930", "12,313"),
+        ("917", "9,960"),
+    ]
+    assert output.count("nothing is new, and nothing changes") == 1
+    assert "new rows: 2,555, up to version" in output
+    assert "new rows: 1, up to version" in output
+    assert re.search(r"^N707TW .* DL2057 ", output, re.MULTILINE)
+    assert "each exactly once; the state table has the newest row of 1,317 keys" in output
+    assert "departures: 2,556 published, 2,556 in the table, 2,556 in complete hours" in output
