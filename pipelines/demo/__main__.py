@@ -66,7 +66,7 @@ def _story(state: DemoState) -> bool:
         f"Show their columns:     .venv/bin/penstock --settings {state.settings} schema flights --cluster {CLUSTER}"
     )
     click.echo(f"Verify them again:      .venv/bin/penstock --settings {state.settings} verify --all")
-    click.echo("Open Dagster on them:   make ui")
+    click.echo("Open Dagster on them:   make ui (complete hours are partitions of lake/modern/departures/hours)")
     return proven
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from functools import reduce
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -12,6 +13,11 @@ from penstock import DeltaOutput, Increment, apply_increment
 from pipelines.loading.table import LakeTable
 
 _TOTALS = ("flights", "minutes_late")
+
+
+def summary_output(folder: Path) -> DeltaOutput:
+    """The table of the summary, which is no topic and so not in the lake."""
+    return DeltaOutput(uri=str(folder / "flights_per_day"))
 
 
 def update_summary(table: LakeTable, into: DeltaOutput, session: SparkSession) -> Mapping[str, Any] | None:

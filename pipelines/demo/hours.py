@@ -7,13 +7,12 @@ from datetime import datetime
 import dagster as dg
 import pyarrow as pa
 
-from penstock import DeltaOutput
 from pipelines.cli import console
 from pipelines.cli.tables import add_state_proof
 from pipelines.defs.build import build_defs
 from pipelines.defs.run import UNTIL_TAG
 from pipelines.defs.state_assets import state_key
-from pipelines.demo.daily_summary import summary_rows, update_summary
+from pipelines.demo.daily_summary import summary_output, summary_rows, update_summary
 from pipelines.demo.departures import TOPIC, Departures, departures, publish
 from pipelines.demo.reported_hours import ReportedHour, ReportedHours, by_day
 from pipelines.demo.state import MODERN, DemoState
@@ -59,11 +58,6 @@ class HoursStory:
     def table(self) -> LakeTable:
         """The table of the topic."""
         return LakeTable.of(Lake.of(self.settings), MODERN, TOPIC)
-
-    @property
-    def summary(self) -> DeltaOutput:
-        """The table of the summary."""
-        return DeltaOutput(uri=str(self.state.home / "flights_per_day"))
 
     def run(self) -> bool:
         """Run all chapters on running servers, and return whether the numbers are right and the tables are proven."""
@@ -116,8 +110,9 @@ class HoursStory:
 
     def _summarize(self) -> int:
         """Update the summary, print it, and return how many flights it counts."""
-        done = update_summary(self.table, self.summary, open_session(self.settings.spark))
-        days = summary_rows(self.summary)
+        output = summary_output(self.state.home)
+        done = update_summary(self.table, output, open_session(self.settings.spark))
+        days = summary_rows(output)
         if done is None:
             out.print("  nothing is new, and nothing changes")
         else:

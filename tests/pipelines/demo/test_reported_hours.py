@@ -14,8 +14,8 @@ def reported(key: str, rows: int, late: int = 0) -> ReportedHour:
 def test_a_later_report_of_an_hour_replaces_the_earlier_one() -> None:
     hours = ReportedHours()
     assert hours.add([reported("2026-01-30-07:00", 4), reported("2026-01-30-08:00", 2)]) == []
-    late, new = reported("2026-01-30-07:00", 5, late=1), reported("2026-01-30-09:00", 1)
-    assert hours.add([late, new]) == [late]
+    late, same = reported("2026-01-30-07:00", 5, late=1), reported("2026-01-30-08:00", 2)
+    assert hours.add([late, same, reported("2026-01-30-09:00", 1)]) == [late, same]
     assert hours.rows == 5 + 2 + 1
 
 
