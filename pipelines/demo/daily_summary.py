@@ -1,7 +1,6 @@
 """A summary of each day, in PySpark: totals to which each row of the topic's table is added exactly once."""
 
 from collections.abc import Mapping
-from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +10,6 @@ from pyspark.sql import functions as sf
 
 from penstock import DeltaOutput, Increment, apply_increment
 from pipelines.loading.table import LakeTable
-
-_TOTALS = ("flights", "minutes_late")
 
 
 def summary_output(folder: Path) -> DeltaOutput:
@@ -26,22 +23,25 @@ def update_summary(table: LakeTable, into: DeltaOutput, session: SparkSession) -
     The totals and the version of the table up to which they count are one commit. So no flight counts twice, whenever
     a process dies. Totals cannot take back a flight: with `on_replaced="fail"` rows that were replaced are an error.
     """
-
-    def totals(increment: Increment) -> DataFrame:
-        flights = increment.spark(session, ["time_hour", "dep_delay"]).withColumn("day", sf.to_date("time_hour"))
-        new = flights.groupBy("day").agg(sf.count("*").alias("flights"), sf.sum("dep_delay").alias("minutes_late"))
-        before = into.open()
-        known = [session.createDataFrame(before.to_pyarrow_table())] if before else []
-        return (
-            reduce(DataFrame.unionByName, known, new)
-            .groupBy("day")
-            .agg(*(sf.sum(name).alias(name) for name in _TOTALS))
-        )
-
-    # All totals are replaced by the result, which has a row for each day.
     return apply_increment(
-        table, totals, consumer="daily", into=into, on_replaced="fail", removing=lambda _: "day IS NOT NULL"
+        table,
+        lambda increment: _totals(increment, into, session),
+        consumer="daily",
+        into=into,
+        on_replaced="fail",
+        removing=lambda _: "day IS NOT NULL",  # the new totals replace all old ones
     )
+
+
+def _totals(increment: Increment, into: DeltaOutput, session: SparkSession) -> DataFrame:
+    """The known totals and the rows that are new, added up by day."""
+    flights = increment.spark(session, ["time_hour", "dep_delay"])
+    day, one, delay = sf.to_date("time_hour"), sf.lit(1), sf.col("dep_delay")
+    rows = flights.select(day.alias("day"), one.alias("flights"), delay.alias("minutes_late"))
+    known = into.open()
+    if known is not None:
+        rows = rows.unionByName(session.createDataFrame(known.to_pyarrow_table()))
+    return rows.groupBy("day").agg(sf.sum("flights").alias("flights"), sf.sum("minutes_late").alias("minutes_late"))
 
 
 def summary_rows(into: DeltaOutput) -> list[dict[str, Any]]:
