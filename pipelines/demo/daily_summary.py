@@ -36,8 +36,8 @@ def update_summary(table: LakeTable, into: DeltaOutput, session: SparkSession) -
 def _totals(increment: Increment, into: DeltaOutput, session: SparkSession) -> DataFrame:
     """The known totals and the rows that are new, added up by day."""
     flights = increment.spark(session, ["time_hour", "dep_delay"])
-    day, one, delay = sf.to_date("time_hour"), sf.lit(1), sf.col("dep_delay")
-    rows = flights.select(day.alias("day"), one.alias("flights"), delay.alias("minutes_late"))
+    day, flight, delay = sf.to_date("time_hour"), sf.lit(1), sf.col("dep_delay")
+    rows = flights.select(day.alias("day"), flight.alias("flights"), delay.alias("minutes_late"))
     known = into.open()
     if known is not None:
         rows = rows.unionByName(session.createDataFrame(known.to_pyarrow_table()))
