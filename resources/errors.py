@@ -42,6 +42,12 @@ class OffsetsMissing(LoadError):
     """The log lacks offsets that were not loaded, and compaction does not explain it."""
 
 
+class MetricsNotWritten(LocatedError):
+    """Metrics could not be written to a file, or sent to a Pushgateway."""
+
+    retriable = True
+
+
 class EventTimeUnknown(LoadError):
     """The table records no event time, because the settings of its topic do not ask for it."""
 

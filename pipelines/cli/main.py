@@ -16,6 +16,7 @@ from pipelines.cli.complete import complete_command
 from pipelines.cli.completion import completion_command
 from pipelines.cli.config import config_group
 from pipelines.cli.load import load_command
+from pipelines.cli.metrics import metrics_command
 from pipelines.cli.offsets import offsets_group
 from pipelines.cli.options import GlobalOptions
 from pipelines.cli.publish import publish_command
@@ -38,6 +39,7 @@ COMMANDS = (
     config_group,
     history_command,
     load_command,
+    metrics_command,
     offsets_group,
     publish_command,
     registry_command,

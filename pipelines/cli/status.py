@@ -90,22 +90,19 @@ def _statuses(
 
 def _cluster_statuses(settings: Settings, name: str, topics: Sequence[str], *, now_ms: int) -> "list[TopicStatus]":
     """The status of the given topics of a cluster. Without topics: of all topics that the settings allow, by name."""
-    from pipelines.status.collect import statuses_of, watched
+    from pipelines.status.collect import cluster_statuses, statuses_of
     from resources.kafka import open_cluster
     from resources.lake import Lake
 
     with open_cluster(settings, name) as cluster:
+        if not topics:
+            return cluster_statuses(cluster, settings, now_ms=now_ms, on_skipped=console.skipped_topics)
         lake = Lake.of(settings)
-        if topics:
-            entries = {topic: cluster.topic(topic) for topic in topics}
-            for topic in (topic for topic, entry in entries.items() if entry is None):
-                if not lake.has_table(name, topic):
-                    known = {*lake.topics(name), *(entry.name for entry in cluster.topics().entries)}
-                    raise click.UsageError(
-                        f"neither the cluster {name} nor the lake has a topic {topic!r}{did_you_mean(topic, known)}"
-                    )
-        else:
-            listing = cluster.topics()
-            console.skipped_topics(listing.skipped)
-            entries = watched(listing.entries, lake.topics(name), settings.rules(name))
+        entries = {topic: cluster.topic(topic) for topic in topics}
+        for topic in (topic for topic, entry in entries.items() if entry is None):
+            if not lake.has_table(name, topic):
+                known = {*lake.topics(name), *(entry.name for entry in cluster.topics().entries)}
+                raise click.UsageError(
+                    f"neither the cluster {name} nor the lake has a topic {topic!r}{did_you_mean(topic, known)}"
+                )
         return statuses_of(cluster, settings, entries, now_ms=now_ms)

@@ -54,6 +54,20 @@ class RetentionSettings(Shape):
     bytes: int | None
 
 
+class NewestLoad(Shape):
+    """The newest commit of a load, as the table records it. Times are ms since 1970."""
+
+    planned_ms: int
+    committed_ms: int | None
+    rows: int
+    bytes: int
+    files: int
+    gaps: dict[str, int]
+    """The number of offsets without a row, by cause."""
+    seconds: float | None
+    """The time from the plan of the load, or of the last of its steps, to the commit."""
+
+
 class ShownTopic(Shape):
     """A result of `penstock status` and `penstock topics`."""
 
@@ -65,6 +79,12 @@ class ShownTopic(Shape):
     table: str
     version: int | None
     loaded_at_ms: int | None
+    last_load: NewestLoad | None
+    """Null before the first load."""
+    rows: int | None
+    """The number of rows of the table; null if there is no table or it cannot be read. `bytes` and `files` too."""
+    bytes: int | None
+    files: int | None
     state: TopicState
     lag: int | None
     lost: int

@@ -35,16 +35,17 @@ def verify_command(options: GlobalOptions, selection: Selection, deep: bool) -> 
       penstock verify clicks --deep
       penstock verify clicks views --json
     """
-    from pipelines.loading.verify import proof_of, verify
-
     settings = options.settings()
     proofs: list[tuple[LakeTable, Proof]] = []
     errors = Errors()
     for name in selection.clusters(settings):
         with errors.caught(cluster=name):
             tables = selection.tables(settings, name)
-            of_cluster = _deep_proofs(settings, name, tables) if deep else (proof_of(table, verify) for table in tables)
-            proofs.extend(zip(tables, of_cluster, strict=True))
+            of_cluster = _deep_proofs(settings, name, tables) if deep else _proofs(settings, name, tables)
+            for table, (proof, warnings) in zip(tables, of_cluster, strict=True):
+                proofs.append((table, proof))
+                for warning in warnings:
+                    console.warning(f"{proof.topic}: {warning}")
     records = [{"cluster": table.where.cluster, **proof.as_dict()} for table, proof in proofs]
     for (table, _), record in zip(proofs, records, strict=True):
         add_state_proof(settings, table, record)
@@ -71,11 +72,26 @@ def add_state_proof(settings: Settings, table: "LakeTable", record: dict[str, An
     record["errors"] = [proof.failure.as_dict()] if proof.failure else []
 
 
-def _deep_proofs(settings: Settings, cluster: str, tables: Sequence["LakeTable"]) -> "Iterator[Proof]":
-    from pipelines.loading.verify import proof_of
+def _proofs(settings: Settings, cluster: str, tables: Sequence["LakeTable"]) -> "Iterator[tuple[Proof, Sequence[str]]]":
+    """The proof of each table, with warnings."""
+    from pipelines.loading.last_proof import LastProofs
+    from pipelines.loading.verify import verify
+    from resources.lake import Lake
+
+    last_proofs = LastProofs(Lake.of(settings), cluster)
+    return (last_proofs.prove(table, verify) for table in tables)
+
+
+def _deep_proofs(
+    settings: Settings, cluster: str, tables: Sequence["LakeTable"]
+) -> "Iterator[tuple[Proof, Sequence[str]]]":
+    """The proof of each table against the brokers, with warnings."""
+    from pipelines.loading.last_proof import LastProofs
     from pipelines.maintenance.deep_verify import deep_verify
     from resources.kafka import open_cluster, open_schema_registry
+    from resources.lake import Lake
 
+    last_proofs = LastProofs(Lake.of(settings), cluster)
     with open_cluster(settings, cluster) as connected, console.progress() as on_progress:
         for table in tables:
             topic = str(table.where.topic)
@@ -86,7 +102,7 @@ def _deep_proofs(settings: Settings, cluster: str, tables: Sequence["LakeTable"]
                 open_registry=partial(open_schema_registry, settings),
                 on_progress=on_progress(topic),
             )
-            yield proof_of(table, check)
+            yield last_proofs.prove(table, check, deep=True)
 
 
 @click.command("clean")

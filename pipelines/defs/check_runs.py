@@ -19,8 +19,9 @@ from pipelines.defs.checks import (
 )
 from pipelines.defs.group_status import ask_group_status
 from pipelines.defs.metadata import status_metadata
+from pipelines.loading.last_proof import LastProofs
 from pipelines.loading.table import LakeTable
-from pipelines.loading.verify import proof_of, verify
+from pipelines.loading.verify import verify
 from pipelines.status.status import TopicStatus, now_ms
 from resources.penstock import PenstockResource
 
@@ -77,7 +78,8 @@ class CheckRun:
         if any(name in PROOF_CHECKS for name in names):
             lake = self.penstock.lake()
             if lake.has_table(self.group.cluster, topic):
-                proof = proof_of(LakeTable.of(lake, self.group.cluster, topic), verify)
+                table = LakeTable.of(lake, self.group.cluster, topic)
+                proof, _ = LastProofs(lake, self.group.cluster).prove(table, verify)  # the proof itself is in Dagster
                 verdicts = {(topic, name): judge_proof(name, proof) for name in PROOF_CHECKS if name in names}
         if SCHEMA_CHANGES in names:
             verdicts[topic, SCHEMA_CHANGES] = judge_schemas(*self._columns(topic))

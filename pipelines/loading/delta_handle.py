@@ -1,16 +1,45 @@
 """Reads the data files, features and properties of one version of a table through deltalake."""
 
+from dataclasses import dataclass
 from urllib.parse import unquote
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from deltalake import DeltaTable
 
+from pipelines.loading.columns import ERROR_COLUMN
 from pipelines.loading.table_log import TableSnapshot
 
 CLEANED = "penstock.cleanedBefore"
 """The property in which housekeeping announces what it is about to delete; see `cleaned_before`."""
 _READABLE_FEATURES = {"timestampNtz", "vacuumProtocolCheck"}
 _COLUMN_MAPPING_VERSION = 2  # the reader version with column mapping; from version 3 on a table names its features
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableSize:
+    """The size of one version of a table, from the statistics in its log.
+
+    Args:
+        rows: the number of rows.
+        bytes: the bytes of the data files.
+        files: the number of data files.
+        bad_records: the number of rows whose value does not decode; 0 in a raw table.
+    """
+
+    rows: int = 0
+    bytes: int = 0
+    files: int = 0
+    bad_records: int = 0
+
+    @classmethod
+    def of(cls, handle: DeltaTable) -> "TableSize":
+        """The size of the handle's version. No data file is read."""
+        adds = pa.table(handle.get_add_actions(flatten=True))
+        nulls = f"null_count.{ERROR_COLUMN}"
+        bad = pc.subtract(adds["num_records"], adds[nulls]) if nulls in adds.column_names else pa.array([], pa.int64())
+        sums = [pc.sum(column).as_py() or 0 for column in (adds["num_records"], adds["size_bytes"], bad)]
+        return cls(rows=sums[0], bytes=sums[1], files=adds.num_rows, bad_records=sums[2])
 
 
 def file_paths(handle: DeltaTable) -> set[str]:

@@ -6,21 +6,15 @@ as it would have ended, with a warning. The topics' tables are not touched.
 """
 
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any, Self
 
-import msgspec
-import pyarrow.fs as pafs
-
 from kafka_io.errors import LocatedError
+from pipelines.loading.topic_records import TopicRecords
 from pipelines.loading.work import SliceFailure
-from resources import topic_names
-from resources.lake import Lake, filesystem, lake_errors, list_folder
+from resources.lake import Lake, lake_errors
 
-_FOLDER = ("_penstock", "last_errors")  # no encoded topic begins with an underscore
-_SUFFIX = ".json"
+_FOLDER = "last_errors"
 _MAX_FAILURES = 10
 
 
@@ -58,6 +52,9 @@ class LastError:
         return f"{self.failures[0]}{and_more}" if self.failures else "the error is unknown"
 
 
+UNKNOWN = LastError(run="", time_ms=0, failures=(), count=0)
+"""The error of a file that a crash cut off: that the load failed is still known."""
+
 Remember = Callable[[str, LastError | None], Sequence[str]]
 """Keeps the last error of a topic, or removes it after a success (None); returns warnings."""
 
@@ -66,20 +63,22 @@ class LastErrors:
     """The last errors of the topics of one cluster. A loader uses one object for all topics of its run."""
 
     def __init__(self, lake: Lake, cluster: str) -> None:
-        self._lake = lake
-        self._folder = "/".join((cluster, *_FOLDER))
+        self._records = TopicRecords(lake, cluster, _FOLDER, LastError)
         self._unavailable = False
 
     def __call__(self, topic: str, error: LastError | None) -> Sequence[str]:
-        """See Remember. After a failure of the store, the run does not use it again: a load waits at most once."""
+        """See Remember. After a failure of the store, the run does not use it again: a load waits at most once.
+
+        If another run writes a file after this run first asked for files, it stays until the topic's next load.
+        """
         if self._unavailable:
             return ()
         try:
-            with lake_errors(self._lake.root):
+            with lake_errors(self._records.lake.root):
                 if error is not None:
-                    self._write(self._path(topic), self._continued(topic, error))
-                elif self._path(topic) in self._known:
-                    self._files.delete_file(self._path(topic))
+                    self._records.write(topic, self._continued(topic, error))
+                elif topic in self._records.known:
+                    self._records.delete(topic)
         except LocatedError as failure:
             self._unavailable = True
             return (f"`penstock status` may show an old result of this load: {failure}",)
@@ -91,51 +90,12 @@ class LastErrors:
         Raises:
             LakeUnavailable: the store does not answer.
         """
-        errors = {}
-        with lake_errors(self._lake.root):
-            for path in self._list():
-                with suppress(ValueError, FileNotFoundError):  # a file of somebody else, or one that a load has deleted
-                    errors[self._topic(path)] = self._read(path)
-        return errors
-
-    @cached_property
-    def _files(self) -> pafs.FileSystem:
-        return filesystem(self._lake.root, self._lake.options)
-
-    @cached_property
-    def _known(self) -> frozenset[str]:
-        """The files that existed when this run first asked: one request per run, instead of one per topic.
-
-        If another run writes a file later, it stays until the topic's next load.
-        """
-        return frozenset(self._list())
-
-    def _list(self) -> list[str]:
-        infos = list_folder(self._files, self._folder, recursive=True)
-        return [info.path for info in infos if info.type == pafs.FileType.File]
+        with lake_errors(self._records.lake.root):
+            return {topic: error or UNKNOWN for topic, error in self._records.read_all().items()}
 
     def _continued(self, topic: str, error: LastError) -> LastError:
         """The error, since the time at which the topic began to fail."""
-        if self._path(topic) not in self._known:
+        if topic not in self._records.known:
             return error
-        earlier = self._read(self._path(topic))
+        earlier = self._records.read(topic) or UNKNOWN
         return replace(error, since_ms=earlier.since_ms or earlier.time_ms or error.since_ms)
-
-    def _read(self, path: str) -> LastError:
-        with self._files.open_input_stream(path) as file:
-            data = file.read()
-        try:
-            return msgspec.json.decode(data, type=LastError)
-        except msgspec.DecodeError:  # a crash cut the file off: that the load failed is still known
-            return LastError(run="", time_ms=0, failures=(), count=0)
-
-    def _write(self, path: str, error: LastError) -> None:
-        self._files.create_dir(path.rpartition("/")[0], recursive=True)
-        with self._files.open_output_stream(path) as file:
-            file.write(msgspec.json.encode(error))
-
-    def _path(self, topic: str) -> str:
-        return "/".join((self._folder, *topic_names.folders(topic))) + _SUFFIX
-
-    def _topic(self, path: str) -> str:
-        return topic_names.decode_folders(path.removeprefix(f"{self._folder}/").removesuffix(_SUFFIX).split("/"))

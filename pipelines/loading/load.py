@@ -83,6 +83,7 @@ class Loader(SliceFetcher):
         evidence: functions that can show that a topic without a table was loaded before.
         new_lake: a warning if this run is the first one that uses the lake; empty otherwise.
         remember: keeps why the load of a topic failed, until one succeeds, and returns warnings.
+        report: publishes the result of a load, and returns warnings.
         now: the time, in UTC.
     """
 
@@ -98,6 +99,7 @@ class Loader(SliceFetcher):
     evidence: tuple[Evidence, ...] = ()
     new_lake: str = ""
     remember: Remember = lambda _topic, _error: ()
+    report: Callable[[TopicLoad], Sequence[str]] = lambda _load: ()
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
 
     @classmethod
@@ -124,6 +126,7 @@ class Loader(SliceFetcher):
             "evidence": (FormerName(lake, settings.clusters), MirroredOffsets(cluster, mirror_group)),
             "new_lake": NEW_LAKE.format(lake=lake.root) if marker.is_new else "",
             "remember": LastErrors(lake, cluster.name),
+            "report": _metrics_of_loads(settings, cluster.name),
             **overrides,
         }
         return cls(cluster=cluster, **values)
@@ -146,7 +149,8 @@ class Loader(SliceFetcher):
         now_ms = microseconds(self.now()) // 1000
         record.warnings += held_back_warnings(self.cluster, name, record.bounds, now_ms=now_ms)
         self._remember(record)
-        return record.outcome(seconds=(self.now() - began).total_seconds())
+        load = record.outcome(seconds=(self.now() - began).total_seconds())
+        return replace(load, warnings=(*load.warnings, *self.report(load)))
 
     def _remember(self, record: RunRecord) -> None:
         """Keep why the load failed, or remove what an earlier load left. A topic that does not exist has no status."""
@@ -446,6 +450,15 @@ def _expired(step: Plan, began: datetime) -> list[SliceFacts]:
     return [
         SliceFacts(offsets=offsets, loaded_at_us=loaded_at_us, gaps={EXPIRED: offsets.size}) for offsets in step.skipped
     ]
+
+
+def _metrics_of_loads(settings: Settings, cluster: str) -> Callable[[TopicLoad], Sequence[str]]:
+    """The function that writes the metrics of each load, if the settings ask for it."""
+    if not settings.metrics.is_used:
+        return lambda _load: ()
+    from pipelines.loading.load_metrics import LoadMetrics  # noqa: PLC0415 - most loads do not need its library
+
+    return LoadMetrics(settings.metrics, cluster)
 
 
 def _missing_choices(committed: Sequence[SliceFacts]) -> Iterator[RecordedChoice]:

@@ -56,6 +56,11 @@ class LogCommit:
             digest=digest,
         )
 
+    @property
+    def time_ms(self) -> int:
+        """When it was committed, in ms since 1970."""
+        return round(self.time.timestamp() * 1000)
+
     def restore_mismatch(self, topic: str | None) -> str:
         """The sentence that says how this RESTORE broke the topic's cursor, and how to repair it."""
         source, arguments = "an old version", ""
@@ -75,12 +80,14 @@ class NewestCommits(NamedTuple):
         restore: the newest RESTORE by others on top of it (fault L14).
         sequence: the newest version of the `txn` SEQUENCE in these commits; None if none of them sets it.
         digest: the digest of the newest commit.
+        entry_ms: when Penstock's newest entry was committed, in ms since 1970.
     """
 
     entry: LedgerEntry | None = None
     restore: LogCommit | None = None
     sequence: int | None = None
     digest: str = ""
+    entry_ms: int | None = None
 
 
 def newest_commits(commits: Iterable[LogCommit]) -> NewestCommits:
@@ -93,7 +100,7 @@ def newest_commits(commits: Iterable[LogCommit]) -> NewestCommits:
         digest = commit.digest if digest is None else digest
         sequence = commit.transactions.get(SEQUENCE) if sequence is None else sequence
         if commit.entry is not None:
-            return NewestCommits(commit.entry, restore, sequence, digest)
+            return NewestCommits(commit.entry, restore, sequence, digest, commit.time_ms)
         if commit.operation == _RESTORE and restore is None:
             restore = commit
     return NewestCommits(None, restore, sequence, digest or "")

@@ -21,8 +21,7 @@ from deltalake.exceptions import CommitFailedError, DeltaError, DeltaProtocolErr
 
 from kafka_io.errors import Where, system_reason
 from kafka_io.records.last_message import LastMessage
-from pipelines.loading.columns import ERROR_COLUMN
-from pipelines.loading.delta_handle import cleaned_before, file_paths, unreadable_features
+from pipelines.loading.delta_handle import TableSize, cleaned_before, file_paths, unreadable_features
 from pipelines.loading.failpoints import failpoint
 from pipelines.loading.layout import RAW, TableLayout
 from pipelines.loading.ledger import SEQUENCE, CommitKind, LedgerEntry
@@ -198,7 +197,8 @@ class LakeTable:
                 f"example with ALTER TABLE ... UNSET TBLPROPERTIES ('{_TXN_EXPIRY}')",
                 self.where,
             )
-        entry, restore, stored, digest = newest_commits(self.commits(handle.version()))
+        newest = newest_commits(self.commits(handle.version()))
+        entry, restore, stored = newest.entry, newest.restore, newest.sequence
         if entry is None and (handle.version() > 0 or handle.file_uris()):
             raise TableForeign(
                 f"the table {self.uri} holds data that Penstock did not load; move it away, or choose another `lake`",
@@ -229,7 +229,8 @@ class LakeTable:
             table_id=table_id,
             layout=TableLayout.of_delta(handle.schema().to_json()),
             mismatch=mismatch,
-            digest=digest,
+            digest=newest.digest,
+            entry_ms=newest.entry_ms,
             handle=handle,
             count=handle.count,
         )
@@ -387,13 +388,9 @@ class LakeTable:
         with lake_errors(self.uri):
             return [rows.count_rows(filter=arrow_filter(committed, snapshot.layout)) for committed in ranges]
 
-    def bad_records(self, snapshot: TableSnapshot) -> int:
-        """The number of rows of a typed table whose value does not decode, from the statistics in its log."""
-        adds = pa.table(snapshot.handle.get_add_actions(flatten=True))
-        nulls = f"null_count.{ERROR_COLUMN}"
-        if nulls not in adds.column_names:
-            return 0
-        return int(pc.sum(pc.subtract(adds.column("num_records"), adds.column(nulls))).as_py() or 0)
+    def size(self, snapshot: TableSnapshot) -> TableSize:
+        """The number of rows, bytes and files of the snapshot's version, from its log."""
+        return TableSize.of(snapshot.handle)
 
     def row_offsets(self, snapshot: TableSnapshot, committed: CommittedRange) -> Sequence[int]:
         """The offsets of the range's rows, ascending, each once."""

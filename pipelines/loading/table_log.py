@@ -32,6 +32,7 @@ class TableSnapshot:
         layout: the columns of the table.
         mismatch: why the rows do not agree with the cursors of that entry. No load continues from such a table.
         digest: the digest of the version's entry in the log; empty if it is not known.
+        entry_ms: when Penstock's newest entry was committed, in ms since 1970; None if it is not known.
         handle: what the table needs to write on top of this version.
         count: counts the rows of this version.
     """
@@ -42,6 +43,7 @@ class TableSnapshot:
     layout: TableLayout = RAW
     mismatch: str | None = None
     digest: str = ""
+    entry_ms: int | None = None
     handle: Any = field(default=None, repr=False, compare=False)
     count: Callable[[], int] = field(default=lambda: 0, repr=False, compare=False)
 

@@ -138,7 +138,7 @@ def plan_rewind(table: LakeTable, to: int | datetime, *, run: str) -> Rewind:
     if snapshot.entry is None:
         raise RewindRefused("nothing was loaded yet, so there is nothing to take back", table.where)
     target = _target(table, snapshot, to)
-    entry, restore, _, _ = newest_commits(table.commits(target.version))
+    entry, restore, *_ = newest_commits(table.commits(target.version))
     if restore is not None:
         raise RewindRefused(restore.restore_mismatch(table.where.topic), table.where)
     table.check_restorable(snapshot, target.version)

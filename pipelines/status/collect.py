@@ -15,14 +15,15 @@ from kafka_io.cluster.cluster import Cluster
 from kafka_io.cluster.retention import Retention
 from kafka_io.errors import KafkaIOError, LocatedError, Where
 from kafka_io.model import Bounds, BrokerPartition, TopicEntry, TopicIds
+from kafka_io.registry.listing import SkippedNode
 from pipelines.loading.identity import table_state
 from pipelines.loading.last_error import LastError, LastErrors
-from pipelines.loading.ledger import CommitKind, LedgerEntry, TableState, TopicIdentity
+from pipelines.loading.ledger import CommitKind, LedgerEntry, TableState, TopicIdentity, totals
 from pipelines.loading.table import LakeTable
 from pipelines.loading.table_log import TableSnapshot
 from pipelines.loading.truncation import vanished_partitions
 from pipelines.loading.work import SliceFailure
-from pipelines.status.status import PartitionStatus, RetentionPeriod, RetentionSource, TopicStatus
+from pipelines.status.status import LastLoad, PartitionStatus, RetentionPeriod, RetentionSource, TopicStatus
 from resources.choices import Choices
 from resources.errors import CursorAheadOfLog, LakeUnavailable, TopicUnknown
 from resources.lake import Lake
@@ -93,6 +94,27 @@ def statuses_of(cluster: Cluster, settings: Settings, topics: TopicEntries, *, n
     )
 
 
+def cluster_statuses(
+    cluster: Cluster,
+    settings: Settings,
+    *,
+    now_ms: int,
+    on_skipped: Callable[[Iterable[SkippedNode]], None] = lambda _nodes: None,
+) -> list[TopicStatus]:
+    """The status of all topics of a cluster that the settings allow, by name.
+
+    Args:
+        cluster: the open cluster.
+        settings: the settings.
+        now_ms: the current time, in ms since 1970.
+        on_skipped: is called with the entries of the registry that cannot be read.
+    """
+    listing = cluster.topics()
+    on_skipped(listing.skipped)
+    entries = watched(listing.entries, Lake.of(settings).topics(cluster.name), settings.rules(cluster.name))
+    return statuses_of(cluster, settings, entries, now_ms=now_ms)
+
+
 def _last_errors(lake: Lake, cluster: str) -> Mapping[str, LastError]:
     try:
         return LastErrors(lake, cluster).read()
@@ -129,8 +151,8 @@ def _read_table(
             status = replace(
                 status,
                 version=snapshot.version,
-                loaded_at_ms=_loaded_at_ms(table, snapshot),
-                bad_records=table.bad_records(snapshot) if snapshot.layout.is_typed else 0,
+                last_load=_last_load(table, snapshot),
+                size=table.size(snapshot),
                 valid_through_ms=_valid_through_ms(snapshot.entry),
             )
     except Exception as error:  # noqa: BLE001 - any problem of one table belongs to its own status
@@ -167,17 +189,24 @@ def _valid_through_ms(entry: LedgerEntry | None) -> int | None:
     return entry.event_time.valid_through_ms if entry and entry.event_time else None
 
 
-def _loaded_at_ms(table: LakeTable, snapshot: TableSnapshot) -> int | None:
-    """When the newest load with ranges was planned, in ms since 1970: records from before that were visible to it."""
+def _last_load(table: LakeTable, snapshot: TableSnapshot) -> LastLoad | None:
+    """The newest commit of a load, which is usually the newest entry of the table. Then no other entry is read."""
     if snapshot.entry is None:
         return None
-    # Usually the newest entry is a load. Then no other entry is read.
-    for entry in chain((snapshot.entry,), (entry for _, entry in table.entries(snapshot))):
-        if entry.kind is CommitKind.LOAD and entry.ranges:
-            return max(committed.loaded_at_us for committed in entry.ranges) // 1000
-        if entry.kind is CommitKind.LOAD and entry.event_time and entry.event_time.asked_ms is not None:
-            return entry.event_time.asked_ms  # nothing was new: the commit only says so
+    earlier = ((commit.entry, commit.time_ms) for commit in table.commits(snapshot.version))
+    for entry, committed_ms in chain([(snapshot.entry, snapshot.entry_ms)], earlier):
+        planned_ms = _planned_ms(entry) if entry and entry.kind is CommitKind.LOAD else None
+        if entry and planned_ms is not None:
+            return LastLoad(planned_ms=planned_ms, committed_ms=committed_ms, **totals(entry.ranges))
     return None
+
+
+def _planned_ms(entry: LedgerEntry) -> int | None:
+    """When a load was planned, in ms since 1970: records from before that were visible to it."""
+    if entry.ranges:
+        return max(committed.loaded_at_us for committed in entry.ranges) // 1000
+    # Without ranges nothing was new, and the commit only says so.
+    return entry.event_time.asked_ms if entry.event_time else None
 
 
 def _failure(error: Exception) -> SliceFailure:

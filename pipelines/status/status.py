@@ -7,7 +7,7 @@ that would need the sizes of logs on disk.
 """
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
@@ -18,6 +18,7 @@ from pipelines.loading.held_back import hanging_sentence, hangs
 
 if TYPE_CHECKING:  # the command line imports this module at each start; the lake and readers are slow to import
     from kafka_io.cluster.open_transactions import OpenTransaction
+    from pipelines.loading.delta_handle import TableSize
     from pipelines.loading.last_error import LastError
     from pipelines.loading.work import SliceFailure
 
@@ -123,6 +124,36 @@ class PartitionStatus:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LastLoad:
+    """The newest commit of a load, as the table records it. A load that found nothing new has no commit.
+
+    Args:
+        planned_ms: when the load, or the last of its steps, was planned, in ms since 1970.
+        committed_ms: when it was committed, in ms since 1970; None if that is not known.
+        rows: the number of rows that the commit added.
+        bytes: the bytes that were read for them (see SliceFacts).
+        files: the number of files that it added.
+        gaps: the number of offsets without a row, by cause.
+    """
+
+    planned_ms: int
+    committed_ms: int | None = None
+    rows: int = 0
+    bytes: int = 0
+    files: int = 0
+    gaps: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def seconds(self) -> float | None:
+        """The time from the plan to the commit; None if it is not known."""
+        return None if self.committed_ms is None else max(0, self.committed_ms - self.planned_ms) / 1000
+
+    def as_dict(self) -> dict[str, Any]:
+        """The fields that `--json` prints."""
+        return {**asdict(self), "gaps": dict(self.gaps), "seconds": self.seconds}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TopicStatus:
     """The status of one topic and its table. Methods that compute ages take the time `now_ms`, in ms since 1970.
 
@@ -134,13 +165,13 @@ class TopicStatus:
             show that it was created again. None if the cluster no longer has the topic.
         table: the URI of the table.
         version: the version of the table; None if there is no table or it cannot be read.
-        loaded_at_ms: when the newest load that committed ranges was planned; None before the first.
+        last_load: the newest commit of a load; None before the first.
+        size: the rows, bytes and files of the table; None if there is no table or it cannot be read.
         partitions: the partitions of the cluster and of the table, in order; empty if the table cannot be read.
         retention: the retention settings of the topic as brokers report them.
         kept: the retention time from the best source that is known.
         failure: why the topic cannot be loaded, or why its status is unknown.
         last_error: why the last load of the topic failed; None if it succeeded.
-        bad_records: the number of rows of the table whose value does not decode; 0 in a raw table.
         valid_through_ms: the table is complete through this event time; None if nothing proves any time.
         warnings: further sentences for a person.
     """
@@ -151,15 +182,25 @@ class TopicStatus:
     has_id: bool | None = True
     table: str
     version: int | None = None
-    loaded_at_ms: int | None = None
+    last_load: LastLoad | None = None
+    size: "TableSize | None" = None
     partitions: tuple[PartitionStatus, ...] = ()
     retention: Retention = field(default_factory=Retention)
     kept: RetentionPeriod = RetentionPeriod(ms=None, by=RetentionSource.NOBODY)
     failure: "SliceFailure | None" = None
     last_error: "LastError | None" = None
-    bad_records: int = 0
     valid_through_ms: int | None = None
     warnings: tuple[str, ...] = ()
+
+    @property
+    def loaded_at_ms(self) -> int | None:
+        """When the newest load that committed something was planned, in ms since 1970; None before the first."""
+        return self.last_load.planned_ms if self.last_load else None
+
+    @property
+    def bad_records(self) -> int:
+        """The number of rows of the table whose value does not decode; 0 in a raw table."""
+        return self.size.bad_records if self.size else 0
 
     @property
     def error(self) -> str | None:
@@ -259,6 +300,8 @@ class TopicStatus:
         place = {"cluster": self.cluster, "topic": self.topic}
         return {
             **{name: getattr(self, name) for name in plain},
+            **{name: getattr(self.size, name, None) for name in ("rows", "bytes", "files")},
+            "last_load": self.last_load.as_dict() if self.last_load else None,
             "errors": [{**self.failure.as_dict(), **place}] if self.failure else [],
             "state": self.state(now_ms),
             "last_error": self.last_error.as_dict() if self.last_error else None,

@@ -6,7 +6,7 @@ from kafka_io.cluster.open_transactions import OpenTransaction
 from kafka_io.model import BrokerPartition
 from pipelines.defs.checks import STATUS_CHECKS
 from pipelines.defs.schedules import has_work
-from pipelines.status.status import PartitionStatus, TopicStatus
+from pipelines.status.status import LastLoad, PartitionStatus, TopicStatus
 from resources.groups import GroupLimits
 
 NOW_MS = 1_800_000_000_000
@@ -19,7 +19,12 @@ def held_back_topic(*, minutes: int, cursor: int = 10) -> TopicStatus:
         id=BrokerPartition(None, 3), earliest=0, latest=10, held_back=1000, transaction=transaction, cursor=cursor
     )
     return TopicStatus(
-        cluster="main", topic="clicks", incarnation="7", table="/t", loaded_at_ms=NOW_MS, partitions=(partition,)
+        cluster="main",
+        topic="clicks",
+        incarnation="7",
+        table="/t",
+        last_load=LastLoad(planned_ms=NOW_MS),
+        partitions=(partition,),
     )
 
 

@@ -92,7 +92,7 @@ def test_a_record_that_does_not_decode_is_a_row_with_its_bytes_and_the_reason(to
     ]
     snapshot = topic.table.existing()
     assert snapshot is not None
-    assert topic.table.bad_records(snapshot) == 1
+    assert topic.table.size(snapshot).bad_records == 1
     with open_cluster(topic.settings, "main") as cluster:
         [status] = statuses_of(cluster, topic.settings, {"clicks": cluster.topic("clicks")}, now_ms=0)
     assert status.as_dict(0)["bad_records"] == 1
@@ -192,7 +192,7 @@ def test_housekeeping_merges_typed_files_and_deletes_those_that_no_commit_names(
     assert topic.deep().proven
     snapshot = topic.table.existing()
     assert snapshot is not None
-    assert topic.table.bad_records(snapshot) == 1
+    assert topic.table.size(snapshot).bad_records == 1
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
 import pytest
@@ -13,8 +13,10 @@ from kafka_io.cluster.retention import FOREVER, Retention
 from kafka_io.errors import AuthorizationFailed, ConnectFailed, KafkaIOError, RegistryUnavailable
 from kafka_io.model import Bounds, BrokerPartition, OffsetRange, TopicEntry
 from kafka_io.reader.reader import ReadSettings
+from pipelines.loading.delta_handle import TableSize
 from pipelines.loading.event_time import EventTime, PartitionTime
 from pipelines.loading.ledger import CommitKind, LedgerEntry, TopicIdentity
+from pipelines.loading.log_commits import LogCommit
 from pipelines.loading.table import LakeTable
 from pipelines.loading.table_log import TableSnapshot
 from pipelines.loading.work import CommittedRange
@@ -96,7 +98,7 @@ class Brokers(ModernCluster):
 class Table:
     """A table with these commits, newest first. None means that there is no table."""
 
-    commits: list[LedgerEntry] | None = None
+    entries: list[LedgerEntry] | None = None
     trouble: Exception | None = None
     uri: str = "/lake/main/clicks"
     read: int = 0
@@ -105,14 +107,20 @@ class Table:
         """See LakeTable."""
         if self.trouble:
             raise self.trouble
-        if self.commits is None:
+        if self.entries is None:
             return None
-        return TableSnapshot(version=len(self.commits), entry=next(iter(self.commits), None))
+        return TableSnapshot(version=len(self.entries), entry=next(iter(self.entries), None))
 
-    def entries(self, upto: TableSnapshot) -> Iterator[tuple[int, LedgerEntry]]:
+    def size(self, _snapshot: TableSnapshot) -> TableSize:
+        """See LakeTable."""
+        return TableSize(rows=100, bytes=1000, files=3)
+
+    def commits(self, newest: int) -> Iterator[LogCommit]:
         """See LakeTable."""
         self.read += 1
-        yield from zip(range(upto.version, 0, -1), self.commits or (), strict=True)
+        for version, entry_ in zip(range(newest, 0, -1), self.entries or (), strict=True):
+            time = datetime.fromtimestamp(NOW_MS / 1000, UTC)
+            yield LogCommit(version=version, time=time, operation="WRITE", entry=entry_)
 
 
 def always(table: Table) -> Callable[[str], LakeTable]:
@@ -155,7 +163,7 @@ def behind(**more: Any) -> Brokers:
 
 
 def at_four() -> Table:
-    return Table(commits=[commit({P0: 4}, at_ms=NOW_MS - 60_000)])
+    return Table(entries=[commit({P0: 4}, at_ms=NOW_MS - 60_000)])
 
 
 def test_a_status_combines_brokers_and_table() -> None:
@@ -178,14 +186,14 @@ def test_a_commit_that_only_says_that_nothing_is_new_is_the_last_load() -> None:
     partitions = {P0: PartitionTime(asked_ms=asked_ms, at_end=True, proven_ms=asked_ms)}
     times = EventTime(column="timestamp", lateness_ms=60_000, valid_through_ms=valid_ms, partitions=partitions)
     idle = commit({P0: 10}, ranges=(), event_time=times)
-    status = status_of(behind(), Table(commits=[idle, commit({P0: 10}, at_ms=NOW_MS - 60_000)]))
+    status = status_of(behind(), Table(entries=[idle, commit({P0: 10}, at_ms=NOW_MS - 60_000)]))
     assert (status.loaded_at_ms, status.valid_through_ms) == (asked_ms, valid_ms)
     assert status_of(behind(), at_four()).valid_through_ms is None
 
 
 def test_a_loaded_topic_needs_no_request_for_times() -> None:
     cluster = behind()
-    status = status_of(cluster, Table(commits=[commit({P0: 10})]))
+    status = status_of(cluster, Table(entries=[commit({P0: 10})]))
     assert (status.state(NOW_MS), status.late_s(NOW_MS)) == (TopicState.LOADED, 0.0)
     assert "times" not in cluster.asked
 
@@ -206,7 +214,7 @@ def test_a_topic_without_a_table_is_new_and_lags_from_the_earliest() -> None:
 
 
 def test_a_table_without_loads_is_new_too() -> None:
-    status = status_of(behind(), Table(commits=[]))
+    status = status_of(behind(), Table(entries=[]))
     assert (status.version, status.state(NOW_MS)) == (0, TopicState.NEW)
 
 
@@ -244,7 +252,7 @@ def test_a_table_that_cannot_be_read_is_an_error_of_its_topic(trouble: Exception
 
 def test_a_silent_broker_is_an_error_of_its_partitions() -> None:
     bounds_by_topic: Any = {"clicks": {P0: Bounds(earliest=0, latest=10), P1: ConnectFailed("nobody there")}}
-    status = status_of(behind(bounds_by_topic=bounds_by_topic), Table(commits=[commit({P0: 4, P1: 6})]), entry(P0, P1))
+    status = status_of(behind(bounds_by_topic=bounds_by_topic), Table(entries=[commit({P0: 4, P1: 6})]), entry(P0, P1))
     assert (status.error, status.lag) == ("ConnectFailed: nobody there", None)
     assert [(part.latest, part.cursor) for part in status.partitions] == [(10, 4), (None, 6)]
     assert status.left_s(NOW_MS) == 22 * 3600
@@ -280,7 +288,7 @@ def test_another_id_of_the_same_incarnation_is_no_error() -> None:
 
 # fault B14
 def test_a_log_that_ends_before_the_cursor_is_an_error() -> None:
-    status = status_of(behind(), Table(commits=[commit({P0: 12})]))
+    status = status_of(behind(), Table(entries=[commit({P0: 12})]))
     assert status.error == "CursorAheadOfLog: the log of partition 0 ends at 10, but the table holds offsets up to 12"
     assert status.lag == 0
 
@@ -293,7 +301,7 @@ def test_records_that_expired_before_their_load_are_lost() -> None:
 
 
 def test_a_partition_that_vanished_is_an_error_unless_loads_wait_for_it() -> None:
-    table = Table(commits=[commit({P0: 4, P1: 6})])
+    table = Table(entries=[commit({P0: 4, P1: 6})])
     assert str(status_of(behind(), table).error).startswith("PartitionsVanished: ")
     waiting = status_of(behind(), table, choices=Choices(on_vanished="wait"))
     assert waiting.error is None
@@ -347,7 +355,7 @@ def test_a_log_that_was_not_trimmed_gives_no_estimate(earliest: int, oldest_ms: 
 
 def test_the_newest_load_is_the_last_commit_with_new_ranges() -> None:
     table = Table(
-        commits=[
+        entries=[
             commit({P0: 4}, kind=CommitKind.REWIND, target=1),
             commit({P0: 6}, kind=CommitKind.REPLAY, at_ms=NOW_MS - 1),
             commit({P0: 6}, ranges=()),
@@ -387,7 +395,7 @@ def held_back(**more: Any) -> Brokers:
 def test_the_transaction_that_holds_records_back_is_described(  # fault N06
 ) -> None:
     kept = {"clicks": Retention(ms=24 * HOUR_MS)}
-    status = status_of(held_back(kept=kept), Table(commits=[commit({P0: 10})]))
+    status = status_of(held_back(kept=kept), Table(entries=[commit({P0: 10})]))
     [partition] = status.partitions
     assert partition.transaction == OpenTransaction(first_offset=10, began_ms=NOW_MS - HOUR_MS, producer_id=4711)
     assert (status.lag, status.loadable, status.state(NOW_MS)) == (1000, 0, TopicState.HELD_BACK)
@@ -397,17 +405,17 @@ def test_the_transaction_that_holds_records_back_is_described(  # fault N06
 
 def test_records_that_retention_removes_from_an_open_transaction_are_at_risk() -> None:  # fault N06
     kept = {"clicks": Retention(ms=HOUR_MS + 60_000)}
-    status = status_of(held_back(kept=kept), Table(commits=[commit({P0: 10})]))
+    status = status_of(held_back(kept=kept), Table(entries=[commit({P0: 10})]))
     assert status.state(NOW_MS) is TopicState.AT_RISK
 
 
 def test_a_transaction_that_no_broker_describes_still_counts_as_lag() -> None:  # fault N06
     failing: dict[str, KafkaIOError] = {"transactions": ConnectFailed("nobody there")}
-    status = status_of(held_back(failing=failing), Table(commits=[commit({P0: 10})]))
+    status = status_of(held_back(failing=failing), Table(entries=[commit({P0: 10})]))
     assert (status.lag, status.state(NOW_MS)) == (1000, TopicState.BEHIND)
 
 
 def test_brokers_are_not_asked_for_transactions_where_nothing_is_held_back() -> None:
     cluster = Brokers(bounds_by_topic={"clicks": {P0: Bounds(earliest=0, latest=10)}})
-    status_of(cluster, Table(commits=[commit({P0: 10})]))
+    status_of(cluster, Table(entries=[commit({P0: 10})]))
     assert "transactions" not in cluster.asked

@@ -10,7 +10,14 @@ from kafka_io.cluster.open_transactions import OpenTransaction
 from kafka_io.cluster.retention import FOREVER
 from kafka_io.model import BrokerPartition
 from pipelines.loading.work import SliceFailure
-from pipelines.status.status import PartitionStatus, RetentionPeriod, RetentionSource, TopicState, TopicStatus
+from pipelines.status.status import (
+    LastLoad,
+    PartitionStatus,
+    RetentionPeriod,
+    RetentionSource,
+    TopicState,
+    TopicStatus,
+)
 
 NOW_MS = 1_800_000_000_000
 HOUR_MS = 3_600_000
@@ -35,8 +42,13 @@ def part(
 LOADED = part(0, 10, 10)
 
 
+LOAD = LastLoad(
+    planned_ms=NOW_MS - 60_000, committed_ms=NOW_MS - 57_500, rows=9, bytes=90, files=1, gaps={"expired": 2}
+)
+
+
 def topic(*parts: PartitionStatus, **more: Any) -> TopicStatus:
-    fields: dict[str, Any] = {"incarnation": "7", "version": 3, "loaded_at_ms": NOW_MS - 60_000, "kept": DAY, **more}
+    fields: dict[str, Any] = {"incarnation": "7", "version": 3, "last_load": LOAD, "kept": DAY, **more}
     return TopicStatus(cluster="main", topic="clicks", table="/lake/main/clicks", partitions=parts, **fields)
 
 
@@ -132,7 +144,7 @@ def test_records_that_are_kept_for_no_time_at_all_are_being_lost() -> None:
         (topic(LOADED), TopicState.LOADED),
         (topic(part(0, 10, 4)), TopicState.BEHIND),
         (topic(part(None, None, 4)), TopicState.BEHIND),
-        (topic(part(0, 10, None), version=None, loaded_at_ms=None), TopicState.NEW),
+        (topic(part(0, 10, None), version=None, last_load=None), TopicState.NEW),
         (topic(part(5, 10, 4)), TopicState.LOSING),
         (topic(part(0, 10, 4), failure=SliceFailure(kind="LogTorn", reason="no")), TopicState.ERROR),
         (topic(part(5, 10, 4), failure=SliceFailure(kind="TopicRecreated", reason="no")), TopicState.ERROR),
@@ -193,7 +205,7 @@ def test_the_most_urgent_comes_first() -> None:
         topic(part(0, 10, 4, age_h=2, left_h=22)),
         topic(part(0, 99, 4)),
         topic(part(0, 10, 4)),
-        topic(part(0, 10, None), loaded_at_ms=None),
+        topic(part(0, 10, None), last_load=None),
         topic(part(None, None, 4), incarnation=None),
         topic(LOADED),
     ]
@@ -223,6 +235,18 @@ def test_the_json_has_all_fields() -> None:
         "table": "/lake/main/clicks",
         "version": 3,
         "loaded_at_ms": NOW_MS - 60_000,
+        "last_load": {
+            "planned_ms": NOW_MS - 60_000,
+            "committed_ms": NOW_MS - 57_500,
+            "rows": 9,
+            "bytes": 90,
+            "files": 1,
+            "gaps": {"expired": 2},
+            "seconds": 2.5,
+        },
+        "rows": None,
+        "bytes": None,
+        "files": None,
         "errors": [],
         "lag": 6,
         "lost": 0,
