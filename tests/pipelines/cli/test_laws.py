@@ -21,7 +21,7 @@ from tests.pipelines.cli.walking import WIDTH, commands, examples_of, help_of, w
 
 ALL = [pytest.param(path, command, id=" ".join(path)) for path, command in commands()]
 LEAVES = [parameter for parameter in ALL if not isinstance(parameter.values[1], click.Group)]
-WITHOUT_RESULTS = {"broker", "registry", "zookeeper", "completion", "config reference", "config schema"}
+WITHOUT_RESULTS = {"broker", "registry", "zookeeper", "completion", "config reference", "config schema", "metrics"}
 """Commands that run servers or print plain text."""
 SETTINGS = 'lake = "lake"\n[clusters.main]\nbootstrap = "127.0.0.1:1"\n'
 

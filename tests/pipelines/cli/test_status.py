@@ -2,113 +2,27 @@
 
 import json
 import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
 
 from kafka_io.errors import Corrupt, Where
 from kafka_io.messages.delete_records import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
-from kafka_io.model import BrokerPartition, OffsetRange
-from kafka_io.records.build import Record, record_batch
 from kafka_io.testing.modern.config import ModernBrokerConfig
 from kafka_io.testing.modern.server import ModernBrokerServer
 from pipelines.cli import console
 from pipelines.cli.main import main
-from pipelines.loading.commit import LoadChange, commit
-from pipelines.loading.identity import table_state
 from pipelines.loading.last_error import LastError, LastErrors
-from pipelines.loading.ledger import TopicIdentity
-from pipelines.loading.table import LakeTable
-from pipelines.loading.work import SliceFacts, SliceFailure
+from pipelines.loading.work import SliceFailure
 from pipelines.status.status import TopicState
-from resources.kafka import open_cluster
 from resources.lake import Lake
-from resources.settings import Settings
 from tests.fakes.cluster import FakeCluster
 from tests.fakes.records import holding
 from tests.kafka_io.testing.modern.talk import Client
+from tests.pipelines.cli.broker_world import Make
 
 DAY_MS = 86_400_000
-WRITTEN_H = 2.5
-
-
-@dataclass(slots=True, kw_only=True)
-class World:
-    """An embedded broker, a lake, and the settings of both."""
-
-    settings_file: Path
-    port: int
-
-    def publish(self, topic: str, count: int = 20) -> None:
-        """Publish records that were written two and a half hours ago, to one partition."""
-        then_ms = int(time.time() * 1000 - WRITTEN_H * 3_600_000)
-        records = [Record(offset=number, timestamp=then_ms, value=b"v") for number in range(count)]
-        with Client(self.port) as client:
-            assert client.create(topic) == 0
-            client.produce(topic, record_batch(records))
-
-    def load(self, topic: str, stop: int) -> None:
-        """Commit `[0, stop)` of a topic without rows."""
-        settings = Settings.load(self.settings_file)
-        with open_cluster(settings, "main") as cluster:
-            entry = cluster.topic(topic)
-            assert entry
-            identity = TopicIdentity(
-                cluster="main",
-                cluster_id=cluster.cluster_id() or "",
-                name=topic,
-                incarnation=entry.incarnation,
-            )
-        table = LakeTable.of(Lake.of(settings), "main", topic)
-        snapshot = table.snapshot()
-        facts = SliceFacts(
-            offsets=OffsetRange(BrokerPartition(None, 0), 0, stop),
-            rows=0,
-            bytes=0,
-            path=None,
-            size=0,
-            stats={},
-            loaded_at_us=time.time_ns() // 1000,
-        )
-        commit(
-            table,
-            snapshot,
-            LoadChange(state=table_state(snapshot, identity), facts=(facts,), run="run"),
-            sleep=lambda _: None,
-        )
-
-    def penstock(self, *arguments: str) -> Result:
-        """Run a command."""
-        return CliRunner().invoke(main, ["--settings", str(self.settings_file), *arguments])
-
-
-Make = Callable[..., World]
-
-
-@pytest.fixture
-def make(tmp_path: Path) -> Iterator[Make]:
-    """Creates a world in which `clicks` is loaded completely and `views` in part."""
-    with ExitStack() as running:
-
-        def make(*, settings_text: str = "", **broker: Any) -> World:
-            config = ModernBrokerConfig(broker_id=1, data_dir=tmp_path / "broker", **broker)
-            server = running.enter_context(ModernBrokerServer(config))
-            settings = tmp_path / "penstock.toml"
-            settings.write_text(
-                f'lake = "lake"\n[clusters.main]\nbootstrap = "127.0.0.1:{server.port}"\n{settings_text}'
-            )
-            world = World(settings_file=settings, port=server.port)
-            for topic, stop in (("clicks", 20), ("views", 12)):
-                world.publish(topic)
-                world.load(topic, stop)
-            return world
-
-        yield make
 
 
 def lines(result: Result) -> list[list[str]]:
