@@ -65,7 +65,7 @@ thorough: $(RUN) tools
 	$(PYTEST) -m thorough
 
 unit: $(RUN)
-	$(PYTEST) -m 'not (zookeeper or spark or crash or ui or brokers or postgres or slow or thorough)'
+	$(PYTEST) -m 'not (zookeeper or spark or crash or ui or brokers or postgres or prometheus or slow or thorough)'
 
 coverage: $(RUN)
 	$(BIN)/python -m tests.coverage_floors --workers $(WORKERS) $(if $(RAISE),--raise)

@@ -85,6 +85,11 @@ def _root_prefix() -> list[str] | None:
     return None
 
 
+def as_root() -> list[str]:
+    """The same for a command that may also fail: empty if this user cannot become root without a password."""
+    return _root_prefix() or []
+
+
 def _explanation(missing: Sequence[Tool]) -> str:
     packages = " ".join(tool.package for tool in missing)
     return f"""\

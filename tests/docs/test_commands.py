@@ -33,7 +33,7 @@ TESTED_ELSEWHERE = {
 """Commands that need a browser or other programs, or run for long, with the test that runs them."""
 
 _ADDRESS = "127.0.0.1:2181"
-_PORT = re.compile(r"--port \d+")
+_PORT = re.compile(r"--(port|serve) \d+")
 
 
 def all_commands() -> set[str]:
@@ -46,8 +46,10 @@ def all_commands() -> set[str]:
 def has_no_end(command: str) -> bool:
     """Whether the command runs until it is interrupted."""
     words = command.split()
-    return words[1] in {"broker", "registry", "zookeeper"} or (
-        words[1] == "tail" and not {"--until", "--max"} & set(words)
+    return (
+        words[1] in {"broker", "registry", "zookeeper"}
+        or (words[1] == "tail" and not {"--until", "--max"} & set(words))
+        or "--serve" in words
     )
 
 
@@ -75,7 +77,7 @@ def test_every_command_on_a_page_works(command: str, world: World) -> None:
 def test_a_command_without_end_starts_and_ends_when_interrupted(
     command: str, world: World, request: pytest.FixtureRequest
 ) -> None:
-    tested_command = _PORT.sub("--port 0", command)
+    tested_command = _PORT.sub(r"--\1 0", command)
     if _ADDRESS in tested_command:
         tested_command = tested_command.replace(_ADDRESS, request.getfixturevalue("chroot"))
     words = [sys.executable, "-m", "pipelines", *words_of(tested_command)]

@@ -37,7 +37,7 @@ _TESTS = (
     "tests/simulation",
     "tests/mutation/last_resort.py",
 )
-_SLOW = "zookeeper or spark or crash or ui or brokers or postgres"
+_SLOW = "zookeeper or spark or crash or ui or brokers or postgres or prometheus"
 
 
 def main() -> None:
