@@ -1,4 +1,4 @@
-"""The output for people: tables on stdout, progress and errors on stderr, colours on terminals only.
+"""The output for people: tables on stdout, progress on stderr, colours on terminals only.
 
 A table shows the same records that `--json` prints.
 """
@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
-from rich.markup import escape
 from rich.measure import Measurement
 from rich.progress import (
     BarColumn,
@@ -24,8 +23,8 @@ from rich.table import Table
 from rich.text import Text
 
 from kafka_io.cluster.retention import FOREVER
-from kafka_io.errors import Where
 from kafka_io.model import BrokerPartition
+from pipelines.cli.log_lines import error, error_text, failure, is_json, safe, warning
 from pipelines.loading.event_time import utc_text
 from pipelines.status.status import RetentionSource, TopicState
 
@@ -58,30 +57,10 @@ WITHOUT_IDS = (
 _RUN_ID_LENGTH = 8  # enough to distinguish runs; Dagster shows as many
 
 
-def error(message: str) -> None:
-    """Print a sentence about an error. Control characters are escaped (fault X05)."""
-    _err.print(f"[bold red]penstock:[/] {_safe(message)}", soft_wrap=True, highlight=False)
-
-
-def failure(failure: PrintedResult) -> None:
-    """Print an error object as a sentence."""
-    error(_error_text(failure))
-
-
-def warning(message: str) -> None:
-    """Print a warning. Control characters are escaped (fault X05)."""
-    _err.print(f"[yellow]warning:[/] {_safe(message)}", soft_wrap=True, highlight=False)
-
-
 def skipped_topics(nodes: "Iterable[SkippedNode]") -> None:
     """Warn about each topic whose entry in the registry cannot be read."""
     for node in nodes:
         warning(f"skipped {node.path}: {node.reason}")
-
-
-def printable(text: str) -> str:
-    """`text` with escapes instead of the characters that would control a terminal (fault X05)."""
-    return text if text.isprintable() else "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
 
 
 def duration(seconds: float) -> str:
@@ -94,11 +73,6 @@ def duration(seconds: float) -> str:
             parts.append((count, unit))
     text = " ".join(f"{count} {unit}" for count, unit in parts[:2] if count) or "0 s"
     return f"-{text}" if seconds <= -1 else text
-
-
-def _safe(text: str) -> str:
-    """Text from outside, such as a topic name: neither the terminal nor rich interprets it."""
-    return escape(printable(text))
 
 
 def print_table(columns: str, records: Iterable[PrintedResult], *, unknown: str = _UNKNOWN) -> None:
@@ -137,15 +111,13 @@ def _cell(value: object, unknown: str) -> str | Text:
         case dict():
             text = ", ".join(f"{cause} {count:,}" for cause, count in value.items()) or "-"
         case _:
-            text = unknown if value is None else _safe(str(value))
+            text = unknown if value is None else safe(str(value))
     return text
 
 
 def _sentence(text: str, highlighted: str = "") -> None:
     """Print a sentence on stdout, after a highlighted word if one is given."""
-    _out.print(
-        f"[green]{highlighted}[/] {_safe(text)}" if highlighted else _safe(text), soft_wrap=True, highlight=False
-    )
+    _out.print(f"[green]{highlighted}[/] {safe(text)}" if highlighted else safe(text), soft_wrap=True, highlight=False)
 
 
 def _named(partition: PrintedResult) -> PrintedResult:
@@ -183,9 +155,9 @@ def _unit(status: PrintedResult) -> str:
 def _problems(results: PrintedResults) -> None:
     for result in results:
         for sentence in result["warnings"]:
-            warning(f"{result['topic']}: {sentence}")
-        for failure in result["errors"]:
-            error(f"{result['topic']}: {_error_text(failure)}")
+            warning(sentence, cluster=result["cluster"], topic=result["topic"])
+        for error_object in result["errors"]:
+            failure(error_object, topic=result["topic"])
 
 
 def statuses(statuses: PrintedResults, *, now_ms: int) -> None:
@@ -199,9 +171,9 @@ def statuses(statuses: PrintedResults, *, now_ms: int) -> None:
     _without_ids(statuses)
     for status in statuses:
         for sentence in (*_losses(status), *_last_error(status, now_ms)):
-            error(f"{status['topic']}: {sentence}")
+            error(sentence, topic=status["topic"])
         if status["bad_records"]:
-            warning(f"{status['topic']}: {status['bad_records']:,} rows have `_error`: their values do not decode")
+            warning(f"{status['bad_records']:,} rows have `_error`: their values do not decode", topic=status["topic"])
 
 
 def completeness(results: PrintedResults) -> None:
@@ -260,16 +232,8 @@ def _last_error(status: PrintedResult, now_ms: int) -> Iterator[str]:
     if last and not status["errors"]:
         age = f"{duration((now_ms - last['time_ms']) / 1000)} ago" if last["time_ms"] else "at an unknown time"
         and_more = f" (and {last['count'] - 1} more)" if last["count"] > 1 else ""
-        reason = "; its error cannot be read" if not last["errors"] else f": {_error_text(last['errors'][0])}{and_more}"
+        reason = "; its error cannot be read" if not last["errors"] else f": {error_text(last['errors'][0])}{and_more}"
         yield f"the last load failed {age}{reason}"
-
-
-def _error_text(error: PrintedResult) -> str:
-    """An error object as one sentence with its place."""
-    place = {name: error[name] for name in ("cluster", "broker", "topic", "partition", "offset")}
-    location, message = str(Where(**place)), error["message"]
-    hint = "; the same command can succeed later" if error["retriable"] and "again" not in message else ""
-    return f"{error['kind']}: {message}" + (f" [{location}]" if location else "") + hint
 
 
 def _status_cells(status: PrintedResult, now_ms: int) -> PrintedResult:
@@ -328,7 +292,7 @@ def proofs(proofs: PrintedResults) -> None:
     print_table("topic partition >start >end >rows >missing >duplicates gaps", _partitions(proofs))
     for proof in proofs:
         for problem in proof["problems"]:
-            error(f"{proof['topic']}: {problem}")
+            error(problem, topic=proof["topic"])
         if proof["proven"]:
             rows = sum(partition["rows"] for partition in proof["partitions"])
             state = proof.get("state")
@@ -342,7 +306,7 @@ def replays(results: PrintedResults) -> None:
     for replay in results:
         topic, rows = replay["topic"], f"{replay['rows']:,} rows"
         if replay["errors"]:
-            error(f"{topic}: {_error_text(replay['errors'][0])}")
+            failure(replay["errors"][0], topic=topic)
         elif replay["changed"]:
             _sentence(f"{topic}: {rows}, version {replay['version']}", "replaced")
         elif replay["partitions"]:
@@ -362,9 +326,9 @@ def redecodes(results: PrintedResults) -> None:
         if result["reasons"]:
             print_table(">records reason", result["reasons"])
         for sentence in result["warnings"]:
-            warning(f"{result['topic']}: {sentence}")
+            warning(sentence, topic=result["topic"])
         if result["errors"]:
-            error(f"{result['topic']}: {_error_text(result['errors'][0])}")
+            failure(result["errors"][0], topic=result["topic"])
         columns = f", new columns: {', '.join(result['columns'])}" if result["columns"] else ""
         word = "would decode" if result["dry_run"] else "decode now"
         _sentence(
@@ -391,7 +355,7 @@ def schemas(results: PrintedResults) -> None:
         columns = [{**column, "new": "new" if column["is_new"] else ""} for column in result["columns"]]
         print_table("name type field new comment", columns)
         for sentence in result["warnings"]:
-            warning(f"{result['topic']}: {sentence}")
+            warning(sentence, topic=result["topic"])
 
 
 def _commit_cells(entry: "HistoryEntry") -> PrintedResult:
@@ -440,14 +404,15 @@ def cleanings(results: PrintedResults, *, deleted: bool) -> None:
         if result["empty"]:
             _sentence(f"{topic}: the table has no rows, because its first load failed or found no records")
         if result["foreign"]:
-            warning(f"{topic}: nothing was done: {result['foreign']}")
+            warning(f"nothing was done: {result['foreign']}", topic=topic)
         if result["damaged"]:
             warning(
-                f"{topic}: small files were not merged, because data files are lost or damaged: run "
-                f"`penstock replay {topic} --from earliest --to latest`"
+                "small files were not merged, because data files are lost or damaged: run "
+                f"`penstock replay {topic} --from earliest --to latest`",
+                topic=topic,
             )
         if result["busy"]:
-            warning(f"{topic}: small files were not merged because another writer committed first; run clean again")
+            warning("small files were not merged because another writer committed first; run clean again", topic=topic)
     if not deleted and any(result["collected"] for result in results):
         _out.print("nothing was changed; give --delete to delete these files")
 
@@ -455,7 +420,7 @@ def cleanings(results: PrintedResults, *, deleted: bool) -> None:
 def check_result(result: PrintedResult) -> None:
     """Print a line for a test of `penstock config check`."""
     mark = "[green]ok    [/]" if result["ok"] else "[bold red]failed[/]"
-    _out.print(f"{mark} {_safe(result['check'])}: {_safe(result['message'])}", soft_wrap=True, highlight=False)
+    _out.print(f"{mark} {safe(result['check'])}: {safe(result['message'])}", soft_wrap=True, highlight=False)
 
 
 @contextmanager
@@ -466,10 +431,10 @@ def progress() -> Iterator[Callable[[str], Callable[[int, int], None]]]:
     """
     amounts = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), MofNCompleteColumn())
     times = (TimeElapsedColumn(), TextColumn("left:"), TimeRemainingColumn())
-    with Progress(*amounts, *times, console=_err, transient=True, disable=not _err.is_terminal) as bars:
+    with Progress(*amounts, *times, console=_err, transient=True, disable=is_json() or not _err.is_terminal) as bars:
 
         def begin(topic: str) -> Callable[[int, int], None]:
-            bar = bars.add_task(_safe(topic), total=None)
+            bar = bars.add_task(safe(topic), total=None)
             return lambda done, total: bars.update(bar, completed=done, total=total)
 
         yield begin

@@ -4,10 +4,11 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import reduce
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 import click
 
-from pipelines.cli import console
+from pipelines.cli import console, log_lines
 from pipelines.cli.options import (
     GlobalOptions,
     Selection,
@@ -22,6 +23,7 @@ from resources.settings import Settings
 
 if TYPE_CHECKING:
     from kafka_io.cluster.cluster import Cluster
+    from pipelines.loading.outcome import TopicLoad
 
 
 def _choices(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -63,7 +65,8 @@ def load_command(
 
     with usage_errors():
         window = LoadWindow.parse(since, until, now=datetime.now(UTC))
-    settings = options.settings()
+    settings, run_id = options.settings(), uuid4().hex
+    click.get_current_context().find_root().with_resource(log_lines.common_fields(run=run_id))
     loads, errors = [], Errors()
     for name in selection.clusters(settings):
         with errors.caught(cluster=name), open_cluster(settings, name) as connected, console.progress() as on_progress:
@@ -73,13 +76,16 @@ def load_command(
                 lambda: open_session(settings.spark),
                 window=window,
                 choices=settings.choices_of(name).with_overrides(overrides),
+                run_id=run_id,
                 on_progress=on_progress,
             )
             if loader.new_lake:
-                console.warning(loader.new_lake)
+                log_lines.warning(loader.new_lake)
             for topic in check_topics(settings, connected, selection.topics) or _allowed(settings, connected):
                 with errors.caught(cluster=name, topic=topic):
+                    log_lines.event("load begins", cluster=name, topic=topic)
                     loads.append((name, loader.load(topic)))
+                    _log_load(name, loads[-1][1])
     return CommandResult(
         records=[{"cluster": name, **load.as_dict()} for name, load in loads],
         show=console.loads,
@@ -89,6 +95,18 @@ def load_command(
     )
 
 
+def _log_load(cluster: str, load: "TopicLoad") -> None:
+    """Print an event for each partition with new records, and one for the topic."""
+    for partition in load.partitions:
+        if partition.offsets.size:
+            fields = {**partition.as_dict(), "partition": str(partition.offsets.partition), "broker": None}
+            log_lines.event("partition loaded", cluster=cluster, topic=load.topic, **fields)
+    sums = {
+        name: getattr(load, name) for name in ("version", "rows", "bytes", "files", "bad_records", "lag", "seconds")
+    }
+    log_lines.event("load ends", cluster=cluster, topic=load.topic, failed=load.error is not None, **sums)
+
+
 def _allowed(settings: Settings, cluster: "Cluster") -> list[str]:
     """All topics that the settings allow; a warning if there are none."""
     listing = cluster.topics()
@@ -96,5 +114,7 @@ def _allowed(settings: Settings, cluster: "Cluster") -> list[str]:
     allowed = sorted(topic.name for topic in listing.entries if settings.rules(cluster.name).allows(topic.name))
     if not allowed:
         count = len(listing.entries)
-        console.warning(f"nothing to load: the settings allow none of the {count} topics of the cluster {cluster.name}")
+        log_lines.warning(
+            f"nothing to load: the settings allow none of the {count} topics of the cluster {cluster.name}"
+        )
     return allowed

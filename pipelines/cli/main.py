@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from pipelines.cli import console
+from pipelines.cli import log_lines
 from pipelines.cli.complete import complete_command
 from pipelines.cli.completion import completion_command
 from pipelines.cli.config import config_group
@@ -31,6 +31,7 @@ from pipelines.cli.typed_tables import redecode_command, schema_command
 from pipelines.cli.versions import history_command, rewind_command
 from resources.settings import PATH_VARIABLE, SettingsError
 
+LOG_FORMAT_VARIABLE = "PENSTOCK_LOG_FORMAT"
 COMMANDS = (
     broker_command,
     clean_command,
@@ -77,20 +78,23 @@ def _errors_reported(ctx: click.Context) -> Iterator[None]:
     except (click.exceptions.Exit, BrokenPipeError):
         raise
     except (KeyboardInterrupt, click.Abort) as error:  # click raises Abort for Ctrl-C at a prompt
-        console.error("interrupted")
+        log_lines.error("interrupted")
         _end(ctx, INTERRUPTED, error, "interrupted")
     except click.ClickException as error:
-        if not wants_json(ctx):
+        if not wants_json(ctx) and not log_lines.is_json():
             raise
-        error.show()
+        if log_lines.is_json():
+            log_lines.error(error.format_message())
+        else:
+            error.show()
         _end(ctx, error.exit_code, error, error.format_message())
     except Exception as error:  # noqa: BLE001 - every error becomes a sentence; --debug adds its traceback
         if ctx.params.get("debug"):
-            traceback.print_exc()
+            log_lines.trace(traceback.format_exc().rstrip())
         if isinstance(error, SettingsError):
-            console.error(error.reason)
+            log_lines.error(error.reason)
         else:
-            console.failure(_printed(error))
+            log_lines.failure(_printed(error))
         _end(ctx, WRONG_USE if isinstance(error, SettingsError) else FAILED, error)
 
 
@@ -123,9 +127,17 @@ def _printed(error: BaseException) -> Mapping[str, Any]:
     help=f"The settings file. [default: penstock.toml] [env: {PATH_VARIABLE}]",
 )
 @click.option("--debug", is_flag=True, help="Show the stack trace of an error, with the messages of other programs.")
+@click.option(
+    "--log-format",
+    type=click.Choice([log_format.value for log_format in log_lines.LogFormat]),
+    default=log_lines.LogFormat.TEXT.value,
+    envvar=LOG_FORMAT_VARIABLE,
+    help="What stderr has: sentences, or a JSON object per line with run, topic and partition. "
+    f"[env: {LOG_FORMAT_VARIABLE}]",
+)
 @click.version_option(package_name="penstock-etl")
 @click.pass_context
-def main(ctx: click.Context, settings_file: str | None, debug: bool) -> None:
+def main(ctx: click.Context, settings_file: str | None, debug: bool, log_format: str) -> None:
     """Load Kafka topics into Delta tables, exactly once.
 
     Exit code 0: success; 1: failure, or a table is not proven; 2: wrong use; 130: interrupted.
@@ -139,3 +151,4 @@ def main(ctx: click.Context, settings_file: str | None, debug: bool) -> None:
       penstock verify --all
     """
     ctx.obj = GlobalOptions(settings_file=settings_file, debug=debug)
+    ctx.with_resource(log_lines.configured(log_lines.LogFormat(log_format), command=ctx.invoked_subcommand))

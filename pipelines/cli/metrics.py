@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pipelines.cli import console
+from pipelines.cli import log_lines
 from pipelines.cli.options import FiniteRange, GlobalOptions, cluster_option, clusters_of
 from pipelines.cli.result import FAILED, show_trace
 from resources.metrics_settings import check_push_url
@@ -111,7 +111,7 @@ class _Reporter:
         cluster = failure.where.get("cluster")
         if self.last.get(cluster) != str(failure):
             self.last[cluster] = str(failure)
-            console.failure(failure.as_dict())
+            log_lines.failure(failure.as_dict())
             show_trace(failure.trace)
 
 

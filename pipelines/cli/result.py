@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pipelines.cli import console
+from pipelines.cli import log_lines
 from resources.settings import SettingsError
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ class CommandResult:
         else:
             self.show(self.records)
         for failure in self.errors:
-            console.failure(failure.as_dict())
+            log_lines.failure(failure.as_dict())
         for trace in (*self.traces, *(failure.trace for failure in self.errors)):
             show_trace(trace)
         if code:
@@ -86,7 +86,7 @@ def show_trace(trace: str | None) -> None:
     """Print the stack trace of an error on stderr, with `--debug` only. It has the texts of other programs."""
     context = click.get_current_context(silent=True)
     if trace and context and context.obj.debug:
-        click.echo(trace, err=True)
+        log_lines.trace(trace)
 
 
 def prints_result(command: Callable[..., CommandResult]) -> Callable[..., None]:

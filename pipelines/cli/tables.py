@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pipelines.cli import console
+from pipelines.cli import console, log_lines
 from pipelines.cli.options import FiniteRange, GlobalOptions, Selection, selects_topics
 from pipelines.cli.result import CommandResult, Errors, prints_result
 from resources.settings import MAX_DAYS, Settings
@@ -45,7 +45,7 @@ def verify_command(options: GlobalOptions, selection: Selection, deep: bool) -> 
             for table, (proof, warnings) in zip(tables, of_cluster, strict=True):
                 proofs.append((table, proof))
                 for warning in warnings:
-                    console.warning(f"{proof.topic}: {warning}")
+                    log_lines.warning(warning, cluster=name, topic=proof.topic)
     records = [{"cluster": table.where.cluster, **proof.as_dict()} for table, proof in proofs]
     for (table, _), record in zip(proofs, records, strict=True):
         add_state_proof(settings, table, record)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pipelines.cli import console
+from pipelines.cli import log_lines
 from pipelines.cli.options import (
     GlobalOptions,
     cluster_option,
@@ -75,7 +75,7 @@ def tail_command(
     decode = None if raw else _decoding(settings, topic)
     render = lines.as_json if as_json else lines.as_line
     try:
-        with open_tail(settings, only_cluster(settings, cluster), query, on_warning=console.warning) as tail:
+        with open_tail(settings, only_cluster(settings, cluster), query, on_warning=log_lines.warning) as tail:
             for rows in lines.first_rows(lines.rows_of(tail.batches(), decode), max_records):
                 lines.write(map(render, rows))
     except TailRefused as error:

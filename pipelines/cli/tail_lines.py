@@ -14,7 +14,7 @@ import click
 import pyarrow as pa
 
 from kafka_io.model import BrokerPartition
-from pipelines.cli.console import printable
+from pipelines.cli.log_lines import printable
 from pipelines.tail.shown_value import NOT_DECODED, ShownValue, ShowValues
 
 _NO_TIME = -1

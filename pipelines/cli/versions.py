@@ -7,6 +7,7 @@ from itertools import islice
 import click
 
 from pipelines.cli import console
+from pipelines.cli.log_lines import printable
 from pipelines.cli.options import (
     GlobalOptions,
     cluster_option,
@@ -78,7 +79,7 @@ def rewind_command(
     target = version if version is not None else parse_time(str(time))
     settings = options.settings()
     plan = plan_rewind(table_of(settings, only_cluster(settings, cluster), topic), target, run=uuid.uuid4().hex)
-    confirm(f"Take the table of {console.printable(topic)} back {plan}?", yes=yes)
+    confirm(f"Take the table of {printable(topic)} back {plan}?", yes=yes)
     new_version = rewind(plan)
     sentence = f"version {new_version}: {topic} went back {plan}"
     records = [{**plan.as_dict(), "version": new_version}]
