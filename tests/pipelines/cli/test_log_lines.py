@@ -2,6 +2,7 @@
 
 import json
 import logging
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +49,11 @@ def test_errors_and_warnings_have_their_place_as_fields(make: Make, tmp_path: Pa
     error, trace = lines(result.stderr)
     assert error == {
         **error,
-        **{"level": "error", "command": "status", "kind": "LogTorn", "cluster": "main", "topic": "clicks"},
+        "level": "error",
+        "command": "status",
+        "kind": "LogTorn",
+        "cluster": "main",
+        "topic": "clicks",
         "retriable": False,
     }
     assert "clicks:" not in error["message"]
@@ -69,19 +74,26 @@ def test_wrong_use_is_an_object_too(arguments: tuple[str, ...], message: str, tm
     assert (result.exit_code, message in line["message"], line["command"]) == (2, True, arguments[0])
 
 
+def fail(library: logging.Logger) -> None:
+    """Log an error with its stack trace, and raise it again."""
+    try:
+        int("no number")
+    except ValueError:
+        library.exception("failed")
+        raise
+
+
 def test_lines_of_libraries_are_objects_until_the_command_ends(capsys: pytest.CaptureFixture[str]) -> None:
     library = logging.getLogger("kafka_io.registry.session")
     with log_lines.configured(LogFormat.JSON, command="load"), log_lines.common_fields(run="r"):
         library.warning("lost %s", "a session")
         log_lines.warning("control \x1b[31m", topic="a\nb", partition=None)
-        try:
-            raise ValueError("no")
-        except ValueError:
-            library.exception("failed")
+        with suppress(ValueError):
+            fail(library)
     first, second, third = lines(capsys.readouterr().err)
     assert (first["logger"], first["message"], first["run"]) == ("kafka_io.registry.session", "lost a session", "r")
     assert (second["message"], second["topic"], "partition" in second) == ("control \x1b[31m", "a\nb", False)
-    assert third["trace"].endswith("ValueError: no")
+    assert third["trace"].endswith("invalid literal for int() with base 10: 'no number'")
     assert not log_lines.is_json()
     log_lines.event("load begins")
     log_lines.warning("later", topic="a\nb")
