@@ -60,7 +60,7 @@ def metrics_command(
     address: str,
     keep_s: float,
 ) -> None:
-    """Print metrics for Prometheus: lag, lateness, time until loss, sizes, gaps, proofs.
+    """Print lag, lateness, losses, sizes and proofs for Prometheus.
 
     The metrics are those facts that `penstock status` shows, and the result of the last `penstock verify` of each
     table. docs/monitoring.md explains all of them, with a dashboard and rules for alerts. A topic that cannot be read
