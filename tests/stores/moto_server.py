@@ -1,0 +1,40 @@
+"""Runs moto's S3 until the process is killed; prints the port, the access key and its secret.
+
+moto checks each request's signature: without the key it answers 403, as S3 does.
+"""
+
+import json
+import logging
+import sys
+
+from moto import settings
+from moto.core import DEFAULT_ACCOUNT_ID
+from moto.iam.models import iam_backends
+from moto.moto_server.werkzeug_app import create_backend_app
+from moto.s3.models import s3_backends
+from werkzeug.serving import WSGIRequestHandler, make_server
+
+REGION = "us-east-1"
+_USER = "penstock"
+_ALLOW = {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "s3:*", "Resource": "*"}]}
+
+
+def main(bucket: str) -> None:
+    """Create the bucket and a user with all rights on it, and serve."""
+    users = iam_backends[DEFAULT_ACCOUNT_ID]["aws"]
+    users.create_user(REGION, _USER)
+    users.put_user_policy(_USER, "all", json.dumps(_ALLOW))
+    key = users.create_access_key(_USER)
+    s3_backends[DEFAULT_ACCOUNT_ID]["aws"].create_bucket(bucket, REGION)
+    settings.INITIAL_NO_AUTH_ACTION_COUNT = 0
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)
+    # Without HTTP/1.1 each request opens a connection.
+    WSGIRequestHandler.protocol_version = "HTTP/1.1"
+    server = make_server("127.0.0.1", 0, create_backend_app("s3"), threaded=True)
+    sys.stdout.write(f"{server.port} {key.access_key_id} {key.secret_access_key}\n")
+    sys.stdout.flush()
+    server.serve_forever()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -1,0 +1,55 @@
+"""The table of stores in docs/object-stores.md: `make stores` runs the tests in each store and writes their results.
+
+The `stores` mark of a test names its column, and the store is its row.
+"""
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from tests.stores import programs
+
+PAGE = Path(__file__).parents[2] / "docs" / "object-stores.md"
+ASKED = "PENSTOCK_TEST_STORES"
+"""The variable with the names of the stores, separated by commas."""
+HAS_HTTP = ("moto", "versitygw", "Azurite")
+COLUMNS = (
+    "load",
+    "rewind",
+    "replay",
+    "clean",
+    "two loads",
+    "kill -9",
+    "lost answers",
+    "late answers",
+    "503 storm",
+    "late listings",
+    "wrong secret",
+)
+_STANDS_FOR = {
+    "moto": "S3",
+    "versitygw": "S3, MinIO",
+    "Azurite": "Azure Blob Storage",
+    "HDFS": "HDFS",
+}
+_VERSIONS = {"versitygw": programs.VERSITYGW, "Azurite": programs.AZURITE, "HDFS": programs.HADOOP}
+Results = Mapping[tuple[str, str], bool]
+
+
+def render(results: Results, versions: Mapping[str, str]) -> str:
+    """The table in Markdown. `-` marks what a store does not have, or what did not run."""
+    rows: list[tuple[str, ...]] = [("store", "stands for", *COLUMNS), ("---",) * (2 + len(COLUMNS))]
+    for name, kind in _STANDS_FOR.items():
+        rows.append((f"{name} {versions[name]}", kind, *_cells(name, results)))
+    return "".join(f"| {' | '.join(row)} |\n" for row in rows)
+
+
+def versions() -> Mapping[str, str]:
+    """The version of each store."""
+    from importlib.metadata import version  # noqa: PLC0415 - only `make stores` needs it
+
+    return {"moto": version("moto"), **_VERSIONS}
+
+
+def _cells(name: str, results: Results) -> Iterable[str]:
+    words = {True: "yes", False: "NO", None: "-"}
+    return (words[results.get((name, column))] for column in COLUMNS)
