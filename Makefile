@@ -8,7 +8,7 @@ TESTS ?= tests
 # Tests start hundreds of Python processes: none of them should compile our modules again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo ui test thorough unit coverage tools matrix fuzz simulate crash mutate bench docs check format lock clean help
+.PHONY: demo ui test thorough unit coverage tools matrix stores fuzz simulate crash mutate bench docs check format lock clean help
 
 help:
 	@echo 'make demo        the whole story on this machine: servers, data, Dagster, Spark, proof'
@@ -25,6 +25,8 @@ help:
 	@echo 'make mutate      change the code in one place at a time and see whether a test fails: half an hour of one core;'
 	@echo '                 SAMPLE=50 SEED=7 FILE=... TESTS=...: fewer changes and tests'
 	@echo 'make matrix      run the tests on real brokers and write their results into docs/kafka-versions.md'
+	@echo 'make stores      run the tests of stores in moto, versitygw, Azurite and HDFS, and write docs/object-stores.md;'
+	@echo '                 STORES="moto HDFS": only these, without the page'
 	@echo 'make bench       speed beside other loaders on a real broker: about an hour; QUICK=1 one case in minutes'
 	@echo 'make docs        the pages that are made from the code: settings and commands'
 	@echo 'make check       formatter, linter, types, import contracts'
@@ -75,6 +77,9 @@ tools: $(RUN)
 
 matrix: $(RUN)
 	$(BIN)/python -m tests.brokers.matrix
+
+stores: $(RUN)
+	$(BIN)/python -m tests.stores $(STORES)
 
 SECONDS ?= 3600
 fuzz: $(RUN)

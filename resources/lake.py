@@ -10,19 +10,14 @@ from typing import TYPE_CHECKING, Self
 import pyarrow as pa
 import pyarrow.fs as pafs
 from deltalake import CommitProperties, DeltaTable
-from deltalake.exceptions import (
-    CommitFailedError,
-    DeltaError,
-    DeltaProtocolError,
-    SchemaMismatchError,
-    TableNotFoundError,
-)
+from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 from deltalake.fs import DeltaStorageHandler
 
-from kafka_io.errors import LocatedError, Where, system_reason
+from kafka_io.errors import Where
 from kafka_io.net.secret import SecretReference, is_reference
 from resources import durable, topic_names
 from resources.errors import LakeRefused, LakeUnavailable, TopicUnknown
+from resources.store_errors import is_refusal, reason_of
 
 if TYPE_CHECKING:  # workers need no settings, and pydantic is slow to import
     from resources.settings import Settings
@@ -31,46 +26,12 @@ if TYPE_CHECKING:  # workers need no settings, and pydantic is slow to import
 _ESCAPE = re.compile(r"%[0-9A-Fa-f]{2}")
 _RETRY_OPTIONS = {
     "max_retries": "100",
-    "retry_timeout": "120s",
+    "retry_timeout": "60s",
     "backoff_config.init_backoff": "200ms",
     "backoff_config.max_backoff": "5s",
     "backoff_config.base": "3",
 }
-"""How the client of an object store repeats requests that fail for a time, such as 503: for two minutes."""
-_REFUSED = re.compile(
-    r"status 40[0135]|lacked the necessary privileges|lacked valid authentication|AccessDenied|InvalidAccessKeyId"
-    r"|SignatureDoesNotMatch|NoSuchBucket|ContainerNotFound|UnknownConfigurationKey"
-)
-_PATH = re.compile(r"local (?:file|directory) '([^']+)'")
-_REASONS = tuple(
-    (re.compile(pattern), reason)
-    for pattern, reason in (
-        (
-            r"status 401|InvalidAccessKeyId|SignatureDoesNotMatch|lacked valid authentication",
-            "the store does not accept the credentials",
-        ),
-        (r"status 403|AccessDenied|lacked the necessary privileges", "the store denies access"),
-        (r"NoSuchBucket|ContainerNotFound", "the store has no such bucket"),
-        (r"UnknownConfigurationKey", "`lake_options` has an option that the store does not know"),
-        (r"status (429|5\d\d)", "the store is busy or unavailable (status {0})"),
-        (r"status (\d{3})", "the store answers with status {0}"),
-        (r"location (\S+) not found", "{0} is missing"),
-        (r"error sending request|timed out|[Cc]onnect error|dns error", "the store does not answer"),
-        (
-            r"ParsedLogPath|LogSegment|commit files|Invalid JSON|MissingVersion|MissingMetadata|checkpoint",
-            "entries of the table's log are missing or damaged; `penstock verify` shows what can be read",
-        ),
-    )
-)
-"""Sentences for messages of deltalake and of stores, by a part of their text; {0} is what the parentheses match."""
-_REFUSALS = (PermissionError, NotADirectoryError, SchemaMismatchError, DeltaProtocolError, pa.ArrowException)
-_SYSTEM_ERROR = re.compile(r"\((?:os error|errno) (\d+)\)|\[errno (\d+)\]", re.IGNORECASE)
-_REASONS_BY_TYPE: Sequence[tuple[type[Exception], str]] = (
-    (SchemaMismatchError, "its columns are not those that Penstock writes, because another program changed them"),
-    (DeltaProtocolError, "it needs a feature of Delta that deltalake does not support"),
-    (CommitFailedError, "another writer was first"),
-    (pa.ArrowException, "a data file is damaged, and `penstock verify` names it"),
-)
+"""How the client of an object store repeats requests that fail for a time, such as 503: for a minute."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -197,40 +158,6 @@ def lake_errors(uri: str) -> Iterator[None]:
         raise kind(f"the table {uri} cannot be read or written: {reason_of(error)}", Where()) from error
 
 
-def is_refusal(error: Exception) -> bool:
-    """Whether the store or deltalake would give the same error again: the only place that decides this (fault N14).
-
-    Refusals are: missing rights, wrong credentials, a bucket that does not exist, a table that does not accept the
-    columns or needs a feature of Delta that deltalake lacks, and a damaged data file. Everything else may pass: no
-    answer, status 429 or 5xx, a full disk.
-    """
-    if isinstance(error, _REFUSALS):
-        return True
-    return _REFUSED.search(str(error)) is not None
-
-
-def reason_of(error: Exception) -> str:
-    """The reason why the store or deltalake failed, in our words: their messages can be long dumps (fault U11)."""
-    if isinstance(error, LocatedError):
-        return error.reason
-    text = str(error)
-    path = _PATH.search(text)
-    place = f"{path[1]}: " if path else ""
-    number = _SYSTEM_ERROR.search(text)
-    if isinstance(error, OSError) and error.errno:
-        return place + system_reason(error)
-    for kind, reason in _REASONS_BY_TYPE:
-        if isinstance(error, kind):
-            return reason
-    for pattern, reason in _REASONS:
-        match = pattern.search(text)
-        if match:
-            return reason.format(*match.groups())
-    if number:
-        return place + system_reason(OSError(int(number[1] or number[2]), ""))
-    return "`penstock --debug` with the same command shows the reason"
-
-
 def list_folder(files: pafs.FileSystem, folder: str, *, recursive: bool = False) -> list[pafs.FileInfo]:
     """The files and folders in `folder`; none if it does not exist.
 
@@ -242,6 +169,17 @@ def list_folder(files: pafs.FileSystem, folder: str, *, recursive: bool = False)
         return list(files.get_file_info(selector))
     except FileNotFoundError:
         return list(files.get_file_info(selector))
+
+
+def write_file(files: pafs.FileSystem, path: str, content: bytes) -> None:
+    """Write a file with this content; its folder is created.
+
+    Through a buffer, because the streams of deltalake take no pyarrow.Buffer, which is what pyarrow writes without one.
+    """
+    folder = path.rpartition("/")[0]
+    files.create_dir(folder, recursive=True)
+    with files.open_output_stream(path, buffer_size=len(content) + 1) as stream:
+        stream.write(content)
 
 
 def store_options(options: Mapping[str, str]) -> dict[str, str]:

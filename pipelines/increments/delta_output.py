@@ -24,7 +24,8 @@ from pipelines.loading.table import LakeTable
 from pipelines.loading.table_writes import WRITING
 from resources import durable
 from resources.errors import CommitUnknown, IncrementOvertaken, LakeRefused, LakeUnavailable, LogTorn, OutputRefused
-from resources.lake import Lake, is_refusal, lake_errors, reason_of
+from resources.lake import Lake, lake_errors
+from resources.store_errors import is_refusal, reason_of
 
 SUMMARY = "penstock.increment"
 """The key of an increment's facts in the commit info of the output."""

@@ -41,7 +41,7 @@ from pipelines.loading.ledger import (
 from pipelines.loading.table_log import CommitConflict, CommitOutcomeUnknown, TableLog, TableSnapshot
 from pipelines.loading.valid_through import NO_TIMES, TimesOfLoad
 from pipelines.loading.work import CommittedRange, SliceFacts
-from resources.errors import CommitRefused, CommitUnknown, LakeUnavailable, LoadError, TableReplaced
+from resources.errors import CommitRefused, CommitUnknown, LakeRefused, LakeUnavailable, LoadError, TableReplaced
 
 _MAX_CONFLICTS = 20
 _MAX_UNKNOWN_OUTCOMES = 3
@@ -202,7 +202,7 @@ def commit(
         TableReplaced: the table was removed since `snapshot`, or another table is in its place (fault P07).
         CommitUnknown: the write failed, and nobody can see whether it landed; or it landed, but a loss of power may
             undo it.
-        LakeUnavailable: the change did not land.
+        LakeUnavailable: the change did not land. It is LakeRefused if the store refused it.
     """
     result = _write_until_known(log, snapshot, change, sleep)
     failpoint("log entry found")
@@ -242,6 +242,8 @@ def _write_until_known(
             assert snapshot.entry is not None
             newest = snapshot.entry
             return CommitResult(version=snapshot.version, overtaken_by=newest.run, covered=newest.covered)
+        if isinstance(failure, CommitOutcomeUnknown) and failure.refused:
+            raise LakeRefused(f"the commit did not land: {failure}") from failure
         if conflicts == _MAX_CONFLICTS or unknown_outcomes == _MAX_UNKNOWN_OUTCOMES:
             raise LakeUnavailable(f"the commit did not land: {failure}") from failure
         change = rebased

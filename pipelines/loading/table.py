@@ -52,7 +52,8 @@ from resources.errors import (
     TableForeign,
     TableReplaced,
 )
-from resources.lake import Lake, filesystem, lake_errors, reason_of
+from resources.lake import Lake, filesystem, lake_errors
+from resources.store_errors import is_refusal, reason_of
 
 _TXN_EXPIRY = "delta.setTransactionRetentionDuration"
 _LOG_CLEANUP = "delta.enableExpiredLogCleanup"
@@ -366,7 +367,8 @@ class LakeTable:
                 f"the table {self.uri} does not accept the rows: {reason_of(error)}", self.where
             ) from error
         except (DeltaError, OSError, LakeUnavailable) as error:
-            raise CommitOutcomeUnknown(reason_of(error)) from error
+            refused = isinstance(error, LakeRefused) or is_refusal(error)
+            raise CommitOutcomeUnknown(reason_of(error), refused=refused) from error
         self._write_checkpoint(snapshot, version)
         return version
 

@@ -18,7 +18,14 @@ class CommitConflict(Exception):
 
 
 class CommitOutcomeUnknown(Exception):
-    """The write failed, and whether it landed is not known (fault L03)."""
+    """The write failed, and whether it landed is not known (fault L03).
+
+    If the store `refused` something, the same write would fail again.
+    """
+
+    def __init__(self, reason: str = "", *, refused: bool = False) -> None:
+        super().__init__(reason)
+        self.refused = refused
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,7 +14,7 @@ import msgspec
 import pyarrow.fs as pafs
 
 from resources import topic_names
-from resources.lake import Lake, filesystem, list_folder
+from resources.lake import Lake, filesystem, list_folder, write_file
 
 _FOLDER = "_penstock"  # no encoded topic begins with an underscore
 _SUFFIX = ".json"
@@ -79,10 +79,7 @@ class TopicRecords(Generic[RecordT]):
 
     def write(self, topic: str, record: RecordT) -> None:
         """Replace the record of a topic."""
-        path = self._path(topic)
-        self._files.create_dir(path.rpartition("/")[0], recursive=True)
-        with self._files.open_output_stream(path) as file:
-            file.write(msgspec.json.encode(record))
+        write_file(self._files, self._path(topic), msgspec.json.encode(record))
 
     def delete(self, topic: str) -> None:
         """Remove the record of a topic, which has one."""

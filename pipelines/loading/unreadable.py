@@ -18,7 +18,7 @@ from kafka_io.records.decoded_batch import DecodedBatch
 from pipelines.loading.fetch_task import FetchTask
 from pipelines.loading.work import SkippedOffsets
 from resources import durable
-from resources.lake import filesystem
+from resources.lake import filesystem, lake_errors, write_file
 
 QUARANTINE_FOLDER = "_quarantine"
 """The folder inside a table for bytes that were skipped. Delta ignores names that begin with an underscore."""
@@ -112,9 +112,8 @@ def _kept(task: FetchTask, offsets: OffsetRange, data: bytes) -> str:
     files = filesystem(task.table_uri, task.options)
     name = f"{offsets.partition}-{offsets.start:020d}-{offsets.stop:020d}-{uuid.uuid4().hex}.bytes"
     path = f"{QUARANTINE_FOLDER}/{name}"
-    files.create_dir(QUARANTINE_FOLDER, recursive=True)
-    with files.open_output_stream(path) as stream:
-        stream.write(data)
+    with lake_errors(task.table_uri):
+        write_file(files, path, data)
     local = durable.local_path(task.table_uri)
     if local is not None:
         durable.sync_below(local, local / path)

@@ -32,7 +32,7 @@ from pipelines.loading.work import SliceFacts
 from pipelines.maintenance.bad_rows import batches_of, reasons_of
 from pipelines.maintenance.staging import STAGING_FOLDER
 from resources.errors import FileRefused
-from resources.lake import filesystem, lake_errors
+from resources.lake import filesystem, lake_errors, write_file
 from resources.topic_formats import TopicFormat
 
 _NOT_OF_ROWS = {"bad_records", "max_bad_records", "max_bad_share", "partition_by"}
@@ -185,9 +185,7 @@ class ConvertedFiles:
 
     def _write_note(self, file: RawFile, converted: ConvertedFile) -> None:
         with lake_errors(self._table.uri):
-            self._store.create_dir(self.folder, recursive=True)
-            with self._store.open_output_stream(self._note_path(file)) as stream:
-                stream.write(msgspec.json.encode(converted))
+            write_file(self._store, self._note_path(file), msgspec.json.encode(converted))
         failpoint("file converted")
 
     def _convert(self, file: RawFile, rows: pads.Dataset) -> ConvertedFile:

@@ -53,17 +53,23 @@ def with_table(page: str, table: str) -> str:
 
 
 class Collector:
-    """A pytest plugin that collects for each cell whether all its tests passed."""
+    """A pytest plugin that collects for each cell whether all its tests passed.
 
-    def __init__(self) -> None:
+    Args:
+        mark: the mark of a test that names its columns.
+        parameter: the parameter of a test that is its row.
+    """
+
+    def __init__(self, *, mark: str = "matrix", parameter: str = "version") -> None:
+        self._mark, self._parameter = mark, parameter
         self.results: dict[tuple[str, str], bool] = {}
         self._cells: dict[str, list[tuple[str, str]]] = {}
 
     def pytest_collection_modifyitems(self, items: list[pytest.Function]) -> None:
         """Note to which cells each test belongs."""
         for item in items:
-            columns = [column for mark in item.iter_markers("matrix") for column in mark.args]
-            self._cells[item.nodeid] = [(str(item.callspec.params["version"]), column) for column in columns]
+            columns = [column for mark in item.iter_markers(self._mark) for column in mark.args]
+            self._cells[item.nodeid] = [(str(item.callspec.params[self._parameter]), column) for column in columns]
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Store the result of one phase of a test. A failure in any phase or test makes the cell false."""

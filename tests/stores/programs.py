@@ -21,7 +21,9 @@ def versitygw() -> Path:
     program = folder / "versitygw"
     if not program.exists():
         module = f"github.com/versity/versitygw/cmd/versitygw@v{VERSITYGW}"
-        subprocess.run(["go", "install", module], env={**os.environ, "GOBIN": str(folder)}, check=True, timeout=_INSTALL_S)
+        subprocess.run(
+            ["go", "install", module], env={**os.environ, "GOBIN": str(folder)}, check=True, timeout=_INSTALL_S
+        )
     return program
 
 

@@ -163,7 +163,7 @@ def _running(
             stdin=subprocess.DEVNULL,
             stdout=stdout or log,
             stderr=log,
-            preexec_fn=dying_with_parent(),
+            preexec_fn=dying_with_parent(),  # noqa: PLW1509 - two system calls, looked up before the fork
         )
         with process:
             try:

@@ -4,6 +4,7 @@ The `stores` mark of a test names its column, and the store is its row.
 """
 
 from collections.abc import Iterable, Mapping
+from importlib.metadata import version
 from pathlib import Path
 
 from tests.stores import programs
@@ -32,6 +33,7 @@ _STANDS_FOR = {
     "HDFS": "HDFS",
 }
 _VERSIONS = {"versitygw": programs.VERSITYGW, "Azurite": programs.AZURITE, "HDFS": programs.HADOOP}
+_BEGIN, _END = "<!-- stores: written by `make stores` -->\n", "<!-- /stores -->\n"
 Results = Mapping[tuple[str, str], bool]
 
 
@@ -43,10 +45,19 @@ def render(results: Results, versions: Mapping[str, str]) -> str:
     return "".join(f"| {' | '.join(row)} |\n" for row in rows)
 
 
+def table_of(page: str) -> str:
+    """The table in the text of the page."""
+    return page.partition(_BEGIN)[2].partition(_END)[0]
+
+
+def with_table(page: str, table: str) -> str:
+    """The text of the page with its table replaced."""
+    before, _, after = page.partition(_BEGIN)
+    return before + _BEGIN + table + _END + after.partition(_END)[2]
+
+
 def versions() -> Mapping[str, str]:
     """The version of each store."""
-    from importlib.metadata import version  # noqa: PLC0415 - only `make stores` needs it
-
     return {"moto": version("moto"), **_VERSIONS}
 
 

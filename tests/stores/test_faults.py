@@ -100,10 +100,9 @@ def test_a_wrong_secret_is_refused_at_once_and_named(
 ) -> None:
     topic.configure({**topic.options, store.secret: store.wrong})
     began = len(proxied.requests)
-    with pytest.raises(LakeRefused, match=f"{topic.root}.*does not accept the credentials: check `lake_options`"):
+    with pytest.raises(LakeRefused, match=f"{topic.root} .*http://127.0.0.1:{proxied.port} .*check the credentials in"):
         use_lake(topic.table.lake)
     assert len(proxied.requests) - began <= 4
-    assert store.wrong not in topic.table.lake.root
 
 
 @pytest.mark.stores("wrong secret")
@@ -120,8 +119,7 @@ def test_a_store_that_does_not_answer_is_temporary(topic: StoredTopic, proxied: 
     options = {**topic.table.lake.options, "retry_timeout": "1s", "connect_timeout": "1s"}
     closed = {name: value.replace(f":{proxied.port}", ":9") for name, value in options.items()}
     began = time.monotonic()
-    with pytest.raises(LakeUnavailable, match="the store does not answer") as failed:
+    with pytest.raises(LakeUnavailable, match="the store at http://127.0.0.1:9 does not answer") as failed:
         Lake(root=topic.root, options=closed).open(topic.table.uri)
     assert not isinstance(failed.value, LakeRefused)
     assert time.monotonic() - began < 60
-
