@@ -119,7 +119,7 @@ def test_a_store_that_does_not_answer_is_temporary(topic: StoredTopic, proxied: 
     options = {**topic.table.lake.options, "retry_timeout": "1s", "connect_timeout": "1s"}
     closed = {name: value.replace(f":{proxied.port}", ":9") for name, value in options.items()}
     began = time.monotonic()
-    with pytest.raises(LakeUnavailable, match="the store at http://127.0.0.1:9 does not answer") as failed:
+    with pytest.raises(LakeUnavailable, match=r"the store at http://127\.0\.0\.1:9 does not answer") as failed:
         Lake(root=topic.root, options=closed).open(topic.table.uri)
     assert not isinstance(failed.value, LakeRefused)
     assert time.monotonic() - began < 60
