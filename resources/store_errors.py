@@ -13,7 +13,7 @@ from deltalake.exceptions import CommitFailedError, DeltaProtocolError, SchemaMi
 from kafka_io.errors import LocatedError, system_reason
 
 _DECORATION = re.compile(r"\x1b\[[0-9;]*m|↳")
-_ENDPOINT = re.compile(r"[Ee]rror performing [A-Z]+ (https?://[^/\s?@]+)")
+_ENDPOINT = re.compile(r"[Ee]rror performing [A-Z]+ (https?://[^/\s?@]+)(?=[/\s])")
 _PATH = re.compile(r"local (?:file|directory) '([^']+)'")
 _STATUS = r"(?:status(?: code)?|non-2xx status code):?\s+({})\b"
 _SOURCES = "in `lake_options` or in the environment of this process"
@@ -30,6 +30,10 @@ _REFUSALS = tuple(
         (
             r"AccessDenied|lacked the necessary privileges|AccessControlException|" + _STATUS.format("403"),
             f"the store denies access: check the credentials {_SOURCES}, and what they may read and write",
+        ),
+        (
+            r"Invalid Access Key|SAS query pair|[Uu]nable to decode service account",
+            f"the credentials have another form than the store expects: check those {_SOURCES}",
         ),
         (
             r"UnknownConfigurationKey",

@@ -10,14 +10,18 @@ from deltalake.exceptions import DeltaError, SchemaMismatchError
 from kafka_io.model import BrokerPartition, OffsetRange
 from kafka_io.reader.reader import PlannedRange
 from pipelines.loading.fetch_task import FetchTask
+from pipelines.loading.last_error import LastError, LastErrors
 from pipelines.loading.rows import table_rows
 from pipelines.loading.slice_file import SliceFile
+from pipelines.loading.table_log import CommitOutcomeUnknown, TableLog
 from pipelines.loading.work import SliceFailure
 from resources.errors import LakeRefused, LakeUnavailable
-from resources.lake import Lake, lake_errors
+from resources.lake import Lake, filesystem, lake_errors, write_file
 from resources.settings import ClusterSettings, Settings
+from resources.store_errors import reason_of
 from tests.fakes.object_store import ObjectStore, object_store
-from tests.small_table import SOURCE
+from tests.small_table import SOURCE, SmallTable
+from tests.unreliable import Unreliable
 
 
 @pytest.fixture(scope="module")
@@ -35,6 +39,19 @@ def lake_of(store: ObjectStore, **options: str) -> Lake:
         clusters={"main": ClusterSettings(bootstrap="127.0.0.1:1")},
     )
     return Lake.of(settings)
+
+
+class Refusing(Unreliable):
+    """A table whose writes all fail."""
+
+    def __init__(self, table: TableLog, *, refused: bool) -> None:
+        super().__init__(table, [])
+        self.refused, self.writes = refused, 0
+
+    def write(self, *_: object) -> int:
+        """See TableLog. Nothing is committed."""
+        self.writes += 1
+        raise CommitOutcomeUnknown("the store denies access", refused=self.refused)
 
 
 def seen(method: str, path: str, status: str, code: str) -> OSError:
@@ -75,6 +92,20 @@ def test_a_store_that_is_busy_for_a_while_does_not_fail_an_upload(store: ObjectS
     assert f"lake/main/clicks/{path}" in store.objects
 
 
+@pytest.mark.parametrize("size", [0, 1, 5 * 2**20], ids=str)
+def test_a_text_is_written_to_a_store(size: int, store: ObjectStore) -> None:
+    files = filesystem(store.root, store.options)
+    write_file(files, "some/folder/text", b"x" * size)
+    with files.open_input_stream("some/folder/text") as stream:
+        assert stream.read() == b"x" * size
+
+
+def test_the_last_error_of_a_topic_is_kept_in_a_store(store: ObjectStore) -> None:  # fault U07
+    error = LastError.of([SliceFailure(kind="Corrupt", reason="a checksum is wrong")], run="run", time_ms=1)
+    assert LastErrors(lake_of(store), "main")("clicks", error) == ()
+    assert LastErrors(lake_of(store), "main").read() == {"clicks": error}
+
+
 def test_requests_are_repeated_for_a_minute() -> None:  # fault N14
     settings = Settings(lake="s3://bucket/lake", clusters={"main": ClusterSettings(bootstrap="127.0.0.1:1")})
     assert Lake.of(settings).options["retry_timeout"] == "60s"
@@ -113,6 +144,10 @@ def test_a_failed_upload_says_whether_another_attempt_can_help(
         (seen("GET", "lake/t?list-type=2", "404 Not Found", "XAdminUserNotFound"), LakeRefused),
         (seen("PUT", "lake/t/a?comp=block", "404 Not Found", "ContainerNotFound"), LakeRefused),
         (seen("PUT", "lake/t/a", "404 Not Found", "Unknown"), LakeRefused),
+        (
+            OSError("Generic MicrosoftAzure error\n \x1b[31m↳\x1b[0m Invalid Access Key\n Invalid symbol 33"),
+            LakeRefused,
+        ),
         (seen("PUT", "lake/t/a", "501 Not Implemented", "NotImplemented"), LakeRefused),
         (seen("POST", "lake/t/a?uploadId=7", "404 Not Found", "NoSuchUpload"), LakeUnavailable),
         (seen("GET", "lake/t/a", "404 Not Found", "NoSuchKey"), LakeUnavailable),
@@ -175,6 +210,22 @@ def test_the_reason_of_a_store_is_in_our_words(error: Exception, reason: str) ->
     prefix = "the table s3://bucket/lake/main/clicks cannot be read or written: "
     assert failed.value.reason.startswith(f"{prefix}{reason}")
     assert failed.value.__cause__ is error
+
+
+def test_a_reason_has_no_password_of_an_address() -> None:
+    error = OSError("Error performing GET http://user:canary@127.0.0.1:9/bucket/t in 1ms - error sending request")
+    assert reason_of(error) == "the store does not answer"
+
+
+@pytest.mark.parametrize("refused", [True, False])
+def test_a_commit_that_the_store_refuses_is_not_written_again(refused: bool, tmp_path: Path) -> None:  # fault N14
+    """The log is read once more, because an earlier attempt of the store's client may have been committed."""
+    small = SmallTable(tmp_path)
+    log = Refusing(small.table, refused=refused)
+    with pytest.raises(LakeUnavailable, match="the commit did not land: the store denies access") as failed:
+        small.commit(small.write(0, 50), log=log)
+    assert log.writes == (1 if refused else 3)
+    assert isinstance(failed.value, LakeRefused) == refused
 
 
 def test_a_folder_that_is_a_file_is_a_refusal(tmp_path: Path) -> None:  # fault N14
