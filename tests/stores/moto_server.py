@@ -8,7 +8,6 @@ import logging
 import sys
 
 from moto import settings
-from moto.core import DEFAULT_ACCOUNT_ID
 from moto.iam.models import iam_backends
 from moto.moto_server.werkzeug_app import create_backend_app
 from moto.s3.models import s3_backends
@@ -16,16 +15,17 @@ from werkzeug.serving import WSGIRequestHandler, make_server
 
 REGION = "us-east-1"
 _USER = "penstock"
+_ACCOUNT = "123456789012"  # the only one of moto
 _ALLOW = {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "s3:*", "Resource": "*"}]}
 
 
 def main(bucket: str) -> None:
     """Create the bucket and a user with all rights on it, and serve."""
-    users = iam_backends[DEFAULT_ACCOUNT_ID]["aws"]
+    users = iam_backends[_ACCOUNT]["aws"]
     users.create_user(REGION, _USER)
     users.put_user_policy(_USER, "all", json.dumps(_ALLOW))
     key = users.create_access_key(_USER)
-    s3_backends[DEFAULT_ACCOUNT_ID]["aws"].create_bucket(bucket, REGION)
+    s3_backends[_ACCOUNT]["aws"].create_bucket(bucket, REGION)
     settings.INITIAL_NO_AUTH_ACTION_COUNT = 0
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
     # Without HTTP/1.1 each request opens a connection.
