@@ -26,7 +26,7 @@ help:
 	@echo '                 SAMPLE=50 SEED=7 FILE=... TESTS=...: fewer changes and tests'
 	@echo 'make matrix      run the tests on real brokers and write their results into docs/kafka-versions.md'
 	@echo 'make stores      run the tests of stores in moto, versitygw, Azurite and HDFS, and write docs/object-stores.md;'
-	@echo '                 STORES="moto HDFS": only these, without the page'
+	@echo '                 STORES="moto HDFS": only these'
 	@echo 'make bench       speed beside other loaders on a real broker: about an hour; QUICK=1 one case in minutes'
 	@echo 'make docs        the pages that are made from the code: settings and commands'
 	@echo 'make check       formatter, linter, types, import contracts'

@@ -1,4 +1,4 @@
-"""Errors of stores: which of them would come again, and what they mean. This is the only place that decides this (N14).
+"""Errors of stores: which of them would come again, and what they mean. Only this module decides it (fault N14).
 
 deltalake prints a stack of messages, with colours: `Error performing GET <url> ... 403 Forbidden ... <answer>`. The
 tests have messages of real stores.

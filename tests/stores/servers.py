@@ -26,7 +26,7 @@ from tests.brokers.ports import free_ports
 from tests.stores import programs
 
 BUCKET = "bucket"
-_START_S = 90.0
+_START_S = 280.0
 _POLL_S = 0.1
 _AZURE_ACCOUNT = "devstoreaccount1"
 _AZURE_KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="

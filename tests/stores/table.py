@@ -37,12 +37,16 @@ _BEGIN, _END = "<!-- stores: written by `make stores` -->\n", "<!-- /stores -->\
 Results = Mapping[tuple[str, str], bool]
 
 
-def render(results: Results, versions: Mapping[str, str]) -> str:
-    """The table in Markdown. `-` marks what a store does not have, or what did not run."""
-    rows: list[tuple[str, ...]] = [("store", "stands for", *COLUMNS), ("---",) * (2 + len(COLUMNS))]
-    for name, kind in _STANDS_FOR.items():
-        rows.append((f"{name} {versions[name]}", kind, *_cells(name, results)))
-    return "".join(f"| {' | '.join(row)} |\n" for row in rows)
+def render(results: Results, versions: Mapping[str, str], before: str = "") -> str:
+    """The table in Markdown; `-` marks what a store does not have.
+
+    A store without results keeps its row in the table `before`.
+    """
+    rows = {line.split()[1]: line for line in before.splitlines(keepends=True)}
+    for name in {name for name, _ in results}:
+        rows[name] = _row(f"{name} {versions[name]}", _STANDS_FOR[name], *_cells(name, results))
+    head = _row("store", "stands for", *COLUMNS) + _row(*["---"] * (2 + len(COLUMNS)))
+    return head + "".join(rows.get(name, "") for name in _STANDS_FOR)
 
 
 def table_of(page: str) -> str:
@@ -59,6 +63,10 @@ def with_table(page: str, table: str) -> str:
 def versions() -> Mapping[str, str]:
     """The version of each store."""
     return {"moto": version("moto"), **_VERSIONS}
+
+
+def _row(*cells: str) -> str:
+    return f"| {' | '.join(cells)} |\n"
 
 
 def _cells(name: str, results: Results) -> Iterable[str]:

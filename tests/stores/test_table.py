@@ -21,6 +21,15 @@ def test_a_failed_test_is_shown_as_failed() -> None:
     assert render({**expected(), ("Azurite", "load"): False}, versions()).count("NO") == 1
 
 
+def test_a_store_that_did_not_run_keeps_its_row() -> None:
+    whole = render(expected(), versions())
+    of_hdfs = {cell: passed for cell, passed in expected().items() if cell[0] == "HDFS"}
+    assert render(of_hdfs, versions(), whole) == whole
+    changed = render({**of_hdfs, ("HDFS", "load"): False}, versions(), whole)
+    assert changed.splitlines()[:-1] == whole.splitlines()[:-1]
+    assert changed.count("NO") == 1
+
+
 def test_only_the_table_is_replaced() -> None:
     text = PAGE.read_text()
     assert table_of(with_table(text, "| new |\n")) == "| new |\n"
