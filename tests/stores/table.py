@@ -28,7 +28,7 @@ COLUMNS = (
 )
 _STANDS_FOR = {
     "moto": "S3",
-    "versitygw": "S3, MinIO",
+    "versitygw": "S3",
     "Azurite": "Azure Blob Storage",
     "HDFS": "HDFS",
 }

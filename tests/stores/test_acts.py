@@ -31,7 +31,6 @@ _ALL_STEPS = (
 def test_loads_continue_and_a_load_with_nothing_new_commits_nothing(topic: StoredTopic) -> None:
     use_lake(topic.table.lake)
     topic.load()
-    topic.check()
     topic.grow()
     assert topic.load().rows == 20
     topic.check()
@@ -72,7 +71,6 @@ def test_clean_deletes_files_that_no_commit_names_and_merges_small_ones(topic: S
     cleaned = topic.clean()
     assert orphan in cleaned.collected
     assert cleaned.merged > cleaned.larger > 0
-    topic.check()
     topic.clean()
     topic.grow()
     topic.load()
