@@ -22,6 +22,7 @@ help:
 	@echo 'make fuzz        mutated logs and values for an hour; SECONDS=60 SEED=7: for a minute, from that seed on'
 	@echo 'make simulate    days on which brokers and the store misbehave, without processes; DAYS=1000 SEED=7'
 	@echo 'make crash       loads killed, stopped and raced at random for hours; RUNS=100 SEED=7: 100 runs, from seed 7'
+	@echo 'make crash KILLS=20   consumers of increments and state tables killed so often at each of their failpoints'
 	@echo 'make mutate      change the code in one place at a time and see whether a test fails: half an hour of one core;'
 	@echo '                 SAMPLE=50 SEED=7 FILE=... TESTS=...: fewer changes and tests'
 	@echo 'make matrix      run the tests on real brokers and write their results into docs/kafka-versions.md'
@@ -91,7 +92,11 @@ simulate: $(RUN)
 
 RUNS ?= 10000
 crash: $(RUN)
+ifeq ($(KILLS),)
 	$(BIN)/python -m tests.crash --runs $(RUNS) $(if $(SEED),--seed $(SEED))
+else
+	$(BIN)/python -m tests.crash.consumer_kills --kills $(KILLS) $(if $(SEED),--seed $(SEED)) $(if $(AT),--at "$(AT)")
+endif
 
 mutate: $(RUN)
 	$(BIN)/python -m tests.mutation $(if $(SAMPLE),--sample $(SAMPLE)) $(if $(SEED),--seed $(SEED)) \

@@ -52,20 +52,40 @@ FAILPOINTS = (
     "after compaction",
 )
 
-OF_ALL_INCREMENTS = ("increment begun", "increment known", "increment batch read", "increment batch written")
-OF_DELTA_OUTPUTS = ("output created", "before increment entry", "after increment entry", "increment synced")
+OF_EACH_SOURCE = ("source read", "source read again", "increment begun", "increment known", "increment batch read")
+OF_EACH_OUTPUT = ("increment batch written", "last increment batch written", "attempt failed")
+OF_ALL_INCREMENTS = (*OF_EACH_SOURCE, *OF_EACH_OUTPUT)
+OF_DELTA_ENTRIES = (
+    "output created",
+    "before increment entry",
+    "after increment entry",
+    "increment write failed",
+    "increment files synced",
+    "increment synced",
+)
 OF_SQL_OUTPUTS = (
     "before output transaction",
     "progress moved",
+    "output columns added",
     "rows removed",
     "rows inserted",
+    "output transaction committed",
     "after output transaction",
 )
-OF_SPARK_ROWS = ("increment files written",)
-INCREMENT_FAILPOINTS = (*OF_ALL_INCREMENTS, *OF_DELTA_OUTPUTS, *OF_SQL_OUTPUTS, *OF_SPARK_ROWS)
+OF_SPARK_ROWS = (
+    "output columns added",
+    "increment file described",
+    "increment files written",
+    "staged rows committed",
+)
+INCREMENT_FAILPOINTS = (*OF_ALL_INCREMENTS, *OF_DELTA_ENTRIES, *OF_SQL_OUTPUTS, *OF_SPARK_ROWS)
 
 STATE_FAILPOINTS = (
+    "state rows read",
     "state rows decided",
+    "state file opened",
+    "state row group written",
     "state file written",
     "state files written",
+    "state rebuild begun",
 )

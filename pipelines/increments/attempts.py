@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import TypeVar
 
+from pipelines.loading.failpoints import failpoint
 from resources.errors import LoadError
 
 T = TypeVar("T")
@@ -26,5 +27,6 @@ def with_attempts(act: Callable[[], T], attempts: int, *, sleep: Callable[[float
         except LoadError as error:
             if not error.retriable:
                 raise
+        failpoint("attempt failed")
         sleep(_FIRST_WAIT_S * 2**attempt)
     return act()

@@ -204,6 +204,7 @@ class DeltaWriter:
             CommitUnknown: the output does not answer.
             LakeUnavailable: the write did not land.
         """
+        failpoint("increment write failed")
         try:
             stored = self.stored(self.output.open())
         except LakeUnavailable as unreadable:
@@ -245,6 +246,7 @@ class DeltaWriter:
             raise CommitUnknown(
                 f"the increment landed, but could not be forced to disk: {system_reason(error)}"
             ) from error
+        failpoint("increment files synced")
         self.output.table.sync(after=after)
         failpoint("increment synced")
 
@@ -324,10 +326,12 @@ class _SparkWrite:
         missing = self._files.missing_columns(handle)
         if missing:
             handle.alter.add_columns(missing)
+            failpoint("output columns added")
             self._writer.check_unchanged(handle)
         if self._change.removed:
             with self._files.staged() as rows:
                 write_rows(handle, rows, self._change, properties)
+                failpoint("staged rows committed")
             return
         columns = list(handle.metadata().partition_columns)
         handle.create_write_transaction(

@@ -94,10 +94,12 @@ class DuckDBWriter:
                     self.table.move_progress(connection, self.progress, change.progress)
                     failpoint("progress moved")
                     self.table.add_columns(connection, _sql_types(connection, rows))
+                    failpoint("output columns added")
                     self.table.remove(connection, change.removed)
                     failpoint("rows removed")
                     self._insert(connection, rows)
                     failpoint("rows inserted")
+                failpoint("output transaction committed")
             except duckdb.TransactionException as error:
                 raise self.table.overtaken() from error
             except duckdb.IOException:

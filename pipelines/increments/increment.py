@@ -221,11 +221,13 @@ def _begin(
     # The output keeps the progress under the name of the source, which the ledger knows. So the source is read first,
     # and again if another process has committed a newer version since.
     source = SourceVersion.newest(table)
+    failpoint("source read")
     name = source.name if source.snapshot.entry else ""
     writer = into.begin(consumer, name)
     failpoint("increment begun")
     if writer.progress.version > source.snapshot.version:
         source = SourceVersion.newest(table)
+        failpoint("source read again")
     increment = Increment(source=source, writer=writer, consumer=consumer, on_replaced=on_replaced, removing=removing)
     if source.snapshot.entry is not None:
         increment.difference = _wanted(source.difference(writer.progress), increment)

@@ -111,6 +111,7 @@ class WatchedRows:
             for batch in self._reader:
                 yield batch
                 failpoint("increment batch written")
+            failpoint("last increment batch written")
         except GeneratorExit:  # the output stopped reading, which is no error of the rows
             raise
         except BaseException as error:

@@ -118,6 +118,7 @@ class PostgresWriter:
                     failpoint("rows removed")
                     self._copy(connection, rows)
                     failpoint("rows inserted")
+                failpoint("output transaction committed")
             except psycopg.OperationalError as error:
                 if not connection.closed:  # the transaction has ended without effect
                     raise
@@ -142,6 +143,7 @@ class PostgresWriter:
             self.table.move_progress(connection, self.progress, progress)
             failpoint("progress moved")
             self.table.add_columns(connection, types)
+            failpoint("output columns added")
         except _CREATION_RACES as error:
             raise OutputBusy(
                 f"another process creates the table {self.table.name}, or the one with its progress: {_reason(error)}; "

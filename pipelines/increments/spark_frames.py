@@ -135,6 +135,7 @@ class SparkFiles:
                 if footer.num_rows:
                     self._sync(info.path)
                     actions.append(add_action(info.path, info.size, footer, types))
+                    failpoint("increment file described")
         failpoint("increment files written")
         return actions
 

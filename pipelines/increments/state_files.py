@@ -122,8 +122,10 @@ class StateFileWriter:
         with lake_errors(self.uri):
             if self._file is None:
                 self._file = _OpenFile(filesystem(self.uri, self.options), self.schema)
+                failpoint("state file opened")
             table = pa.Table.from_batches(self._waiting).combine_chunks()
             self._file.writer.write_table(table, row_group_size=table.num_rows)
+            failpoint("state row group written")
             is_full = self._file.stream.tell() >= _FILE_BYTES
         self._waiting, self._waiting_bytes = [], 0
         if is_full:

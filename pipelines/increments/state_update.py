@@ -95,6 +95,7 @@ def update_state(
         try:
             return _run(table, topic, rebuild=rebuild)
         except SourceFilesCleaned:
+            failpoint("state rebuild begun")
             return _run(table, topic, rebuild=True)
 
     return with_attempts(attempt, attempts, sleep=sleep)
@@ -124,6 +125,7 @@ class _Update:
     def begin(cls, table: LakeTable, topic: TopicOptions, *, rebuild: bool) -> "_Update | None":
         """The update that leads to the newest version; None if nothing was loaded yet."""
         source = SourceVersion.newest(table)
+        failpoint("source read")
         if source.snapshot.entry is None:
             return None
         definition = StateDefinition.of(topic, source.snapshot)
@@ -131,6 +133,7 @@ class _Update:
         failpoint("increment begun")
         if writer.progress.version > source.snapshot.version:
             source = SourceVersion.newest(table)
+            failpoint("source read again")
             definition = StateDefinition.of(topic, source.snapshot)
         rebuild = rebuild or writer.progress == NOTHING or writer.mark(DEFINITION) != definition.number
         increment = Increment(source=source, writer=writer, consumer=CONSUMER, on_replaced="apply")
@@ -186,6 +189,7 @@ class _Update:
             keys = list(definition.keys)
             comparison.take_touched(increment.arrow(keys), increment.removed(keys))
         comparison.take_rows(source.arrow(definition.compared_columns), only_touched=recomputes)
+        failpoint("state rows read")
         comparison.take_present(present)
         comparison.decide(with_present=appends)
 

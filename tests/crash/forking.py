@@ -7,11 +7,11 @@ from tests.crash import child
 
 
 def forking() -> ForkServerContext:
-    """The fork server of this test process, which has imported `child`.
+    """The fork server of this test process, which has imported `child` and the consumers.
 
     The first process that is forked starts the server, and later the list of its imports cannot change. So all tests
     must get the server from this function.
     """
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload([child.__name__])
+    context.set_forkserver_preload([child.__name__, "tests.crash.consumers"])
     return context

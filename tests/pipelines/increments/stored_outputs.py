@@ -1,5 +1,6 @@
 """The outputs that tests fill and read: a Delta table, a table in a DuckDB file, and one in a Postgres database."""
 
+import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +15,8 @@ from pipelines.increments.delta_output import DeltaOutput
 from pipelines.increments.duckdb_output import DuckDBOutput
 from pipelines.increments.output import IncrementOutput
 from pipelines.increments.postgres_output import PostgresOutput
+from pipelines.increments.source_columns import SOURCE_COLUMNS
+from tests.pipelines.increments.table_histories import SourceRow
 
 TABLE = "my rows"
 KINDS = ["delta", "duckdb", pytest.param("postgres", marks=pytest.mark.postgres)]
@@ -34,6 +37,16 @@ class StoredOutput:
     def table(self) -> pa.Table | None:
         """The rows; None if there is no table."""
         return _TABLES[self.kind](self.place)
+
+    def remove(self) -> None:
+        """Remove the table with the rows. In a database the progress of its consumers stays."""
+        _REMOVALS[self.kind](self.place)
+
+
+def rows_of(table: pa.Table) -> list[SourceRow]:
+    """The place and the loading time of the source of each row."""
+    _, *names = SOURCE_COLUMNS.names
+    return sorted(zip(*(table.column(name).to_pylist() for name in names), strict=True))
 
 
 def _delta_table(place: str) -> pa.Table | None:
@@ -60,6 +73,16 @@ def _postgres_table(place: str) -> pa.Table | None:
         return pa.table(columns, names)
 
 
+def _remove_from_duckdb(place: str) -> None:
+    with duckdb.connect(place) as connection:
+        connection.execute(f'drop table if exists "{TABLE}"')
+
+
+def _remove_from_postgres(place: str) -> None:
+    with psycopg.connect(place) as connection:
+        connection.execute(f'drop table if exists "{TABLE}"'.encode())
+
+
 _OUTPUTS: Mapping[str, Callable[[str], IncrementOutput]] = {
     "delta": lambda place: DeltaOutput(uri=place),
     "duckdb": lambda place: DuckDBOutput(path=place, table=TABLE),
@@ -69,4 +92,9 @@ _TABLES: Mapping[str, Callable[[str], pa.Table | None]] = {
     "delta": _delta_table,
     "duckdb": _duckdb_table,
     "postgres": _postgres_table,
+}
+_REMOVALS: Mapping[str, Callable[[str], None]] = {
+    "delta": lambda place: shutil.rmtree(place, ignore_errors=True),
+    "duckdb": _remove_from_duckdb,
+    "postgres": _remove_from_postgres,
 }

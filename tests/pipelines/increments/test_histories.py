@@ -8,8 +8,7 @@ import pyarrow as pa
 import pytest
 
 from pipelines.increments.increment import Increment, apply_increment
-from pipelines.increments.source_columns import SOURCE_COLUMNS
-from tests.pipelines.increments.stored_outputs import StoredOutput
+from tests.pipelines.increments.stored_outputs import StoredOutput, rows_of
 from tests.pipelines.increments.table_histories import EVENTS, SourceRow, TableHistory
 from tests.thorough import first
 
@@ -18,11 +17,6 @@ def mirrored(stored: StoredOutput) -> list[SourceRow]:
     """The rows of the output."""
     table = stored.table()
     return [] if table is None else rows_of(table)
-
-
-def rows_of(table: pa.Table) -> list[SourceRow]:
-    _, *names = SOURCE_COLUMNS.names
-    return sorted(zip(*(table.column(name).to_pylist() for name in names), strict=True))
 
 
 def delivered_once(increment: Increment) -> pa.Table:

@@ -32,8 +32,8 @@ from resources.errors import (
     SourceLogCleaned,
     TableMissing,
 )
+from tests.pipelines.increments.stored_outputs import rows_of
 from tests.pipelines.increments.table_histories import TableHistory, copied, without_log
-from tests.pipelines.increments.test_histories import rows_of
 from tests.small_table import SmallTable
 
 A = BrokerPartition(0, 0)

@@ -1,9 +1,5 @@
 """PySpark reads the rows of increments and writes those of outputs, with the same effects as Arrow."""
 
-import os
-import signal
-import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from random import Random
@@ -17,13 +13,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from pipelines.increments.delta_output import DeltaOutput
-from pipelines.increments.increment import Increment, apply_increment, increments
+from pipelines.increments.increment import apply_increment, increments
 from pipelines.increments.source_columns import SOURCE_COLUMNS
-from pipelines.loading.failpoints import KILL_AT
 from resources.errors import IncrementOvertaken, OutputRefused
-from tests.pipelines.increments.stored_outputs import KINDS, StoredOutput
+from tests.pipelines.increments.stored_outputs import KINDS, StoredOutput, rows_of
 from tests.pipelines.increments.table_histories import EVENTS, TableHistory
-from tests.pipelines.increments.test_histories import mirrored, rows_of
+from tests.pipelines.increments.test_histories import mirrored
 
 pytestmark = pytest.mark.spark
 ROOT = Path(__file__).parents[3]
@@ -174,42 +169,3 @@ def test_an_output_in_a_database_takes_a_frame_of_spark(
         history.happen(event)
         apply_increment(history.table, lambda increment: increment.spark(spark), consumer="c", into=output)
     assert mirrored(stored) == history.source_rows()
-
-
-CONSUMER = """
-import sys
-from pipelines.increments.delta_output import DeltaOutput
-from pipelines.increments.increment import apply_increment
-from resources.spark import open_session
-
-source, path = sys.argv[1:]
-session = open_session({"master": "local[1]", "spark.ui.enabled": "false"})
-apply_increment(source, lambda increment: increment.spark(session), consumer="c", into=DeltaOutput(uri=path))
-"""
-
-
-@pytest.mark.crash
-@pytest.mark.parametrize("failpoint", ["increment files written", "after increment entry"])
-def test_a_killed_driver_of_spark_is_completed_by_the_next(failpoint: str, spark: SparkSession, tmp_path: Path) -> None:
-    history, uri = TableHistory(tmp_path / "lake", Random(4)), str(tmp_path / "out")
-
-    def complete(increment: Increment) -> DataFrame:
-        return increment.spark(spark)
-
-    history.happen("load")
-    apply_increment(history.table, complete, consumer="c", into=DeltaOutput(uri=uri))
-    history.happen("load")
-    errors = tmp_path / "errors"
-    with errors.open("wb") as file:  # no pipe: Spark's JVM keeps it open for a while after the driver was killed
-        killed = subprocess.run(
-            [sys.executable, "-c", CONSUMER, history.uri, uri],
-            cwd=ROOT,
-            env={**os.environ, "PYTHONPATH": str(ROOT), KILL_AT: failpoint},
-            stdout=file,
-            stderr=file,
-            timeout=200,
-            check=False,
-        )
-    assert killed.returncode == -signal.SIGKILL, errors.read_text()
-    apply_increment(history.table, complete, consumer="c", into=DeltaOutput(uri=uri))
-    assert rows_of(output_rows(uri)) == history.source_rows()
