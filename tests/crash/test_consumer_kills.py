@@ -21,6 +21,7 @@ def places(*kinds: str) -> list[tuple[str, str]]:
     return [(kind, failpoint) for kind in kinds for failpoint in FAILPOINTS_OF[kind]]
 
 
+# faults N40, N50
 @pytest.mark.parametrize(("kind", "failpoint"), places("delta", "duckdb", "state"))
 def test_a_killed_consumer_is_completed_by_the_next(kind: str, failpoint: str, tmp_path: Path) -> None:
     outcomes = kill_consumers(kind, failpoint, 1, 0, tmp_path, consumer_of)

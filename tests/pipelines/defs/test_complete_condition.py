@@ -87,6 +87,7 @@ def test_several_hours_at_once_are_all_requested(ticks: Ticks) -> None:
     assert ticks.requested() == {FIRST, THIRD, FOURTH, FIFTH}
 
 
+# fault N59
 def test_late_rows_between_a_request_and_the_end_of_its_run_are_not_forgotten(ticks: Ticks) -> None:
     """The run may have read the table before they came."""
     ticks.requested()

@@ -142,6 +142,7 @@ def test_the_event_says_what_the_table_had(cluster: Cluster) -> None:
     assert event.metadata["valid_through"].value == at(1.25) / 1000
 
 
+# fault N59
 def test_late_rows_report_their_hour_again(cluster: Cluster) -> None:
     cluster.load(0.5, 1.5, 2.5, through=3)
     cluster.tick()

@@ -40,6 +40,7 @@ def check(history: LedgerHistory, since: int, version: int) -> None:
     assert places(rows_of(difference.taken_back, before)) == places(removed) - places(added)
 
 
+# fault N43
 @given(
     kinds=st.lists(st.sampled_from(KINDS), max_size=14),
     seed=st.integers(0, 2**32),

@@ -26,6 +26,7 @@ def delivered_once(increment: Increment) -> pa.Table:
     return rows
 
 
+# fault N43
 @pytest.mark.parametrize("seed", first(4, range(8)))
 def test_an_output_equals_a_full_recomputation(seed: int, stored: StoredOutput, tmp_path: Path) -> None:
     random = Random(seed)

@@ -138,6 +138,7 @@ def test_the_entry_of_the_output_says_which_increment_it_is(small: SmallTable, o
     assert json.loads(DeltaTable(output.uri).history(1)[0][SUMMARY]) == done
 
 
+# fault N43
 @pytest.mark.parametrize("event", ["replay", "cut", "restart"])
 def test_a_consumer_can_fail_if_rows_that_it_has_seen_change(
     event: str, history: TableHistory, output: DeltaOutput
@@ -221,6 +222,7 @@ def test_a_transform_that_groups_replaces_the_groups_that_an_increment_touches(
     assert count() == {0: 5, 1: 5, 2: 1}
 
 
+# fault N48
 def test_rows_beyond_the_condition_are_refused(small: SmallTable, output: DeltaOutput) -> None:
     small.commit(small.write(0, 120))
     with (
@@ -231,6 +233,7 @@ def test_rows_beyond_the_condition_are_refused(small: SmallTable, output: DeltaO
     assert DeltaTable(output.uri).to_pyarrow_table().num_rows == 0
 
 
+# fault N46
 def test_removed_rows_can_be_read_until_housekeeping_deletes_them(small: SmallTable, output: DeltaOutput) -> None:
     small.commit(small.write(0, 80))
     apply(small, output)
@@ -259,6 +262,7 @@ def test_a_missing_table(tmp_path: Path, output: DeltaOutput) -> None:
         pass
 
 
+# fault N44
 @pytest.mark.parametrize("loads", [1, 2, 4])
 def test_a_table_that_was_loaded_again_is_not_taken_for_the_former(
     loads: int, tmp_path: Path, output: DeltaOutput
@@ -274,6 +278,7 @@ def test_a_table_that_was_loaded_again_is_not_taken_for_the_former(
         apply(again, output)
 
 
+# fault N44
 def test_an_older_copy_of_a_table_is_refused(small: SmallTable, tmp_path: Path, output: DeltaOutput) -> None:
     small.commit(small.write(0, 10))
     copy = copied(small, tmp_path / "copy")
@@ -293,6 +298,7 @@ def test_a_moved_table_continues(small: SmallTable, tmp_path: Path, output: Delt
     assert (done["new"], done["source"]) == (10, "main/clicks")
 
 
+# fault N45
 def test_a_log_that_was_cleaned_up_is_an_error_of_its_own(small: SmallTable, output: DeltaOutput) -> None:
     for start in range(0, 50, 10):
         small.commit(small.write(start, start + 10))

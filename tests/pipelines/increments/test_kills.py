@@ -17,6 +17,7 @@ from tests.pipelines.increments.table_histories import EVENTS, SourceRow, TableH
 pytestmark = pytest.mark.crash
 
 
+# fault N41
 def test_racing_consumers_commit_an_increment_once(stored: StoredOutput, tmp_path: Path) -> None:
     source = TableHistory(tmp_path / "lake", Random(5))
     source.happen("load")
@@ -32,6 +33,7 @@ def test_racing_consumers_commit_an_increment_once(stored: StoredOutput, tmp_pat
         assert consumer.rows() == source.source_rows()
 
 
+# fault N41
 @pytest.mark.parametrize(
     ("kind", "failpoint"),
     [
@@ -61,6 +63,7 @@ def test_a_late_consumer_does_not_repeat_what_another_has_committed(
     assert consumer.rows() == source.source_rows()
 
 
+# fault N40
 @pytest.mark.parametrize("seed", range(1))
 def test_an_increment_that_ends_anywhere_has_all_of_its_effect_or_none(
     kind: str, stored: StoredOutput, seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

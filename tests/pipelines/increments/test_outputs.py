@@ -94,6 +94,7 @@ def test_only_removing_rows_is_a_change(output: IncrementOutput, stored: StoredO
     assert begin(output).progress == FIRST
 
 
+# fault N41
 def test_a_second_writer_on_the_same_progress_is_overtaken(output: IncrementOutput, stored: StoredOutput) -> None:
     begin(output).commit(change(rows(1)))
     early, late = begin(output), begin(output)
@@ -131,6 +132,7 @@ def test_new_columns_are_added(output: IncrementOutput, stored: StoredOutput) ->
     ]
 
 
+# fault N48
 def test_a_column_of_another_type_is_refused(output: IncrementOutput, stored: StoredOutput) -> None:
     begin(output).commit(change(rows(1, length=7)))
     with pytest.raises(OutputRefused):
@@ -197,6 +199,7 @@ def delta(tmp_path: Path) -> DeltaOutput:
     return DeltaOutput(uri=str(tmp_path / "out"))
 
 
+# fault N42
 @pytest.mark.parametrize("error", [OSError("no answer"), DeltaError("status 503"), CommitFailedError("conflict")])
 def test_a_change_whose_answer_was_lost_is_found(error: Exception, delta: DeltaOutput) -> None:
     with lost_answer(error, lands=True):
@@ -229,6 +232,7 @@ def test_a_change_may_be_unknown(delta: DeltaOutput) -> None:
     assert begin(delta).progress == SECOND
 
 
+# fault N47
 def test_a_restored_output_is_refused(delta: DeltaOutput) -> None:
     begin(delta).commit(change(rows(1)))
     begin(delta).commit(change(rows(2), SECOND))
@@ -239,6 +243,7 @@ def test_a_restored_output_is_refused(delta: DeltaOutput) -> None:
     begin(delta, "another")
 
 
+# fault N47
 def test_an_output_whose_progress_expires_is_refused(delta: DeltaOutput) -> None:
     begin(delta).commit(change(rows(1)))
     properties = {"delta.setTransactionRetentionDuration": "interval 30 days"}
@@ -273,6 +278,7 @@ def test_an_output_has_the_partition_columns_of_its_first_increment(tmp_path: Pa
     assert DeltaTable(output.uri).to_pyarrow_table().column("day").to_pylist() == ["2026-01-03"]
 
 
+# fault N49
 def test_a_file_that_another_process_has_open_is_busy(tmp_path: Path) -> None:
     output = DuckDBOutput(path=tmp_path / "out.duckdb", table="t", timeout_s=0.1)
     begin(output).commit(change(rows(1)))

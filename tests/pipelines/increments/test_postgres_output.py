@@ -48,6 +48,7 @@ def cut_at_commit(output: PostgresOutput, cut: Cut, *, final: bool = False) -> I
         assert proxy.done.is_set()
 
 
+# fault N42
 @pytest.mark.parametrize("is_first", [True, False])
 def test_a_commit_whose_answer_was_lost_is_found(
     is_first: bool, output: PostgresOutput, connection: psycopg.Connection
@@ -144,6 +145,7 @@ def wait_for_lock(connection: psycopg.Connection) -> None:
         pass
 
 
+# fault N41
 @pytest.mark.parametrize("isolation", ["read committed", "serializable"])
 @pytest.mark.parametrize("is_first", [True, False])
 def test_the_second_of_two_processes_waits_and_is_told_to_run_again(
@@ -186,6 +188,7 @@ def test_consumers_do_not_wait_for_each_other(output: PostgresOutput, connection
     assert offsets(connection) == [1, 2]
 
 
+# fault N49
 def test_a_lock_that_another_process_holds_for_too_long_is_busy(output: PostgresOutput) -> None:
     output.begin("c", "s").commit(change(rows(1)))
     with output.open() as session, session.transaction():

@@ -12,6 +12,7 @@ from tests.pipelines.increments.table_histories import EVENTS
 from tests.thorough import first
 
 
+# fault N51
 @pytest.mark.parametrize("seed", first(4, range(12)))
 def test_a_state_table_equals_a_full_recomputation(seed: int, tmp_path: Path) -> None:
     random = Random(seed)

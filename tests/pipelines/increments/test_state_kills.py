@@ -19,6 +19,7 @@ pytestmark = pytest.mark.crash
 PLACES = FAILPOINTS_OF["state"]
 
 
+# fault N50
 def test_racing_updates_have_one_effect(tmp_path: Path) -> None:
     history = KeyedHistory(tmp_path / "lake", Random(5))
     for event in ("load", "load", "replay", "cut", "load"):

@@ -69,6 +69,7 @@ def test_a_tombstone_deletes_and_stays_as_a_row(history: KeyedHistory) -> None:
     assert values(history) == {"a": "2", "b": "1"}
 
 
+# fault N51
 def test_an_old_row_that_comes_back_does_not_revive_a_deleted_key(history: KeyedHistory) -> None:
     """The tombstone is a row, so a backfill of older rows loses against it."""
     tombstone = {100: {"key": b"a", "value": None, "timestamp": 5}}
@@ -80,6 +81,7 @@ def test_an_old_row_that_comes_back_does_not_revive_a_deleted_key(history: Keyed
     assert values(history) == {}
 
 
+# fault N52
 def test_a_key_that_moved_is_where_its_event_time_is_largest(history: KeyedHistory) -> None:
     history.load(("a", "1"), partition=0, time_ms=1000)
     update(history)
@@ -94,6 +96,7 @@ def test_a_key_that_moved_is_where_its_event_time_is_largest(history: KeyedHisto
     assert values(history) == {"a": "3"}
 
 
+# fault N52
 def test_rows_of_a_recreated_topic_are_newer(history: KeyedHistory) -> None:
     history.load(*[("a", f"{number}") for number in range(9)], time_ms=9000)
     update(history)
@@ -130,6 +133,7 @@ def test_many_small_files_are_merged(history: KeyedHistory) -> None:
     assert len(handle.file_uris()) <= state_files._MAX_SMALL_FILES + 1
 
 
+# fault N50
 def test_a_compaction_of_the_state_table_meanwhile_is_noticed(
     history: KeyedHistory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -168,6 +172,7 @@ def test_rows_without_a_key_move_the_progress_only(history: KeyedHistory) -> Non
     assert update(history).since == 2
 
 
+# fault N51
 def test_keys_of_removed_rows_lose_their_row_or_get_an_older_one(history: KeyedHistory) -> None:
     history.load(("a", "1"))
     history.load(("a", "2"), ("b", "1"))
@@ -180,6 +185,7 @@ def test_keys_of_removed_rows_lose_their_row_or_get_an_older_one(history: KeyedH
     assert values(history) == {"a": "1"}
 
 
+# fault N46
 def test_if_housekeeping_deleted_the_removed_rows_all_keys_are_computed_again(history: KeyedHistory) -> None:
     history.load(("a", "1"))
     history.load(("a", "2"), ("b", "1"))
@@ -200,6 +206,7 @@ def test_a_topic_without_a_load_has_no_state_yet(history: KeyedHistory) -> None:
         update_state(LakeTable.of(history.lake, "main", "other"), BY_KEY)
 
 
+# fault N44
 def test_a_table_that_was_loaded_again_needs_a_rebuild(history: KeyedHistory, tmp_path: Path) -> None:
     history.load(("a", "1"))
     update(history)
@@ -212,6 +219,7 @@ def test_a_table_that_was_loaded_again_needs_a_rebuild(history: KeyedHistory, tm
     assert again.state() == again.expected()
 
 
+# fault N55
 def test_the_memory_is_bounded(history: KeyedHistory, monkeypatch: pytest.MonkeyPatch) -> None:
     """A hundred thousand keys of one kilobyte are compared with 128 MiB; the settings allow no less."""
     used: list[str] = []
@@ -243,6 +251,7 @@ def loaded(history: KeyedHistory) -> KeyedHistory:
     return history
 
 
+# fault N54
 def test_verify_finds_a_missing_key(loaded: KeyedHistory) -> None:
     DeltaTable(state_output(loaded.table).uri).delete("offset = 10")
     proof = proof_after(loaded)
@@ -257,6 +266,7 @@ def test_verify_finds_a_wrong_row(loaded: KeyedHistory, change: dict[str, str]) 
     assert (proof.missing, proof.extra, proof.wrong) == (0, 0, 1)
 
 
+# fault N54
 @pytest.mark.parametrize(("key", "extra"), [(b"z", 1), (b"a", 1)])
 def test_verify_finds_an_extra_key_and_a_second_row(loaded: KeyedHistory, key: bytes, extra: int) -> None:
     uri = state_output(loaded.table).uri
@@ -341,6 +351,7 @@ def test_a_new_column_gets_into_the_state_table(fake: FakeCluster, tmp_path: Pat
     assert [row["place"] for row in rows] == [{"x": 2, "y": 3}, {"x": 1, "y": None}]
 
 
+# fault N53
 def test_another_key_builds_the_table_again(fake: FakeCluster, tmp_path: Path) -> None:
     topic = TypedTopic(fake=fake, folder=tmp_path / "lake", format_={"format": "json", "state": {"key": ["id"]}})
     append(fake.logs[0], [b'{"id": 1, "name": "a"}', b'{"id": 1, "name": "b"}'])
@@ -355,6 +366,7 @@ def test_another_key_builds_the_table_again(fake: FakeCluster, tmp_path: Path) -
     assert update_state(topic.table, topic.settings.format_of("clicks")).changed == 2
 
 
+# fault N53
 @pytest.mark.parametrize(
     ("state", "reason"),
     [

@@ -99,6 +99,7 @@ def test_rows_that_were_decoded_again_replace_themselves(
     check_same(topic, output)
 
 
+# fault N43
 def test_only_the_replayed_offsets_are_replaced(fake: FakeCluster, tmp_path: Path, output: DeltaOutput) -> None:
     topic = topic_of(fake, tmp_path, LENIENT)
     apply(topic, output)

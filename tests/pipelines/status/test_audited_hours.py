@@ -114,6 +114,7 @@ def numbers(audited: AuditedHours) -> list[tuple[int, int, int]]:
     return [(hour.start_ms, hour.expected, hour.rows) for hour in audited.hours if hour.expected or hour.rows]
 
 
+# fault N56
 def test_a_lost_record_is_a_difference_of_one_and_late_rows_complete_the_hour(shop: Shop) -> None:
     shop.send([SEVEN, SEVEN + 1, EIGHT - 1, EIGHT])
     shop.send_values(count(1, session="lost"))
@@ -137,6 +138,7 @@ def test_a_lost_record_is_a_difference_of_one_and_late_rows_complete_the_hour(sh
     assert "24 hours compared with clicks-counts: 4 rows, 4 counted records" in complete.stdout
 
 
+# fault N57
 def test_the_largest_total_of_a_session_counts_in_whichever_order_and_however_often_it_arrives(shop: Shop) -> None:
     shop.send([SEVEN] * 3, producer=None)
     shop.send_values(count(1), count(3), count(2), count(3), count(3))
@@ -164,6 +166,7 @@ def test_wrong_clocks_change_only_the_hours_that_they_name(shop: Shop) -> None:
     assert numbers(shop.compare(HOUR_MS)) == [(0, 2, 2)]
 
 
+# fault N57
 def test_counts_that_cannot_be_used_are_reported_and_change_no_sum(shop: Shop) -> None:
     shop.send([SEVEN])
     bad = [
@@ -202,6 +205,7 @@ def test_rows_that_nobody_counted_are_a_warning(shop: Shop) -> None:
     assert (result.exit_code, "1 hours have rows, but no producer counted any" in result.stderr) == (0, True)
 
 
+# fault N58
 def test_an_hour_is_not_complete_before_all_of_its_counts_are_known(shop: Shop) -> None:
     shop.configure(f"[topics.{COUNTS}]\nallowed_lateness_minutes = 2_000_000\n")
     shop.send([SEVEN])
@@ -257,6 +261,7 @@ def test_the_wait_compares_again_only_after_a_commit(shop: Shop) -> None:
     assert (known.is_through(EIGHT), len(waits), counting.call_count) == (True, 3, 2)
 
 
+# fault N58
 def test_counts_that_are_missing_or_have_another_form_are_an_error(shop: Shop) -> None:
     shop.configure(audit="")
     shop.send([SEVEN])
@@ -278,6 +283,7 @@ def test_counts_that_are_missing_or_have_another_form_are_an_error(shop: Shop) -
         shop.compare()
 
 
+# fault N56
 @pytest.mark.parametrize(
     ("share", "expected", "rows", "enough"),
     [
