@@ -20,6 +20,7 @@ from pipelines.defs.known_topics import KnownTopics, TopicRegistry
 from pipelines.defs.reload import reload_definitions
 from pipelines.defs.sensor_cursors import cursor_from
 from pipelines.loading.table import LakeTable
+from pipelines.status.audited_hours import Audit, CountedWindow
 from pipelines.status.complete_windows import CompleteWindows, WindowReport, first_window
 from pipelines.status.window_progress import WindowProgress
 from resources.errors import LoadError
@@ -170,7 +171,8 @@ class _Tick:
         progress = {name: known for name, known in before.topics.items() if name in topics}
         for name, look in looks.items():
             reports = self._reports(look, due[name], until)
-            events += [event_of(topics[name], report) for report in reports]
+            counted = self._counted(look, reports)
+            events += [event_of(topics[name], report, counted.get(report.start_ms)) for report in reports]
             progress[name] = look.reported([report.start_ms for report in reports]).progress
         cursor = msgspec.json.encode(Reported(turn=turn + 1, topics=progress)).decode()
         reason = None if events else sentence or "nothing else is complete"
@@ -221,6 +223,17 @@ class _Tick:
                 break
         return reports
 
+    def _counted(self, look: CompleteWindows, reports: Sequence[WindowReport]) -> Mapping[int, CountedWindow]:
+        """What producers counted in the reported windows, by their start; nothing if the topic has no usable counts."""
+        topic = str(look.table.where.topic)
+        audit = Audit.of(self.penstock.settings(), self.registry.cluster, topic)
+        times = look.snapshot.entry.event_time if look.snapshot.entry else None
+        if audit is not None and times is not None and reports:
+            windows = sorted((report.start_ms, look.windows.end_of(report.start_ms)) for report in reports)
+            with self._logged_errors(topic):
+                return audit.counted(topic, windows, times.lateness_ms)
+        return {}
+
     @contextmanager
     def _logged_errors(self, topic: str) -> Iterator[None]:
         """A table that cannot be read does not affect the reports of the others."""
@@ -239,8 +252,10 @@ def _shared(due: Mapping[str, Sequence[int]], limit: int) -> dict[str, Sequence[
     return shares
 
 
-def event_of(topic: TopicWindows, report: WindowReport) -> dg.AssetMaterialization:
-    """The event that shows a complete hour or day as materialized."""
+def event_of(
+    topic: TopicWindows, report: WindowReport, counted: CountedWindow | None = None
+) -> dg.AssetMaterialization:
+    """The event that shows a complete hour or day as materialized, with what producers counted in it."""
     return dg.AssetMaterialization(
         asset_key=topic.key,
         partition=topic.windows.key(report.start_ms),
@@ -249,8 +264,20 @@ def event_of(topic: TopicWindows, report: WindowReport) -> dg.AssetMaterializati
             "late_rows": report.late_rows,
             "table_version": report.version,
             "valid_through": dg.MetadataValue.timestamp(report.valid_through_ms / 1000),
+            **(_audit_metadata(report.rows, counted) if counted else {}),
         },
     )
+
+
+def _audit_metadata(rows: int, counted: CountedWindow) -> Mapping[str, dg.MetadataValue]:
+    """The comparison of an hour or day with the counts. Without a counted record, there is no share."""
+    share = {"audited_share": dg.MetadataValue.float(rows / counted.records)} if counted.records else {}
+    return {
+        "audited_records": dg.MetadataValue.int(counted.records),
+        **share,
+        "audited_difference": dg.MetadataValue.int(counted.records - rows),
+        "audited_all_counts": dg.MetadataValue.bool(counted.has_all_counts),
+    }
 
 
 def on_complete_partitions() -> dg.AutomationCondition[Any]:

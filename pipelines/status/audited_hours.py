@@ -1,6 +1,6 @@
 """The hours of a table, compared with what producers counted: which have enough rows, and how many are missing."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Self
@@ -95,6 +95,14 @@ class AuditedHours:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CountedWindow:
+    """How many records producers counted in an hour or day, and whether no count of it is missing."""
+
+    records: int
+    has_all_counts: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Audit:
     """How a topic is compared: the table with the counts, the share of an hour, and how many hours."""
 
@@ -152,6 +160,32 @@ class Audit:
             malformed=sent.malformed,
         )
 
+    def counted(self, topic: str, windows: Sequence[tuple[int, int]], lateness_ms: int) -> Mapping[int, CountedWindow]:
+        """The counts of windows that lie side by side or apart, by their start.
+
+        A window that does not consist of whole hours of UTC is left out: a day of a zone like that of India.
+
+        Args:
+            topic: the topic whose records are counted.
+            windows: the start and the end of each, ascending.
+            lateness_ms: the allowed lateness of the topic.
+
+        Raises:
+            AuditUnknown: there is no table of counts, or it cannot say whether all counts are there.
+            LakeUnavailable: a file of this table cannot be read.
+        """
+        counts, times = self._counts()
+        proven_ms = times.valid_through_ms
+        counted: dict[int, CountedWindow] = {}
+        for adjacent in _adjacent([window for window in windows if window[0] % HOUR_MS == window[1] % HOUR_MS == 0]):
+            sent = sent_records(self.counts, counts, topic, start_ms=adjacent[0][0], stop_ms=adjacent[-1][1]).by_hour
+            for start_ms, end_ms in adjacent:
+                counted[start_ms] = CountedWindow(
+                    records=sum(sent.get(hour, 0) for hour in range(start_ms, end_ms, HOUR_MS)),
+                    has_all_counts=proven_ms is not None and proven_ms >= end_ms + lateness_ms,
+                )
+        return counted
+
     def _counts(self) -> tuple[TableSnapshot, EventTime]:
         """The newest version of the table of counts, and its event time."""
         snapshot, where = self.counts.existing(), self.counts.where
@@ -164,3 +198,15 @@ class Audit:
                 where,
             )
         return snapshot, snapshot.entry.event_time
+
+
+def _adjacent(windows: Sequence[tuple[int, int]]) -> Iterator[Sequence[tuple[int, int]]]:
+    """The windows in groups: in a group, each begins where the one before it ends."""
+    group: list[tuple[int, int]] = []
+    for window in windows:
+        if group and group[-1][1] != window[0]:
+            yield group
+            group = []
+        group.append(window)
+    if group:
+        yield group
