@@ -393,7 +393,9 @@ def imports(plans: PrintedResults) -> None:
 def cleanings(results: PrintedResults, *, deleted: bool) -> None:
     """Print a line per topic."""
     collected = "collected" if deleted else "collected:TO_COLLECT"
-    print_table(f"topic >{collected} >bytes >merged >larger:INTO table", results)
+    states = [{**state, "topic": f"{result['topic']} (state)"} for result in results if (state := result["state"])]
+    print_table(f"topic >{collected} >bytes >merged >larger:INTO table", [*results, *states])
+    _explain_cleaned_states(states)
     for result in results:
         topic = result["topic"]
         if result["young"]:
@@ -413,8 +415,21 @@ def cleanings(results: PrintedResults, *, deleted: bool) -> None:
             )
         if result["busy"]:
             warning("small files were not merged because another writer committed first; run clean again", topic=topic)
-    if not deleted and any(result["collected"] for result in results):
+    if not deleted and any(result["collected"] for result in [*results, *states]):
         _out.print("nothing was changed; give --delete to delete these files")
+
+
+def _explain_cleaned_states(states: PrintedResults) -> None:
+    for state in states:
+        topic = state["topic"]
+        if state["young"]:
+            _sentence(f"{topic}: {state['young']} files of killed or running updates are younger than keep_days")
+        if state["foreign"]:
+            warning(f"{topic}: nothing was done: {state['foreign']}")
+        if state["damaged"]:
+            warning(f"{topic}: small files were not merged, because files are lost: run `penstock state --rebuild`")
+        if state["busy"]:
+            warning(f"{topic}: small files were not merged because an update committed first; run clean again")
 
 
 def check_result(result: PrintedResult) -> None:

@@ -204,11 +204,9 @@ class UpdatedState(Shape):
     """The numbers of keys: those with another row than before, those of them that are new, those without a row now."""
 
 
-class CleanedTable(Shape):
-    """A result of `penstock clean`."""
+class CleanedFiles(Shape):
+    """What `penstock clean` did with the files of a table."""
 
-    cluster: str
-    topic: str
     table: str
     collected: list[str]
     bytes: int
@@ -221,6 +219,15 @@ class CleanedTable(Shape):
     busy: bool
     foreign: str
     damaged: list[str]
+
+
+class CleanedTable(CleanedFiles):
+    """A result of `penstock clean`."""
+
+    cluster: str
+    topic: str
+    state: CleanedFiles | None
+    """The same for the state table of the topic, if the settings name one."""
 
 
 class PrintedCommit(Shape):

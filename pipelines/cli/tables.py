@@ -123,7 +123,8 @@ def clean_command(options: GlobalOptions, selection: Selection, delete: bool, ke
     The command deletes files that no commit names (left by failed or killed runs) and files that were removed from
     a table, if they are older than keep_days. Choose more days than the longest run takes, and at least as many as you
     may want to go back with `penstock rewind`. With --delete it also merges small files into large ones and writes a
-    checkpoint of the table's log. Rows, cursors and history do not change. Loads can run at the same time.
+    checkpoint of the table's log. Rows, cursors and history do not change. It does the same for the state tables of
+    the topics. Loads and updates can run at the same time.
 
     \b
     Examples:
@@ -141,5 +142,16 @@ def clean_command(options: GlobalOptions, selection: Selection, delete: bool, ke
             for table in selection.tables(settings, cluster):
                 with errors.caught(cluster=cluster, topic=table.where.topic):
                     cleaned = clean(table, keep=keep, target_bytes=settings.housekeeping.file_bytes, dry_run=not delete)
-                    records.append({"cluster": cluster, "topic": table.where.topic, **cleaned.as_dict()})
+                    record = {"cluster": cluster, "topic": table.where.topic, **cleaned.as_dict(), "state": None}
+                    records.append(record)
+                    record["state"] = _cleaned_state(settings, table, keep, dry_run=not delete)
     return CommandResult(records=records, show=partial(console.cleanings, deleted=delete), errors=errors.failures)
+
+
+def _cleaned_state(settings: Settings, table: "LakeTable", keep: timedelta, *, dry_run: bool) -> dict[str, Any] | None:
+    """Clean the state table too, if the topic has one in the settings."""
+    if settings.format_of(str(table.where.topic)).state is None:
+        return None
+    from pipelines.maintenance.clean_state import clean_state
+
+    return clean_state(table, keep=keep, target_bytes=settings.housekeeping.file_bytes, dry_run=dry_run).as_dict()

@@ -18,12 +18,13 @@ from deltalake.transaction import AddAction, RemoveAction
 from pipelines.increments.file_actions import add_action, types_with_order
 from pipelines.loading.failpoints import failpoint
 from resources import durable
+from resources.errors import LakeUnavailable
 from resources.lake import filesystem, lake_errors
 
 _BATCH_ROWS = 65_536
 _ROW_GROUP_BYTES = 32 * 1024 * 1024
-_FILE_BYTES = 128 * 1024 * 1024
-_SMALL_BYTES = _FILE_BYTES // 8
+FILE_BYTES = 128 * 1024 * 1024
+_SMALL_BYTES = FILE_BYTES // 8
 _MAX_SMALL_FILES = 8
 
 RowNumbers = npt.NDArray[np.int64]
@@ -116,6 +117,22 @@ class StateFileWriter:
         self._flush()
         self._complete()
 
+    def check_complete(self) -> None:
+        """Check that no file has vanished since it was written.
+
+        Raises:
+            LakeUnavailable: housekeeping has deleted one, because the update takes longer than files are kept.
+        """
+        sizes = {action.path: action.size for action in self.actions if isinstance(action, AddAction)}
+        with lake_errors(self.uri):
+            infos = filesystem(self.uri, self.options).get_file_info(list(sizes))
+        lost = [info.path for info in infos if info.size != sizes[info.path]]
+        if lost:
+            raise LakeUnavailable(
+                f"the file {lost[0]} of the state table {self.uri} was deleted before its commit: an update must not "
+                "take longer than `housekeeping.keep_days`"
+            )
+
     def _flush(self) -> None:
         if not self._waiting:
             return
@@ -126,7 +143,7 @@ class StateFileWriter:
             table = pa.Table.from_batches(self._waiting).combine_chunks()
             self._file.writer.write_table(table, row_group_size=table.num_rows)
             failpoint("state row group written")
-            is_full = self._file.stream.tell() >= _FILE_BYTES
+            is_full = self._file.stream.tell() >= FILE_BYTES
         self._waiting, self._waiting_bytes = [], 0
         if is_full:
             self._complete()

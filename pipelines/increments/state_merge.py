@@ -58,6 +58,7 @@ class StateMerge:
             writer.write(rows)
         writer.close()
         failpoint("state files written")
+        writer.check_complete()
         removals = [] if self.replaces_all else [self.present.files[number].removal() for number in sorted(rewritten)]
         properties.max_commit_retries = 0
         handle.create_write_transaction(

@@ -76,7 +76,7 @@ class CleanResult:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Unneeded:
+class UnneededFiles:
     """The files that housekeeping deletes, with their sizes.
 
     Args:
@@ -92,11 +92,11 @@ class _Unneeded:
     young: int
 
     @classmethod
-    def find(cls, table: LakeTable, snapshot: TableSnapshot, keep: timedelta) -> "_Unneeded":
-        """The files that can be deleted if all that was needed less than `keep` ago is kept."""
+    def find(cls, table: LakeTable, version: int, keep: timedelta) -> "UnneededFiles":
+        """The files that can be deleted at a version if all that was needed less than `keep` ago is kept."""
         since = datetime.now(UTC) - keep
         before, named, needed = 0, set[str](), set[str]()
-        for commit in table.commits(snapshot.version):
+        for commit in table.commits(version):
             named.update(commit.added)
             if not before:
                 needed.update(commit.added)
@@ -139,10 +139,10 @@ def clean(table: LakeTable, *, keep: timedelta, target_bytes: int, dry_run: bool
     if snapshot is None:
         return result
     with lake_errors(table.uri):
-        unneeded = _Unneeded.find(table, snapshot, keep)
+        unneeded = UnneededFiles.find(table, snapshot.version, keep)
         if not dry_run:
             failpoint("before clean")
-            _delete(table, unneeded.unnamed)
+            delete_files(table, unneeded.unnamed)
             unneeded = _delete_removed(table, snapshot, unneeded)
         sizes = {**unneeded.unnamed, **unneeded.removed}
         result = replace(
@@ -158,11 +158,11 @@ def clean(table: LakeTable, *, keep: timedelta, target_bytes: int, dry_run: bool
             result = replace(result, damaged=tuple(sorted(table.damaged(handle))))
             if not result.damaged:
                 result = _merge(result, handle, target_bytes)
-            _checkpoint(table, handle)
+            checkpoint(table, handle)
     return result
 
 
-def _delete_removed(table: LakeTable, snapshot: TableSnapshot, unneeded: _Unneeded) -> _Unneeded:
+def _delete_removed(table: LakeTable, snapshot: TableSnapshot, unneeded: UnneededFiles) -> UnneededFiles:
     """Announce which files are deleted that were in the table, and delete them; returns what was deleted.
 
     If another writer commits at the same time, they are left for the next housekeeping.
@@ -183,11 +183,11 @@ def _delete_removed(table: LakeTable, snapshot: TableSnapshot, unneeded: _Unneed
         *(commit.added for commit in table.commits(newest.version, after=unneeded.before))
     )
     removed = {path: size for path, size in unneeded.removed.items() if path not in needed}
-    _delete(table, removed)
+    delete_files(table, removed)
     return replace(unneeded, removed=removed)
 
 
-def _delete(table: LakeTable, paths: Iterable[str]) -> None:
+def delete_files(table: LakeTable, paths: Iterable[str]) -> None:
     """Delete these files."""
     files = filesystem(table.uri, table.lake.options)
 
@@ -223,6 +223,18 @@ def _staged_files(table: LakeTable) -> Iterator[pafs.FileInfo]:
 
 
 def _merge(result: CleanResult, handle: DeltaTable, target_bytes: int) -> CleanResult:
+    """Merge the small files of the folders that need it."""
+    failpoint("before compaction")
+    layout = TableLayout.of_delta(handle.schema().to_json())
+    folders = _folders_to_merge(handle, layout, target_bytes, datetime.now(UTC).date())
+    for filters in _compactions(layout, folders):
+        result = compacted(result, handle, target_bytes, filters)
+        if result.busy:
+            break
+    return result
+
+
+def compacted(result: CleanResult, handle: DeltaTable, target_bytes: int, filters: Any = None) -> CleanResult:
     """Merge small files. If another writer replaces files meanwhile, nothing is merged until the next housekeeping.
 
     deltalake has a race: it lets a compaction land on top of another one that has merged the same files, and then every
@@ -231,29 +243,24 @@ def _merge(result: CleanResult, handle: DeltaTable, target_bytes: int) -> CleanR
     once, the one that wrote its property first is refused, whenever it finishes. The same version sets the properties
     of every table, because deltalake's compaction cleans up the log whatever AFTER_COMMIT says.
     """
-    failpoint("before compaction")
-    layout = TableLayout.of_delta(handle.schema().to_json())
-    folders = _folders_to_merge(handle, layout, target_bytes, datetime.now(UTC).date())
-    for filters in _compactions(layout, folders):
-        try:
-            handle.alter.set_table_properties(
-                {**CONFIGURATION, _COMPACTION: uuid.uuid4().hex},
-                raise_if_not_exists=False,
-                post_commithook_properties=AFTER_COMMIT,
-            )
-            failpoint("compaction announced")
-            metrics = handle.optimize.compact(
-                partition_filters=filters,
-                target_size=target_bytes,
-                writer_properties=WRITING,
-                post_commithook_properties=AFTER_COMMIT,
-            )
-        except CommitFailedError:
-            return replace(result, busy=True)
-        failpoint("after compaction")
-        merged, larger = metrics["numFilesRemoved"], metrics["numFilesAdded"]
-        result = replace(result, merged=result.merged + merged, larger=result.larger + larger)
-    return result
+    try:
+        handle.alter.set_table_properties(
+            {**CONFIGURATION, _COMPACTION: uuid.uuid4().hex},
+            raise_if_not_exists=False,
+            post_commithook_properties=AFTER_COMMIT,
+        )
+        failpoint("compaction announced")
+        metrics = handle.optimize.compact(
+            partition_filters=filters,
+            target_size=target_bytes,
+            writer_properties=WRITING,
+            post_commithook_properties=AFTER_COMMIT,
+        )
+    except CommitFailedError:
+        return replace(result, busy=True)
+    failpoint("after compaction")
+    merged, larger = metrics["numFilesRemoved"], metrics["numFilesAdded"]
+    return replace(result, merged=result.merged + merged, larger=result.larger + larger)
 
 
 def _compactions(layout: TableLayout, folders: Sequence[date | None]) -> Iterator[Any]:
@@ -282,10 +289,15 @@ def _folders_to_merge(handle: DeltaTable, layout: TableLayout, target_bytes: int
     for day, size in zip(days, adds.column("size_bytes").to_pylist(), strict=True):
         sizes[day].append(size)
     small = {day: sorted(size for size in of_day if size < target_bytes) for day, of_day in sizes.items()}
-    folders = [day for day, of_day in small.items() if len(of_day) > 1 and sum(of_day[:2]) <= target_bytes]
+    folders = [day for day, of_day in small.items() if has_two_small(of_day, target_bytes)]
     if not layout.is_by_day:
         return folders
     return [day for day in folders if (day is None or day < today) and _is_worth_merging(small[day])]
+
+
+def has_two_small(sizes: Sequence[int], target_bytes: int) -> bool:
+    """Whether two files of these sizes, in order, fit into one file of the target size."""
+    return len(sizes) > 1 and sum(sizes[:2]) <= target_bytes
 
 
 def _is_worth_merging(sizes: Sequence[int]) -> bool:
@@ -293,7 +305,7 @@ def _is_worth_merging(sizes: Sequence[int]) -> bool:
     return len(sizes) > _MAX_LATE_FILES or sum(sizes[:-1]) * _MAX_LATE_FILES >= sizes[-1]
 
 
-def _checkpoint(table: LakeTable, handle: DeltaTable) -> None:
+def checkpoint(table: LakeTable, handle: DeltaTable) -> None:
     """Write a checkpoint of the log: who opens the table reads it instead of all entries before it."""
     handle.update_incremental()
     handle.create_checkpoint()

@@ -1,6 +1,7 @@
 """`penstock state` brings state tables up to date, and `penstock verify` compares them with the tables of topics."""
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
@@ -78,3 +79,17 @@ def test_an_error_of_the_comparison_is_an_error_of_the_table(run: Run, tmp_path:
     assert json.loads(result.stdout)["errors"][0]["kind"] == "SourceChanged"
     assert run("state", "clicks", "--json").exit_code == 1
     assert run("state", "clicks", "--rebuild", "--json").exit_code == 0
+
+
+def test_clean_cleans_the_state_table_too(run: Run, history: KeyedHistory) -> None:
+    assert run("state", "clicks").exit_code == 0
+    killed = Path(state_output(history.table).uri) / "state-killed.parquet"
+    killed.write_bytes(b"rows")
+    os.utime(killed, (0, 0))
+    lines = run("clean", "clicks").stdout.splitlines()
+    assert [line.split()[:3] for line in lines[1:3]] == [["clicks", "0", "0"], ["clicks", "(state)", "1"]]
+    assert lines[3] == "nothing was changed; give --delete to delete these files"
+    [cleaned] = json.loads(run("clean", "--all", "--delete", "--json").stdout)["results"]
+    assert (cleaned["collected"], cleaned["state"]["collected"]) == ([], ["state-killed.parquet"])
+    assert not killed.exists()
+    assert run("verify", "clicks").exit_code == 0

@@ -17,7 +17,7 @@ from resources.penstock import PenstockResource
 from tests.audited_shop import COUNTS, EIGHT, SEVEN, Shop
 from tests.pipelines.defs.declared import registry_of
 
-AUDIT = f'audit = "{COUNTS}"\n'
+WITH_COUNTS = f'audit = "{COUNTS}"\n'
 SINCE = 'complete_since = "2026-01-31"\n'
 
 
@@ -49,7 +49,7 @@ def audited(shop: Shop) -> Mapping[str, Mapping[str, Any]]:
 
 # fault N56
 def test_an_hour_shows_what_producers_counted_and_what_is_missing(shop: Shop) -> None:
-    shop.configure(audit=f'{AUDIT}complete = "hourly"\n{SINCE}')
+    shop.configure(audit=f'{WITH_COUNTS}complete = "hourly"\n{SINCE}')
     shop.send([SEVEN, SEVEN + 1, SEVEN + 2, EIGHT])
     shop.load("clicks")
     shop.send([SEVEN + 4])  # counted, and not loaded yet
@@ -61,7 +61,7 @@ def test_an_hour_shows_what_producers_counted_and_what_is_missing(shop: Shop) ->
 
 
 def test_a_day_adds_up_the_counts_of_its_hours(shop: Shop) -> None:
-    shop.configure(audit=f'{AUDIT}complete = "daily"\n{SINCE}time_zone = "Europe/Berlin"\n')
+    shop.configure(audit=f'{WITH_COUNTS}complete = "daily"\n{SINCE}time_zone = "Europe/Berlin"\n')
     shop.send([SEVEN, EIGHT], producer=None)
     shop.send([SEVEN + 1, EIGHT + 1, EIGHT + 2])
     shop.load()
@@ -73,7 +73,7 @@ def test_a_day_adds_up_the_counts_of_its_hours(shop: Shop) -> None:
 
 
 def test_a_day_that_has_parts_of_hours_is_reported_without_its_counts(shop: Shop) -> None:
-    shop.configure(audit=f'{AUDIT}complete = "daily"\n{SINCE}time_zone = "Asia/Kolkata"\n')
+    shop.configure(audit=f'{WITH_COUNTS}complete = "daily"\n{SINCE}time_zone = "Asia/Kolkata"\n')
     shop.send([SEVEN])
     shop.load()
     reported = audited(shop)
@@ -82,7 +82,7 @@ def test_a_day_that_has_parts_of_hours_is_reported_without_its_counts(shop: Shop
 
 # fault N58
 def test_an_hour_is_reported_without_counts_that_cannot_be_read(shop: Shop, capfd: pytest.CaptureFixture[str]) -> None:
-    shop.configure(audit=f'{AUDIT}complete = "hourly"\n{SINCE}')
+    shop.configure(audit=f'{WITH_COUNTS}complete = "hourly"\n{SINCE}')
     shop.send([SEVEN])
     shop.load("clicks")
     reported = audited(shop)

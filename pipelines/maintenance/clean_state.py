@@ -1,0 +1,100 @@
+"""Housekeeping of state tables: the same as for the tables of topics, without what only a ledger and a rewind need.
+
+An update that runs at the same time is not harmed. It reads the files of the version that it began with: they are in
+the table, or were removed from it after that. Its own files are younger than `keep`. If it takes longer than `keep` and
+loses some of either, it fails before its commit, and the next attempt begins with the newest version. A compaction and
+an update that meet do not both land.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import timedelta
+
+from deltalake import DeltaTable
+
+from pipelines.increments.state_files import FILE_BYTES, StateFiles
+from pipelines.increments.state_table import state_output
+from pipelines.increments.state_update import CONSUMER
+from pipelines.loading.delta_handle import file_paths
+from pipelines.loading.failpoints import failpoint
+from pipelines.loading.table import LakeTable
+from pipelines.maintenance.clean import (
+    CleanResult,
+    UnneededFiles,
+    checkpoint,
+    compacted,
+    delete_files,
+    has_two_small,
+)
+from resources.lake import lake_errors
+
+
+def clean_state(topic_table: LakeTable, *, keep: timedelta, target_bytes: int, dry_run: bool) -> CleanResult:
+    """Delete unused files of the state table of a topic, and merge small ones; see `clean`.
+
+    Versions of the state table that are older than `keep` cannot be read after that.
+
+    Args:
+        topic_table: the table of the topic.
+        keep: how long files that are not in the state table are kept.
+        target_bytes: small files are merged up to this size, but not above the size of files that updates write.
+        dry_run: report what would be deleted, and do nothing.
+
+    Raises:
+        OutputRefused: somebody restored an old version of the state table.
+        LoadError: the store does not answer, or the log of the state table is damaged.
+    """
+    output = state_output(topic_table)
+    table = replace(output.table, where=topic_table.where)
+    result = CleanResult(table=table.uri)
+    writer = output.begin(CONSUMER, f"{table.where.cluster}/{table.where.topic}")
+    handle = writer.handle
+    if handle is None:
+        return result
+    if handle.transaction_version(writer.app_id) is None:
+        return _without_progress(result, handle)
+    with lake_errors(table.uri):
+        unneeded = UnneededFiles.find(table, handle.version(), keep)
+        if not dry_run:
+            failpoint("before clean")
+            unneeded = _deleted(table, unneeded)
+        sizes = {**unneeded.unnamed, **unneeded.removed}
+        result = replace(result, collected=tuple(sorted(sizes)), bytes=sum(sizes.values()), young=unneeded.young)
+        if not dry_run:
+            handle.update_incremental()
+            result = replace(result, damaged=tuple(sorted(table.damaged(handle))))
+            if not result.damaged:
+                result = _merged(result, handle, _sizes(output.uri, output.options, handle), target_bytes)
+            checkpoint(table, handle)
+    return result
+
+
+def _without_progress(result: CleanResult, handle: DeltaTable) -> CleanResult:
+    """The result for a table that no update has filled: its first one was killed, or it belongs to somebody else."""
+    if handle.version() == 0 and not handle.file_uris():
+        return replace(result, empty=True)
+    return replace(result, foreign=f"the folder {result.table} holds a table that is no state table of this topic")
+
+
+def _deleted(table: LakeTable, unneeded: UnneededFiles) -> UnneededFiles:
+    """Delete the files; returns what was deleted. A file that a RESTORE has brought back meanwhile stays."""
+    newest = table.lake.open(table.uri)
+    assert newest is not None
+    needed = file_paths(newest)
+    kept = {path: size for path, size in unneeded.removed.items() if path not in needed}
+    unneeded = replace(unneeded, removed=kept)
+    delete_files(table, [*unneeded.unnamed, *unneeded.removed])
+    return unneeded
+
+
+def _sizes(uri: str, options: Mapping[str, str], handle: DeltaTable) -> Sequence[int]:
+    return sorted(file.size_bytes for file in StateFiles.of(uri, options, handle).files)
+
+
+def _merged(result: CleanResult, handle: DeltaTable, sizes: Sequence[int], target_bytes: int) -> CleanResult:
+    """Merge small files. An update writes each file again in which a key has changed, so no file gets too large."""
+    target_bytes = min(target_bytes, FILE_BYTES)
+    failpoint("before compaction")
+    if not has_two_small([size for size in sizes if size < target_bytes], target_bytes):
+        return result
+    return compacted(result, handle, target_bytes)
