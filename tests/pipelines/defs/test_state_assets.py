@@ -114,3 +114,27 @@ def test_a_run_that_cannot_update_fails_with_a_sentence(history: KeyedHistory, i
     [failure] = [event for event in result.all_events if event.is_step_failure]
     assert "1 of 1 state tables are not up to date" in str(failure.event_specific_data)
     assert "has no column id" in str(failure.event_specific_data)
+
+
+def test_each_load_requests_an_update_of_the_state_table_and_of_no_other(instance: dg.DagsterInstance) -> None:
+    definitions = definitions_of(catalog(*TOPICS, settings=settings_with(STATE)))
+    table, cursor = key("clicks"), None
+    state = state_key(table)
+
+    def requested() -> set[dg.AssetKey]:
+        nonlocal cursor
+        result = dg.evaluate_automation_conditions(definitions, instance, cursor=cursor)
+        cursor = result.cursor
+        return {one for one in (state, table, key("views")) if result.get_num_requested(one)}
+
+    def materialized(*keys: dg.AssetKey) -> None:
+        for one in keys:
+            instance.report_runless_asset_event(dg.AssetMaterialization(one))
+
+    assert requested() == set()  # the table is missing
+    for _ in range(2):
+        materialized(key("views"), table)
+        assert requested() == {state}
+        assert requested() == set()  # the run is on its way
+        materialized(state)
+        assert requested() == set()
