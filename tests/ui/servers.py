@@ -37,6 +37,8 @@ class Servers:
         code_port: the port of a code server that both share. Without it they load workspace.yaml: each starts a code
             server of its own, and the daemon a new one each minute.
         has_daemon: whether the daemon runs, too.
+        has_webserver: whether the webserver runs.
+        module: what the code server loads.
     """
 
     home: Path
@@ -45,6 +47,8 @@ class Servers:
     port: int
     code_port: int | None = None
     has_daemon: bool = True
+    has_webserver: bool = True
+    module: str = "pipelines.definitions"
     started: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
     killed: list[subprocess.Popen[bytes]] = field(default_factory=list)
 
@@ -55,7 +59,8 @@ class Servers:
             until(self._code_server_listens, "the code server")
         if self.has_daemon:
             self.start(DAEMON)
-        self.start(WEBSERVER)
+        if self.has_webserver:
+            self.start(WEBSERVER)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -76,7 +81,7 @@ class Servers:
 
     def start(self, name: str) -> None:
         """Start a server."""
-        code = ["-m", "pipelines.definitions", "--location-name", "penstock"]
+        code = ["-m", self.module, "--location-name", "penstock"]
         options = {
             DAEMON: ["run", "-w", str(self._workspace)],
             WEBSERVER: ["-h", _HOST, "-p", str(self.port), "-w", str(self._workspace)],
