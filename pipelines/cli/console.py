@@ -425,11 +425,11 @@ def _explain_cleaned_states(states: PrintedResults) -> None:
         if state["young"]:
             _sentence(f"{topic}: {state['young']} files of killed or running updates are younger than keep_days")
         if state["foreign"]:
-            warning(f"{topic}: nothing was done: {state['foreign']}")
+            warning(f"nothing was done: {state['foreign']}", topic=topic)
         if state["damaged"]:
-            warning(f"{topic}: small files were not merged, because files are lost: run `penstock state --rebuild`")
+            warning("small files were not merged, because files are lost: run `penstock state --rebuild`", topic=topic)
         if state["busy"]:
-            warning(f"{topic}: small files were not merged because an update committed first; run clean again")
+            warning("small files were not merged because an update committed first; run clean again", topic=topic)
 
 
 def check_result(result: PrintedResult) -> None:
