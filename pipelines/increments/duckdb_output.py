@@ -17,6 +17,7 @@ from pipelines.increments.output import OutputChange, WatchedRows, is_spark_fram
 from pipelines.increments.source import NOTHING, ConsumerProgress
 from pipelines.increments.sql_output import OutputTable
 from pipelines.loading.failpoints import failpoint
+from resources.duckdb_connections import connect_duckdb
 from resources.errors import LakeUnavailable, OutputBusy, OutputRefused
 
 _SCHEMA = "main"
@@ -65,7 +66,7 @@ class DuckDBOutput:
         deadline = time.monotonic() + self.timeout_s
         while True:
             try:
-                return duckdb.connect(self.path)
+                return connect_duckdb(self.path)
             except duckdb.IOException as error:
                 if "lock" not in str(error).lower():
                     raise

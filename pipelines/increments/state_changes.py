@@ -17,6 +17,7 @@ import pyarrow as pa
 from pipelines.increments.output import WatchedRows
 from pipelines.increments.state_files import RowNumbers, StateFiles
 from pipelines.increments.state_table import POSITION, StateDefinition
+from resources.duckdb_connections import connect_duckdb
 from resources.errors import LakeUnavailable, OutputRefused
 
 _NUMBERS_AT_ONCE = 100_000
@@ -51,7 +52,7 @@ class KeyComparison:
             "preserve_insertion_order": "false",
         }
         # Tables of a database in memory go to temporary files too, and unlike those of a file they are never synced.
-        self._duckdb = self._open.enter_context(duckdb.connect(config=config))
+        self._duckdb = self._open.enter_context(connect_duckdb(config=config))
         self._keys = [f"k{number}" for number in range(len(definition.keys))]
         self._has_key = " or ".join(f"{name} is not null" for name in self._keys)
 

@@ -21,6 +21,7 @@ from kafka_io.values.json.settings import columns_of_settings
 from pipelines.loading.columns import TOMBSTONE_COLUMN
 from pipelines.loading.table import LakeTable
 from pipelines.loading.table_log import TableSnapshot
+from resources.duckdb_connections import connect_duckdb
 from resources.errors import AuditUnknown, LakeUnavailable
 from resources.lake import lake_errors
 from resources.topic_audit import COUNT_COLUMNS
@@ -134,7 +135,7 @@ def _database() -> Iterator[duckdb.DuckDBPyConnection]:
             "temp_directory": folder,
             "preserve_insertion_order": "false",
         }
-        with duckdb.connect(config=config) as database:
+        with connect_duckdb(config=config) as database:
             yield database
 
 

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import NoReturn
 
 import dagster as dg
+from dagster._core.scheduler.instigation import SensorInstigatorData
 
 from pipelines.defs.known_topics import TopicRegistry
 from pipelines.demo.state import DemoState, free_port
@@ -38,6 +39,7 @@ from tests.ui.waiting import until
 VERSION = "3.9.1"
 CLUSTER, TOPICS = "main", ("steady", "late", "leaderless")
 FIRST = datetime(2026, 1, 1, tzinfo=UTC)
+SENSOR = "default_automation_condition_sensor"
 COUNTED = "PENSTOCK_TEST_COUNTED"
 """The variable with the file to which the runs append what they counted."""
 HOURS, STEP, ROWS = 48, 6, 2
@@ -122,6 +124,18 @@ class Followers:
     settings: Settings
     counted: Path
 
+    def wait_for_conditions(self) -> None:
+        """Wait until the daemon has evaluated the conditions once: hours that are complete before are not requested."""
+
+        def is_evaluated() -> bool:
+            states = self.instance.all_instigator_state()
+            return any(
+                state.name == SENSOR and isinstance(data := state.instigator_data, SensorInstigatorData) and data.cursor
+                for state in states
+            )
+
+        until(is_evaluated, "the first evaluation of the conditions")
+
     def load(self, now: datetime) -> None:
         """Load all topics as if it were this time."""
         for topic in TOPICS:
@@ -197,6 +211,7 @@ def play(brokers: TwoBrokers, followers: Followers) -> None:
     """
     start = time.monotonic()
     first_ms = int(FIRST.timestamp()) * 1000
+    followers.wait_for_conditions()
     for hour in range(0, HOURS + STEP, STEP):
         has_leader = hour not in WITHOUT
         if hour in (WITHOUT.start, WITHOUT.stop):

@@ -12,7 +12,7 @@ from pipelines.loading.table import LakeTable
 from pipelines.status.hour_counts import hour_counts
 from resources.lake import Lake
 from resources.settings import Settings
-from tests.brokers.two_days import CLUSTER, COUNTED, FIRST, TOPICS
+from tests.brokers.two_days import CLUSTER, COUNTED, FIRST, SENSOR, TOPICS
 from tests.timed_table import HOUR_MS
 
 PARTITIONS = dg.HourlyPartitionsDefinition(FIRST)
@@ -47,7 +47,7 @@ defs = dg.Definitions.merge(
         assets=[counting(topic) for topic in TOPICS],
         sensors=[
             dg.AutomationConditionSensorDefinition(
-                "default_automation_condition_sensor",
+                SENSOR,
                 target=dg.AssetSelection.all(),
                 default_status=dg.DefaultSensorStatus.RUNNING,
                 minimum_interval_seconds=5,
