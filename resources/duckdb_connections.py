@@ -2,12 +2,15 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import duckdb
+if TYPE_CHECKING:  # processes of Dagster that ask no database import this module too
+    import duckdb  # noqa: PLC0415 - see TYPE_CHECKING
 
 
-def connect_duckdb(path: str | Path = ":memory:", config: Mapping[str, Any] | None = None) -> duckdb.DuckDBPyConnection:
+def connect_duckdb(
+    path: str | Path = ":memory:", config: Mapping[str, Any] | None = None
+) -> "duckdb.DuckDBPyConnection":
     """Open a database without a progress bar.
 
     In a process without a main file, such as a worker of multiprocessing or `python -c`, DuckDB takes itself for
@@ -16,6 +19,8 @@ def connect_duckdb(path: str | Path = ":memory:", config: Mapping[str, Any] | No
     Raises:
         duckdb.Error: the database cannot be opened.
     """
+    import duckdb  # noqa: PLC0415 - see TYPE_CHECKING
+
     connection = duckdb.connect(path, config=dict(config or {}))
     connection.execute("set enable_progress_bar = false")
     return connection

@@ -11,8 +11,8 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -25,6 +25,9 @@ from resources.duckdb_connections import connect_duckdb
 from resources.errors import AuditUnknown, LakeUnavailable
 from resources.lake import lake_errors
 from resources.topic_audit import COUNT_COLUMNS
+
+if TYPE_CHECKING:  # processes of Dagster import this module; most of them sum up no counts
+    import duckdb
 
 HOUR_MS = 3_600_000
 _MAX_TIME_MS = 253_402_300_799_999
@@ -128,7 +131,7 @@ def _batches(
 
 
 @contextmanager
-def _database() -> Iterator[duckdb.DuckDBPyConnection]:
+def _database() -> Iterator["duckdb.DuckDBPyConnection"]:
     with tempfile.TemporaryDirectory(prefix="penstock-audit-") as folder:
         config: dict[str, str | bool | int | float | list[str]] = {
             "memory_limit": _MEMORY,
@@ -141,6 +144,8 @@ def _database() -> Iterator[duckdb.DuckDBPyConnection]:
 
 @contextmanager
 def _duckdb_errors(counts: LakeTable) -> Iterator[None]:
+    import duckdb  # noqa: PLC0415 - see TYPE_CHECKING
+
     try:
         yield
     except duckdb.Error as error:

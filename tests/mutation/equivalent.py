@@ -111,7 +111,7 @@ EQUIVALENT: Mapping[tuple[str, str, str], str] = {
         "LogCommit",
         "False -> True",
     ): "`of` gives each commit of a log this value, and needs no default",
-    ("pipelines/maintenance/clean.py", "_Unneeded.find", "commit.time <= since -> commit.time < since"): _CLOCK,
-    ("pipelines/maintenance/clean.py", "_Unneeded.find", "info.mtime < since -> info.mtime <= since"): _CLOCK,
+    ("pipelines/maintenance/clean.py", "UnneededFiles.find", "commit.time <= since -> commit.time < since"): _CLOCK,
+    ("pipelines/maintenance/clean.py", "UnneededFiles.find", "info.mtime < since -> info.mtime <= since"): _CLOCK,
 }
 """The reason by file, function and change of the mutant."""

@@ -6,6 +6,10 @@ moto checks each request's signature: without the key it answers 403, as S3 does
 import json
 import logging
 import sys
+import threading
+from collections.abc import Mapping
+from contextlib import nullcontext
+from typing import Any
 
 from moto import settings
 from moto.iam.models import iam_backends
@@ -13,10 +17,22 @@ from moto.moto_server.werkzeug_app import create_backend_app
 from moto.s3.models import s3_backends
 from werkzeug.serving import WSGIRequestHandler, make_server
 
+_READS = {"GET", "HEAD"}
 REGION = "us-east-1"
 _USER = "penstock"
 _ACCOUNT = "123456789012"  # the only one of moto
 _ALLOW = {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "s3:*", "Resource": "*"}]}
+
+
+def _with_single_writer(app: Any) -> Any:
+    """The application, without two writes at a time: moto checks whether an object exists, and then stores it."""
+    lock = threading.Lock()
+
+    def serve(environ: Mapping[str, Any], start_response: Any) -> Any:
+        with nullcontext() if environ["REQUEST_METHOD"] in _READS else lock:
+            return app(environ, start_response)
+
+    return serve
 
 
 def main(bucket: str) -> None:
@@ -30,7 +46,7 @@ def main(bucket: str) -> None:
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
     # Without HTTP/1.1 each request opens a connection.
     WSGIRequestHandler.protocol_version = "HTTP/1.1"
-    server = make_server("127.0.0.1", 0, create_backend_app("s3"), threaded=True)
+    server = make_server("127.0.0.1", 0, _with_single_writer(create_backend_app("s3")), threaded=True)
     sys.stdout.write(f"{server.port} {key.access_key_id} {key.secret_access_key}\n")
     sys.stdout.flush()
     server.serve_forever()

@@ -297,11 +297,11 @@ def test_a_file_that_is_free_again_is_opened(tmp_path: Path) -> None:
     begin(output).commit(change(rows(1)))
     connect, calls = duckdb.connect, iter([duckdb.IOException("lock"), duckdb.IOException("lock"), None])
 
-    def busy(path: Path) -> Any:
+    def busy(path: Path, **options: Any) -> Any:
         error = next(calls)
         if error is not None:
             raise error
-        return connect(path)
+        return connect(path, **options)
 
     with patch.object(duckdb, "connect", busy):
         assert begin(output).progress == FIRST
