@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # processes of Dagster that ask no database import this module too
-    import duckdb  # noqa: PLC0415 - see TYPE_CHECKING
+    import duckdb
 
 
 def connect_duckdb(
