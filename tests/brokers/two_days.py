@@ -251,8 +251,8 @@ def _check_counts(followers: Followers) -> None:
     twice = sum(len(rows) - len(reports[place]) for place, rows in counts.items())
     sys.stdout.write(
         f"{HOURS} hours of {len(TOPICS)} topics: {sum(rows[-1] for rows in counts.values())} rows, "
-        f"{len(followers.instance.get_runs())} runs, {twice} of {sum(map(len, reports.values()))} reports counted twice; "
-        "all is right\n"
+        f"{len(followers.instance.get_runs())} runs, {twice} of {sum(map(len, reports.values()))} reports counted "
+        "twice; all is right\n"
     )
 
 
