@@ -1,59 +1,27 @@
-"""Spark sessions, classic and Connect, and the execution of one DataFrame with progress and cancellation."""
+"""Spark sessions, classic and Connect: their options, and the code that executors receive."""
 
 import logging
 import os
-import re
 import sys
 import tempfile
-import threading
-import time
 import uuid
 import zipfile
-from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import SparkSession
 
 from kafka_io.errors import printable
 from resources.errors import SparkFailed
 from resources.java import find_java
-
-Progress = Callable[[int, int], None]
-"""A function that is called with the number of completed tasks and the number of all tasks."""
+from resources.spark_job import is_remote
 
 DEFAULT_MASTER = "local[*,4]"
 _SHIPPED = ("kafka_io", "resources", "pipelines")
 _NOT_SHIPPED = "kafka_io/testing"  # executors never start an embedded broker
-_POLL_S = 0.5
-_STARVED_S = 600.0  # long enough for a cluster that starts machines on demand
-_UNKNOWN_REASON = "a task failed too often; `penstock --debug` with the same command shows Spark's reason"
-_PHRASES = tuple(
-    (re.compile(pattern), phrase)
-    for pattern, phrase in (
-        (
-            r"MemoryError|OutOfMemory|out of memory|exit code 137",
-            "a worker has too little memory; lower `slice_records`",
-        ),
-        (
-            r"Python worker exited unexpectedly|\(crashed\)",
-            "the Python process of a worker ended, often without memory",
-        ),
-        (r"No module named|ModuleNotFoundError", "the Python of a worker lacks the locked packages"),
-        (
-            r"Connection refused|UNAVAILABLE|connection.*(lost|closed)|Answer from Java side is empty",
-            "it does not answer",
-        ),
-        (r"cancelled", "somebody cancelled the job"),
-    )
-)
-"""Sentences for the messages of failed jobs, by a part of their text."""
 _DEFAULTS = {
     "spark.app.name": "penstock",
     "spark.python.unix.domain.socket.enabled": "true",  # halves the cost of a task (decision D03)
@@ -107,7 +75,7 @@ def _is_no_interrupt(record: logging.LogRecord) -> bool:
 
 def ui_of(session: SparkSession) -> str | None:
     """The URL of Spark's own UI while the session lasts; None if the UI is off or belongs to a Connect server."""
-    return None if _is_remote(session) else session.sparkContext.uiWebUrl
+    return None if is_remote(session) else session.sparkContext.uiWebUrl
 
 
 def close_session() -> None:
@@ -172,124 +140,3 @@ def _shipped_code() -> Path:
             for file in files:
                 archive.write(file, file.relative_to(root))
     return target
-
-
-def collect(session: SparkSession, frame: DataFrame, on_progress: Progress) -> list[Row]:
-    """The rows of `frame`, computed exactly once. If the caller is interrupted, the Spark job is cancelled first.
-
-    Every action computes a DataFrame again, so callers must keep the rows and must not run a second action.
-
-    Raises:
-        SparkFailed: a task failed too often, the connection was lost, or no executor ran a task for ten minutes.
-    """
-    tag = f"penstock-{uuid.uuid4().hex}"
-    # The job runs in a thread of its own. The connection of an interrupted thread to the JVM still waits for the rows,
-    # so every later request on it, including the cancellation, would wait for them too.
-    monitor = _JobMonitor(on_progress)
-    watched = _watched_remote(session, monitor) if _is_remote(session) else _watched_classic(session, tag, monitor)
-    with ThreadPoolExecutor(1) as executor, watched:
-        running = executor.submit(_collect_tagged, session, frame, tag)
-        try:
-            while not wait([running], _POLL_S).done:
-                monitor.check()
-            return running.result()
-        except (PySparkException, Py4JError) as error:
-            raise SparkFailed(f"Spark gave up: {_phrase(error)}") from error
-        except BaseException:
-            # KeyboardInterrupt, or an interrupt of Dagster. PySpark's handler leaves the job running (decision D11).
-            _cancel(session, tag, running)
-            raise
-
-
-def _collect_tagged(session: SparkSession, frame: DataFrame, tag: str) -> list[Row]:
-    """Collect the rows under a tag. Tags and job groups belong to a thread, so the thread of the job sets them."""
-    if _is_remote(session):
-        session.addTag(tag)
-    else:
-        session.sparkContext.setJobGroup(tag, "fetching slices")
-    return frame.collect()
-
-
-def _cancel(session: SparkSession, tag: str, running: Future[list[Row]]) -> None:
-    """Cancel the job. Repeat the request until the job has ended, because Spark ignores it before the job begins."""
-    # Classic sessions of Spark 4.2 have tags too, but do not find their jobs by tag.
-    interrupt = session.interruptTag if _is_remote(session) else session.sparkContext.cancelJobGroup
-    while not running.done():
-        interrupt(tag)
-        wait([running], _POLL_S)
-
-
-def _phrase(error: Exception) -> str:
-    """The reason why a job failed, in our words: Spark's message is a Java stack trace, a Python traceback, or both."""
-    text = str(error)
-    return next((phrase for pattern, phrase in _PHRASES if pattern.search(text)), _UNKNOWN_REASON)
-
-
-def _is_remote(session: SparkSession) -> bool:
-    return hasattr(session, "registerProgressHandler") and not hasattr(session, "_jsparkSession")
-
-
-@dataclass(slots=True)
-class _JobMonitor:
-    """The progress of a job. The thread that watches the job calls `update`; the thread that waits calls `check`."""
-
-    on_progress: Progress
-    _idle_since: float | None = None
-
-    def update(self, running: int, done: int, total: int) -> None:
-        """Record the number of running tasks, and the progress of the stage that fetches."""
-        self._idle_since = None if running else self._idle_since or time.monotonic()
-        self.on_progress(done, total)
-
-    def check(self) -> None:
-        """Check that tasks run. Spark itself waits for executors without end and reports it only in its log.
-
-        Raises:
-            SparkFailed: no task ran for ten minutes.
-        """
-        since = self._idle_since
-        if since is not None and time.monotonic() - since > _STARVED_S:
-            raise SparkFailed(
-                f"no executor ran a task for {_STARVED_S:.0f} s: Spark has no worker for this application, or none "
-                "with the requested cores and memory"
-            )
-
-
-@contextmanager
-def _watched_classic(session: SparkSession, group: str, monitor: _JobMonitor) -> Iterator[None]:
-    done = threading.Event()
-    watcher = threading.Thread(target=_poll, args=(session, group, monitor, done), daemon=True)
-    watcher.start()
-    try:
-        yield
-    finally:
-        done.set()
-        watcher.join()
-
-
-@contextmanager
-def _watched_remote(session: SparkSession, monitor: _JobMonitor) -> Iterator[None]:
-    """Watch a job of a Connect server, which reports progress itself. No report proves nothing."""
-
-    def handler(stages: Any, inflight_tasks: int, **_unused: Any) -> None:
-        if stages:
-            last = max(stages, key=lambda stage: stage.stage_id)  # the stage that fetches
-            monitor.update(inflight_tasks, last.num_completed_tasks, last.num_tasks)
-
-    session.registerProgressHandler(handler)  # type: ignore[arg-type] # any callable will do
-    try:
-        yield
-    finally:
-        session.removeProgressHandler(handler)  # type: ignore[arg-type] # same
-
-
-def _poll(session: SparkSession, group: str, monitor: _JobMonitor, done: threading.Event) -> None:
-    """Watch a classic job by polling. The last stage of the job is the one that fetches."""
-    tracker = session.sparkContext.statusTracker()
-    while not done.wait(_POLL_S):
-        jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(group)]
-        ids = sorted(stage for job in jobs if job for stage in job.stageIds)
-        stages = [stage for stage in map(tracker.getStageInfo, ids) if stage]
-        if stages:
-            running = sum(stage.numActiveTasks for stage in stages)
-            monitor.update(running, stages[-1].numCompletedTasks, stages[-1].numTasks)

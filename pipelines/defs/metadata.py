@@ -11,7 +11,7 @@ from pipelines.loading.outcome import TopicLoad
 from pipelines.loading.verify import Proof
 from pipelines.maintenance.replay_result import TopicReplay
 from pipelines.status.status import TopicStatus, now_ms
-from resources.spark import Progress
+from resources.progress import Progress
 
 Metadata = dict[str, Any]
 """Values that Dagster takes as metadata. It turns numbers and texts into its own types."""

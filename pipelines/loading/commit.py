@@ -25,6 +25,7 @@ import pyarrow as pa
 
 from kafka_io.model import BrokerPartition, OffsetRange
 from pipelines.loading.columns import NO_COLUMNS, ColumnConflict, missing_columns
+from pipelines.loading.coverage import NotAdjoining, extended, is_backfill
 from pipelines.loading.delta_schema import DeltaField, delta_fields
 from pipelines.loading.failpoints import failpoint
 from pipelines.loading.identity import check_layout
@@ -40,17 +41,13 @@ from pipelines.loading.ledger import (
 )
 from pipelines.loading.table_log import CommitConflict, CommitOutcomeUnknown, TableLog, TableSnapshot
 from pipelines.loading.valid_through import NO_TIMES, TimesOfLoad
-from pipelines.loading.work import CommittedRange, SliceFacts
+from pipelines.loading.work import EXPIRED, CommittedRange, SliceFacts
 from resources.errors import CommitRefused, CommitUnknown, LakeRefused, LakeUnavailable, LoadError, TableReplaced
 
 _MAX_CONFLICTS = 20
 _MAX_UNKNOWN_OUTCOMES = 3
 _MAX_WAIT_S = 2.0
 _FIRST_WAIT_S = 0.01
-
-
-class NotAdjoining(ValueError):
-    """Ranges that would leave a hole, or overlap what is covered."""
 
 
 def committable(facts: Sequence[SliceFacts], covered: Coverage) -> list[SliceFacts]:
@@ -64,11 +61,6 @@ def committable(facts: Sequence[SliceFacts], covered: Coverage) -> list[SliceFac
     return [*reversed(list(_until_failure(reversed(older)))), *_until_failure(newer)]
 
 
-def is_backfill(offsets: OffsetRange, covered: Coverage) -> bool:
-    """Whether the offsets are below those that the table covers of their partition."""
-    return offsets.partition in covered and offsets.start < covered[offsets.partition][0]
-
-
 def _until_failure(facts: Iterable[SliceFacts]) -> Iterator[SliceFacts]:
     failed = set()
     for slice_facts in facts:
@@ -76,33 +68,6 @@ def _until_failure(facts: Iterable[SliceFacts]) -> Iterator[SliceFacts]:
             failed.add(slice_facts.offsets.partition)
         elif slice_facts.offsets.partition not in failed:
             yield slice_facts
-
-
-def extended(covered: Coverage, facts: Iterable[SliceFacts]) -> Coverage:
-    """The coverage after `facts` are committed: each partition's range grows at its ends, without a hole.
-
-    Raises:
-        NotAdjoining: there would be a hole or an overlap.
-    """
-    # Older ranges are added from the newest down, newer ones from the oldest up: each must touch what is covered by
-    # then. So a hole is found even if both its sides are new.
-    after = dict(covered)
-    ranges = sorted(slice_facts.offsets for slice_facts in facts)
-    for offsets in reversed([offsets for offsets in ranges if is_backfill(offsets, covered)]):
-        start, stop = after[offsets.partition]
-        _check_adjoins(offsets, "end", offsets.stop, start)
-        after[offsets.partition] = (offsets.start, stop)
-    for offsets in (offsets for offsets in ranges if not is_backfill(offsets, covered)):
-        start, stop = after.get(offsets.partition, (offsets.start, offsets.start))
-        _check_adjoins(offsets, "start", offsets.start, stop)
-        after[offsets.partition] = (start, offsets.stop)
-    return after
-
-
-def _check_adjoins(offsets: OffsetRange, edge: str, position: int, expected: int) -> None:
-    """Check that this edge of the range is where it touches what is covered."""
-    if position != expected:
-        raise NotAdjoining(f"{offsets} does not {edge} at {expected}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,6 +93,11 @@ class Change(ABC):
     commit: str = field(default_factory=lambda: uuid.uuid4().hex)
     schemas: tuple[int, ...] = ()
     key_schemas: tuple[int, ...] = ()
+
+    @property
+    def fetched_ranges(self) -> list[OffsetRange]:
+        """The offsets of the slices."""
+        return [slice_facts.offsets for slice_facts in self.facts]
 
     @abstractmethod
     def rebased(self, newest: TableSnapshot) -> Self | None:
@@ -190,6 +160,17 @@ class CommitResult:
     def committed(self) -> Sequence[SliceFacts]:
         """The slices that were committed."""
         return self.change.facts if self.change else ()
+
+    def covered_after(self, state: TableState) -> Coverage:
+        """What the table covers after the commit, which was planned on `state`; other runs may have committed too."""
+        if self.change is not None:
+            return extended(self.change.state.covered, self.change.fetched_ranges)
+        return state.covered if self.covered is None else self.covered
+
+    def overtaken(self, fetched: Sequence[SliceFacts]) -> int:
+        """The number of fetched offsets that were not committed, because another run was first."""
+        ranges = {facts.offsets for facts in self.committed}
+        return sum(facts.offsets.size for facts in fetched if facts.offsets not in ranges and EXPIRED not in facts.gaps)
 
 
 def commit(
@@ -302,7 +283,7 @@ class LoadChange(Change):
         columns = columns_to_add(self.state, snapshot, self.columns)
         log.check(self.facts)
         failpoint("files checked")
-        covered = extended(self.state.covered, self.facts)
+        covered = extended(self.state.covered, self.fetched_ranges)
         loaded = replace(
             entry,
             ranges=tuple(map(CommittedRange.of, self.facts)),
@@ -367,7 +348,7 @@ class LoadChange(Change):
         self._check_epochs(state, newest, [facts.offsets for facts in remaining])
         self._check_last_messages(state, newest)
         try:
-            extended(state.covered, remaining)
+            extended(state.covered, [facts.offsets for facts in remaining])
         except NotAdjoining as error:
             raise self._refused(newest, str(error)) from error
         return replace(self, state=state, facts=remaining)
@@ -484,7 +465,7 @@ def _cursor_and_epoch(state: TableState, partition: BrokerPartition) -> tuple[in
 def _adjoin(ranges: Sequence[OffsetRange], covered: tuple[int, int]) -> bool:
     """Whether the ranges of one partition extend what is covered of it without a hole."""
     try:
-        extended({ranges[0].partition: covered}, [SliceFacts(offsets=offsets) for offsets in ranges])
+        extended({ranges[0].partition: covered}, ranges)
     except NotAdjoining:
         return False
     return True

@@ -4,9 +4,10 @@ The tasks are the only DataFrame of a load. If all slices fit into one Spark tas
 planned them: there is nothing to distribute, and starting a JVM and its workers takes longer than fetching one slice.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -25,16 +26,24 @@ from pipelines.loading.fetch_task import FetchTask, decode_facts, to_json
 from pipelines.loading.holes import with_causes
 from pipelines.loading.layout import LOADED, RAW
 from pipelines.loading.ledger import LedgerEntry
+from pipelines.loading.plan import PlannedStep
 from pipelines.loading.slice_times import EventTimeColumn
 from pipelines.loading.slices import SliceSizes, group_slices
 from pipelines.loading.truncation import check_incarnation
 from pipelines.loading.work import SliceFacts
+from resources.progress import Progress, no_progress
 from resources.settings import Caps
-from resources.spark import Progress, collect
+from resources.spark_job import SparkJob, is_remote
 
 _MAX_SAMPLES = 8
-FetchSlices = Callable[[Sequence[FetchTask], Progress], list[SliceFacts]]
-"""Fetches slices; returns the facts of each, in order of partition and offset."""
+FetchSlices = Callable[[Sequence[FetchTask], Progress, Sequence[Sequence[FetchTask]]], list[SliceFacts]]
+"""Fetches the slices of a step; returns the facts of each, in order of partition and offset.
+
+The last argument has the tasks of the steps that probably come next. They can be begun as far as cores are free.
+"""
+
+
+Slices = tuple[OffsetRange, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,7 +52,7 @@ class SliceFetcher:
 
     Args:
         cluster: where the topics are.
-        fetch: fetches slices; it is called only if there is something to fetch.
+        fetch: fetches slices; it is called only if there is something to fetch. See FetchSlices.
         caps: the limits for slices and runs.
         options: what the lake's store needs.
         parquet_codec: the compression of new files.
@@ -83,12 +92,14 @@ class SliceFetcher:
         decode: DecodePlan | None = None,
         partition_by: str = LOADED,
         times: EventTimeColumn | None = None,
+        ahead: Sequence[PlannedStep] = (),
     ) -> list[SliceFacts]:
         """The facts of `slices`, fetched into the table's folders, or into folders below the path `below` in it.
 
         Empty slices need no fetch. `skip` are the choices by which records that cannot be read are skipped. Slices in
         `to_message` end after a message (see Plan). `decode` is the plan for values of a typed table, and
-        `partition_by` says what its folders are. `times` says where event times are.
+        `partition_by` says what its folders are. `times` says where event times are. `ahead` are the steps that
+        probably come next.
 
         Raises:
             TopicRecreated: the topic may have been recreated meanwhile.
@@ -98,31 +109,42 @@ class SliceFetcher:
         facts = [SliceFacts(offsets=offsets, loaded_at_us=loaded_at_us) for offsets in slices if not offsets.size]
         layout = decode.layout if decode else RAW.partitioned_by(partition_by)
         has_day_files = layout.is_by_day and not below  # staged rows get their days in the commit
-        groups = group_slices([offsets for offsets in slices if offsets.size], sizes)
-        tasks = [
-            FetchTask(
-                spark_task=number,
-                source=self.cluster.source(offsets.partition),
-                planned=replace(planned_range(topic, offsets), to_message=offsets in to_message),
-                table_uri=table_uri,
-                folder="" if has_day_files else f"{below}{layout.folder(began.date())}",
-                options=self.options,
-                parquet_codec=self.parquet_codec,
-                loaded_at_us=loaded_at_us,
-                skip=skip,
-                decode=decode,
-                partition_by=partition_by,
-                times=times,
-            )
-            for number, group in enumerate(groups)
-            for offsets in group
-        ]
-        if tasks:
-            facts += self.fetch(tasks, on_progress)
+        task = partial(
+            FetchTask,
+            table_uri=table_uri,
+            folder="" if has_day_files else f"{below}{layout.folder(began.date())}",
+            options=self.options,
+            parquet_codec=self.parquet_codec,
+            loaded_at_us=loaded_at_us,
+            skip=skip,
+            decode=decode,
+            partition_by=partition_by,
+            times=times,
+        )
+        if tasks := list(self._tasks(task, topic, slices, sizes, to_message)):
+            next_tasks = [
+                list(self._tasks(task, topic, step.plan.slices, step.sizes, step.plan.to_message)) for step in ahead
+            ]
+            facts += self.fetch(tasks, on_progress, next_tasks)
         if facts:
             read = {slice_facts.offsets.partition for slice_facts in facts if not slice_facts.failure}
             check_incarnation(self.cluster, topic, read)
         return with_causes(self.cluster, topic.name, facts)
+
+    def _tasks(
+        self,
+        task: Callable[..., FetchTask],
+        topic: TopicEntry,
+        slices: Sequence[OffsetRange],
+        sizes: SliceSizes,
+        to_message: Collection[OffsetRange],
+    ) -> Iterator[FetchTask]:
+        """The fetch tasks of the slices; `task` completes each of them."""
+        groups = group_slices([offsets for offsets in slices if offsets.size], sizes)
+        for number, group in enumerate(groups):
+            for offsets in group:
+                planned = replace(planned_range(topic, offsets), to_message=offsets in to_message)
+                yield task(spark_task=number, source=self.cluster.source(offsets.partition), planned=planned)
 
     def fetch_decoded(
         self, topic: TopicEntry, table_uri: str, slices: Sequence[OffsetRange], decoding: Decoding, **options: Any
@@ -134,7 +156,7 @@ class SliceFetcher:
         """
         options |= {"partition_by": decoding.partition_by, "times": decoding.event_times}
         if decoding.needs_sample and (sample := sample_of(slices)):
-            unseen = {**options, "on_progress": lambda _done, _total: None, "to_message": sample}
+            unseen = {**options, "on_progress": no_progress, "to_message": sample, "ahead": ()}
             facts = self.fetch_slices(topic, table_uri, sample, decode=decoding.plan, **unseen)
             decoding.learn_from(facts)
         facts = self.fetch_slices(topic, table_uri, slices, decode=decoding.plan, **options)
@@ -143,7 +165,7 @@ class SliceFetcher:
             decoding.learn_from(undecoded)
             facts = [slice_facts for slice_facts in facts if not slice_facts.is_undecoded]
             ranges = [slice_facts.offsets for slice_facts in undecoded]
-            facts += self.fetch_slices(topic, table_uri, ranges, decode=decoding.plan, **options)
+            facts += self.fetch_slices(topic, table_uri, ranges, decode=decoding.plan, **{**options, "ahead": ()})
             decoding.keep_columns(facts)
         return sorted(facts, key=lambda slice_facts: slice_facts.offsets)
 
@@ -170,18 +192,95 @@ def microseconds(time: datetime) -> int:
     return int(time.timestamp() * 1_000_000)
 
 
-def execute(spark: Callable[[], SparkSession], tasks: Sequence[FetchTask], on_progress: Progress) -> list[SliceFacts]:
-    """The facts of each slice, in order of partition and offset. The facts of a failed slice contain its failure."""
-    for generation in {task.source.generation for task in tasks}:
-        warm(generation)  # once per machine: local workers then load the compiled kernels from the cache
-    if len({task.spark_task for task in tasks}) <= 1:
-        facts = fetch_here(tasks, on_progress)
-    else:
-        facts = _fetch_in_spark(spark(), tasks, on_progress)
-    return sorted(facts, key=lambda slice_facts: slice_facts.offsets)
+@dataclass(slots=True)
+class FetchRunner:
+    """Runs fetch tasks where they cost least: in this process, or in Spark. Several topics can use it at once.
+
+    In Spark each step of a load is a job. The jobs of the next steps begin before the step is complete, so that all
+    cores work while its last slices are fetched. Spark gives free cores to the job that began first.
+
+    Args:
+        spark: gives the session; called only for work that needs Spark.
+    """
+
+    spark: Callable[[], SparkSession]
+    _jobs: dict[str, dict[Slices, "_StepJob"]] = field(default_factory=dict)
+    _cores: int = 0
+
+    @property
+    def cores(self) -> int:
+        """The number of tasks that Spark can run at once; 0 if that is not known, or Spark has not started."""
+        return self._cores
+
+    def fetch(
+        self, tasks: Sequence[FetchTask], on_progress: Progress, ahead: Sequence[Sequence[FetchTask]] = ()
+    ) -> list[SliceFacts]:
+        """The facts of each slice, in order of partition and offset. The facts of a failed slice contain its failure.
+
+        Raises:
+            SparkFailed: the job failed.
+        """
+        for generation in {task.source.generation for task in tasks}:
+            warm(generation)  # once per machine: local workers then load the compiled kernels from the cache
+        facts = self._in_spark(tasks, on_progress, ahead) if _needs_spark(tasks) else fetch_here(tasks, on_progress)
+        return sorted(facts, key=lambda slice_facts: slice_facts.offsets)
+
+    def abandon(self, topic: str) -> None:
+        """Cancel the jobs of steps that will not come. The files of their slices belong to no commit."""
+        for begun in self._jobs.pop(topic, {}).values():
+            begun.job.cancel()
+
+    def _in_spark(
+        self, tasks: Sequence[FetchTask], on_progress: Progress, ahead: Sequence[Sequence[FetchTask]]
+    ) -> list[SliceFacts]:
+        session, jobs = self.spark(), self._jobs.setdefault(tasks[0].planned.topic, {})
+        self._cores = 0 if is_remote(session) else session.sparkContext.defaultParallelism
+        job = newest = _begun(session, jobs, tasks)
+        for next_tasks in filter(_needs_spark, ahead):
+            newest = _begun(session, jobs, next_tasks, after=newest)
+        del jobs[_slices(tasks)]
+        return [decode_facts(row["facts"]) for row in job.wait(on_progress)]
 
 
-def fetch_here(tasks: Sequence[FetchTask], on_progress: Progress) -> list[SliceFacts]:
+@dataclass(frozen=True, slots=True)
+class _StepJob:
+    """A Spark job, and what distinguishes its tasks from others for the same slices."""
+
+    tasks: Sequence[FetchTask]
+    job: SparkJob
+
+
+def _begun(
+    session: SparkSession,
+    jobs: dict[Slices, _StepJob],
+    tasks: Sequence[FetchTask],
+    *,
+    after: SparkJob | None = None,
+) -> SparkJob:
+    """The job of these tasks, which is begun unless it has begun already.
+
+    A job for the same slices is cancelled if it reads or decodes them in another way: from other brokers, for example,
+    or with the columns of before.
+    """
+    slices, compared = _slices(tasks), [replace(task, spark_task=0, folder="", loaded_at_us=0) for task in tasks]
+    begun = jobs.get(slices)
+    if begun and begun.tasks != compared:
+        begun.job.cancel()
+    if begun is None or begun.tasks != compared:
+        begun = jobs[slices] = _StepJob(compared, _spark_job(session, tasks, after))
+    return begun.job
+
+
+def _slices(tasks: Sequence[FetchTask]) -> Slices:
+    return tuple(task.offsets for task in tasks)
+
+
+def _needs_spark(tasks: Sequence[FetchTask]) -> bool:
+    """Whether the tasks are distributed: slices that share one task have nothing to distribute."""
+    return len({task.spark_task for task in tasks}) > 1
+
+
+def fetch_here(tasks: Sequence[FetchTask], on_progress: Progress, _ahead: object = ()) -> list[SliceFacts]:
     """The facts of each slice, fetched one after the other in this process."""
     batches = (pa.RecordBatch.from_pydict({"fetch_task": [to_json(task)]}) for task in tasks)
     facts: list[SliceFacts] = []
@@ -191,7 +290,7 @@ def fetch_here(tasks: Sequence[FetchTask], on_progress: Progress) -> list[SliceF
     return facts
 
 
-def _fetch_in_spark(session: SparkSession, tasks: Sequence[FetchTask], on_progress: Progress) -> list[SliceFacts]:
+def _spark_job(session: SparkSession, tasks: Sequence[FetchTask], after: SparkJob | None) -> SparkJob:
     count = 1 + max(task.spark_task for task in tasks)
     rows = {"spark_task": [task.spark_task for task in tasks], "fetch_task": [to_json(task) for task in tasks]}
     # Spark would send a list of rows through Python workers of its own; an Arrow table needs none.
@@ -199,4 +298,4 @@ def _fetch_in_spark(session: SparkSession, tasks: Sequence[FetchTask], on_progre
     # Repartition by id, not by hash or range: exactly one Spark task per group, and no job to sample keys
     # (decision D04).
     facts = frame.repartitionById(count, "spark_task").mapInArrow(fetch_slices, FACTS_SCHEMA)
-    return [decode_facts(row["facts"]) for row in collect(session, facts, on_progress)]
+    return SparkJob(session, facts, after=after)

@@ -11,7 +11,7 @@ from kafka_io.cluster.cluster import Cluster
 from kafka_io.errors import KafkaIOError, Where
 from kafka_io.model import OffsetRange
 from kafka_io.records.gaps import COMPACTED, HOLE
-from pipelines.loading.commit import is_backfill
+from pipelines.loading.coverage import is_backfill
 from pipelines.loading.ledger import Coverage
 from pipelines.loading.work import SliceFacts, SliceFailure
 from resources.errors import OffsetsMissing

@@ -14,13 +14,14 @@ from kafka_io.errors import LocatedError, Where
 from kafka_io.model import Bounds, BrokerPartition, OffsetRange, TopicEntry
 from pipelines.loading.bad_records import check_bad_records
 from pipelines.loading.columns import NO_COLUMNS
-from pipelines.loading.commit import CommitResult, LoadChange, commit, committable, extended
+from pipelines.loading.commit import CommitResult, LoadChange, commit, committable
+from pipelines.loading.coverage import begun_earlier
 from pipelines.loading.day_cuts import day_cuts
 from pipelines.loading.decode_plan import check_format, check_partition_by, layout_of
 from pipelines.loading.decoding import Decoding, OpenRegistry, no_registry
 from pipelines.loading.divergence import Divergence, DivergenceSearch, check_expired, check_same_logs
 from pipelines.loading.earlier_loads import Evidence, FormerName, MirroredOffsets
-from pipelines.loading.execute import SliceFetcher, execute, microseconds
+from pipelines.loading.execute import FetchRunner, SliceFetcher, microseconds
 from pipelines.loading.failpoints import failpoint
 from pipelines.loading.group_mirror import GroupMirror, Mirror
 from pipelines.loading.held_back import held_back_warnings
@@ -36,7 +37,7 @@ from pipelines.loading.ledger import (
     skip_choices,
 )
 from pipelines.loading.outcome import RunRecord, TopicLoad
-from pipelines.loading.plan import Plan, RunTarget, plan, plan_backfill
+from pipelines.loading.plan import UNCUT, Plan, PlannedStep, RunTarget, plan_step, steps_after
 from pipelines.loading.replacement import CutChange
 from pipelines.loading.slices import SliceSizes
 from pipelines.loading.table import LakeTable
@@ -57,13 +58,15 @@ from resources.errors import TableLost, TopicUnknown
 from resources.kafka import open_schema_registry
 from resources.lake import Lake
 from resources.lake_marker import use_lake
+from resources.progress import Progress, no_progress
 from resources.settings import Settings, Start
-from resources.spark import Progress
 from resources.topic_formats import RAW_FORMAT, TopicFormat
 
 NEW_LAKE = "the lake {lake} is new: it has no table, so every topic begins a new one"
 _STEP_SLICES = 32
-_UNCUT = SliceSizes(slice=2**63)
+"""The number of full slices in a step of a run, if Spark has no more cores than that."""
+_STEPS_AHEAD = 3
+"""How many steps are begun in Spark before the step in front of them is committed."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,6 +88,8 @@ class Loader(SliceFetcher):
         remember: keeps why the load of a topic failed, until one succeeds, and returns warnings.
         report: publishes the result of a load, and returns warnings.
         now: the time, in UTC.
+        abandon: ends the fetches of a topic that were begun for steps to come.
+        cores: gives the number of slices that are fetched at once, as far as it is known.
     """
 
     tables: Callable[[str], TableLog]
@@ -101,6 +106,8 @@ class Loader(SliceFetcher):
     remember: Remember = lambda _topic, _error: ()
     report: Callable[[TopicLoad], Sequence[str]] = lambda _load: ()
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
+    abandon: Callable[[str], None] = lambda _topic: None
+    cores: Callable[[], int] = lambda: 0
 
     @classmethod
     def of(cls, settings: Settings, cluster: Cluster, spark: Callable[[], SparkSession], **overrides: Any) -> Self:
@@ -111,12 +118,14 @@ class Loader(SliceFetcher):
         """
         lake = Lake.of(settings)
         marker, mirror_group = use_lake(lake), settings.clusters[cluster.name].mirror_group
-        session = cache(spark)
+        runner = FetchRunner(cache(spark))
         values = {
             "tables": lambda topic: LakeTable.of(lake, cluster.name, topic, layout_of(settings.format_of(topic))),
             "formats": settings.format_of,
             "registries": cache(partial(open_schema_registry, settings)),
-            "fetch": lambda tasks, on_progress: execute(session, tasks, on_progress),
+            "fetch": runner.fetch,
+            "abandon": runner.abandon,
+            "cores": lambda: runner.cores,
             "caps": settings.caps,
             "start": settings.start_of(cluster.name),
             "choices": settings.choices_of(cluster.name),
@@ -146,6 +155,8 @@ class Loader(SliceFetcher):
                 target = self._load_step(log, target, record)
         except Exception as error:  # noqa: BLE001 - whatever fails belongs to this topic, and others are loaded
             record.failures.append(SliceFailure.of(error, Where(cluster=self.cluster.name, topic=name)))
+        finally:
+            self.abandon(name)
         now_ms = microseconds(self.now()) // 1000
         record.warnings += held_back_warnings(self.cluster, name, record.bounds, now_ms=now_ms)
         self._remember(record)
@@ -192,17 +203,18 @@ class Loader(SliceFetcher):
             target = self._run_target(snapshot, state, bounds, began)
             errors |= target.window.errors
             warnings += self._window_warnings(target, state)
-        step, sizes = self._plan_step(topic, snapshot.entry, state, bounds, target)
+        target = self._planned(topic, snapshot.entry, state, bounds, target)
+        step = target.ahead[0].plan
         errors |= {**truncated, **step.errors}
         failpoint("planned")
         progress = target.progress(step, self.on_progress(record.topic))
         decoding = Decoding(self.formats(record.topic), snapshot, self.registries)
-        facts = self._facts(topic, log.uri, state, step, began=began, progress=progress, sizes=sizes, decoding=decoding)
+        facts = self._facts(topic, log.uri, state, target.ahead, began=began, progress=progress, decoding=decoding)
         if any(slice_facts.offsets.size for slice_facts in facts):
             check_same_logs(self.cluster, state, {id_: bounds[id_] for id_ in bounds.keys() - step.errors.keys()})
         check_expired(self.cluster, state, step.skipped)
         failpoint("fetched")
-        check_bad_records(self.formats(record.topic), facts, state.topic.where, earlier=record.committed)
+        check_bad_records(self.formats(record.topic), facts, state.topic.where, earlier=record.decoded)
         times = self._times(topic, bounds, step, target, began)
         change = self._change(state, bounds, target, step, facts, decoding=decoding, times=times)
         result = self._commit(log, snapshot, change)
@@ -218,14 +230,14 @@ class Loader(SliceFetcher):
         covered = self._add_commit(record, result, state)
         return target.after(
             step,
-            overtaken=_overtaken(change.facts, result.committed),
-            more=sum(_begun_earlier(change.facts, state.covered, covered, target.window.ends)),
+            overtaken=result.overtaken(change.facts),
+            more=sum(begun_earlier(change.fetched_ranges, state.covered, covered, target.window.ends)),
             failed=errors.keys() | {slice_facts.offsets.partition for slice_facts in facts if slice_facts.failure},
         )
 
     def _add_commit(self, record: RunRecord, result: CommitResult, state: TableState) -> Coverage:
         """Add the result of a commit to the record and copy the cursors; returns what the table covers now."""
-        covered = _covered_after(result, state)
+        covered = result.covered_after(state)
         record.warnings += self.mirror(record.topic, {partition: cursor for partition, (_, cursor) in covered.items()})
         failpoint("mirrored")
         record.add(result.committed, covered)
@@ -316,7 +328,7 @@ class Loader(SliceFetcher):
         """The offsets that this run loads within its window and its caps."""
         now_ms = microseconds(began) // 1000
         window = self.window.in_offsets(self.cluster, state, bounds, start=self.start, now_ms=now_ms)
-        uncut = self._plan(state, bounds, window, _UNCUT)
+        uncut = self._plan(state, bounds, window, UNCUT)
         name, is_by_day = state.topic.name, snapshot.layout.is_by_day
         cuts = day_cuts(self.cluster, name, uncut.slices, now_ms=now_ms) if is_by_day else {}
         in_bytes = any(partition.broker is not None for partition in bounds)
@@ -341,39 +353,50 @@ class Loader(SliceFetcher):
                 "nothing is loaded, because the brokers have no records in the given interval that are not in the table"
             )
 
+    def _planned(
+        self, topic: TopicEntry, entry: LedgerEntry | None, state: TableState, bounds: AllBounds, target: RunTarget
+    ) -> RunTarget:
+        """The target with its next step, and the steps behind it whose slices can be fetched already.
+
+        The next step was planned while the step before it was fetched. It is planned again if something came between
+        them: another run has committed, a slice failed, or a broker does not answer.
+        """
+        known = target.ahead
+        if not (known and known[0].fits(state.covered, bounds)):
+            self.abandon(topic.name)
+            known = (self._plan_step(topic, entry, state, bounds, target),)
+        behind = replace(target, taken=target.taken + sum(step.plan.size for step in known[:-1]))
+        later = steps_after(known[-1], state, bounds, behind, 1 + _STEPS_AHEAD - len(known))
+        return replace(target, ahead=(*known, *later))
+
     def _plan_step(
         self, topic: TopicEntry, entry: LedgerEntry | None, state: TableState, bounds: AllBounds, target: RunTarget
-    ) -> tuple[Plan, SliceSizes]:
-        """The next step of the run, and the sizes of its slices."""
-        wanted = [offsets for offsets in self._plan(state, bounds, target.window, _UNCUT).slices if offsets.size]
+    ) -> PlannedStep:
+        """The next step of the run."""
+        wanted = [offsets for offsets in self._plan(state, bounds, target.window, UNCUT).slices if offsets.size]
         sizes = self.slice_sizes(topic, wanted, entry)
-        sizes = replace(sizes, run=target.remaining, step=_STEP_SLICES, cuts=target.cuts)
-        return self._plan(state, bounds, target.window, sizes), sizes
+        sizes = replace(sizes, run=target.remaining, step=max(_STEP_SLICES, self.cores()), cuts=target.cuts)
+        return PlannedStep.of(self._plan(state, bounds, target.window, sizes), sizes, state, bounds)
 
     def _plan(self, state: TableState, bounds: AllBounds, window: OffsetWindow, sizes: SliceSizes) -> Plan:
-        """The older and the newer slices. Under a cap, older ones get half of it, or what the newer ones leave."""
-        plan_newer = partial(plan, state, bounds, window, skip_expired=self.choices.on_expired == "skip")
-        older, newer_sizes = plan_backfill(state.covered, bounds, window, sizes), sizes
-        if older and sizes.run is not None:
-            for_older = max(sizes.run - plan_newer(_UNCUT).size, sizes.run // 2)
-            older = plan_backfill(state.covered, bounds, window, replace(sizes, run=for_older))
-            newer_sizes = replace(sizes, run=max(0, sizes.run - sum(offsets.size for offsets in older)))
-        newer = plan_newer(newer_sizes)
-        return replace(newer, slices=(*older, *newer.slices))
+        return plan_step(state, bounds, window, sizes, skip_expired=self.choices.on_expired == "skip")
 
     def _facts(
         self,
         topic: TopicEntry,
         table_uri: str,
         state: TableState,
-        step: Plan,
+        steps: Sequence[PlannedStep],
         *,
         began: datetime,
         progress: Progress,
-        sizes: SliceSizes,
         decoding: Decoding,
     ) -> list[SliceFacts]:
-        """The facts of the step's slices, which are fetched, and of the expired ranges that it skips."""
+        """The facts of the first step's slices, which are fetched, and of the expired ranges that it skips.
+
+        The other steps are those that probably come next.
+        """
+        step = steps[0].plan
         if step.skipped:  # the bounds of another incarnation are no reason for a gap
             check_incarnation(self.cluster, topic, [offsets.partition for offsets in step.skipped])
         skip = tuple(name for name in GAPS if getattr(self.choices, name) == "skip")
@@ -383,12 +406,12 @@ class Loader(SliceFetcher):
             table_uri,
             decoding=decoding,
             began=began,
-            sizes=sizes,
+            sizes=steps[0].sizes,
             skip=skip,
             to_message=step.to_message,
         )
-        fetched = fetch(slices=step.slices, on_progress=progress)
-        fetched = self._without_missing(fetched, state, partial(fetch, on_progress=lambda _done, _total: None))
+        fetched = fetch(slices=step.slices, on_progress=progress, ahead=steps[1:])
+        fetched = self._without_missing(fetched, state, partial(fetch, on_progress=no_progress))
         return sorted([*_expired(step, began), *fetched], key=lambda slice_facts: slice_facts.offsets)
 
     def _without_missing(
@@ -466,31 +489,3 @@ def _missing_choices(committed: Sequence[SliceFacts]) -> Iterator[RecordedChoice
     for slice_facts in committed:
         if slice_facts.holes:
             yield RecordedChoice.of("on_missing", "skip", slice_facts.holes)
-
-
-def _covered_after(result: CommitResult, state: TableState) -> Coverage:
-    """The coverage of the table after a commit that was planned on `state`. Other runs may have committed meanwhile."""
-    if result.change is not None:
-        return extended(result.change.state.covered, result.change.facts)
-    return state.covered if result.covered is None else result.covered
-
-
-def _overtaken(planned: Sequence[SliceFacts], committed: Sequence[SliceFacts]) -> int:
-    """The number of fetched offsets that were not committed."""
-    ranges = {facts.offsets for facts in committed}
-    return sum(facts.offsets.size for facts in planned if facts.offsets not in ranges and EXPIRED not in facts.gaps)
-
-
-def _begun_earlier(
-    planned: Sequence[SliceFacts], before: Coverage, after: Coverage, ends: Mapping[BrokerPartition, int]
-) -> Iterator[int]:
-    """The numbers of offsets before those that were planned, in partitions that another run has begun meanwhile.
-
-    The run wanted to begin such a partition, for example at the end of its log. If another run began it at an earlier
-    offset and has not loaded it to the end, this run also has to load what lies between. The same is true if another
-    run began the table without it, so that it begins at offset 0.
-    """
-    starts = {facts.offsets.partition: facts.offsets.start for facts in reversed(planned)}
-    for partition in starts.keys() & ends.keys() - before.keys():
-        cursor = after.get(partition, (0, 0))[1]
-        yield max(0, min(starts[partition], ends[partition]) - cursor)

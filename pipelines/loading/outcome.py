@@ -3,12 +3,14 @@
 Lag is counted in offsets up to the high watermark: in records from 0.8 on, in bytes of the log in 0.7.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from kafka_io.model import Bounds, BrokerPartition, OffsetRange
-from pipelines.loading.ledger import Coverage, TableState, totals
+from pipelines.loading.bad_records import NOTHING_DECODED, DecodedCounts
+from pipelines.loading.ledger import Coverage, TableState
 from pipelines.loading.table_log import TableSnapshot
 from pipelines.loading.work import SliceFacts, SliceFailure
 
@@ -157,8 +159,10 @@ class RunRecord:
         version: the table's version after the last step.
         warnings: the warnings of all steps.
         failures: why slices were not fetched, and other errors.
-        slices: the committed slices of each partition of which the table or its broker holds something, or whose
-            broker did not answer.
+        sums: what was committed of each partition of which the table or its broker holds something, or whose broker
+            did not answer.
+        decoded: how many of the committed records decode.
+        slowest: the committed slice that took the longest.
         lag_before: the lag of each partition when the run began, if its broker answered.
         cursors: the cursors after the last step, and the ends of the logs that it knew.
         bounds: what the brokers held of each partition before the last step that asked for it.
@@ -170,7 +174,9 @@ class RunRecord:
     version: int | None = None
     warnings: list[str] = field(default_factory=list)
     failures: list[SliceFailure] = field(default_factory=list)
-    slices: dict[BrokerPartition, list[SliceFacts]] = field(default_factory=dict)
+    sums: dict[BrokerPartition, "PartitionSums"] = field(default_factory=dict)
+    decoded: DecodedCounts = NOTHING_DECODED
+    slowest: SliceFacts | None = None
     lag_before: dict[BrokerPartition, int] = field(default_factory=dict)
     cursors: dict[BrokerPartition, tuple[int, int | None]] = field(default_factory=dict)
     bounds: dict[BrokerPartition, Bounds] = field(default_factory=dict)
@@ -190,29 +196,22 @@ class RunRecord:
                 self.cursors[id_] = cursor, bound.high_watermark
                 self.lag_before.setdefault(id_, max(0, bound.high_watermark - cursor))
             if bound is None or id_ in state.covered or bound.earliest < bound.high_watermark:
-                self.slices.setdefault(id_, [])
+                self.sums.setdefault(id_, PartitionSums())
 
     def add(self, committed: Sequence[SliceFacts], covered: Coverage) -> None:
         """Add the slices that a step committed; `covered` is the table's coverage after the commit."""
-        for facts in committed:
-            self.slices.setdefault(facts.offsets.partition, [])
         for id_, (_, latest) in self.cursors.items():
             if id_ in covered:
                 self.cursors[id_] = covered[id_][1], latest
         for facts in committed:
-            # The statistics are large, and nobody needs them after the commit.
-            more_files = tuple(replace(file, stats={}) for file in facts.more_files)
-            self.slices[facts.offsets.partition].append(replace(facts, stats={}, more_files=more_files))
-
-    @property
-    def committed(self) -> Iterator[SliceFacts]:
-        """The slices that were committed so far; they can be many, and most steps need none of them."""
-        return (facts for slices in self.slices.values() for facts in slices)
+            self.sums.setdefault(facts.partition, PartitionSums()).add(facts)
+            if facts.source and (self.slowest is None or facts.seconds > self.slowest.seconds):
+                self.slowest = replace(facts, stats={}, more_files=())  # the statistics are large
+        self.decoded = self.decoded.plus(committed)
 
     def outcome(self, *, seconds: float) -> TopicLoad:
         """The result of the run, which took this time."""
-        partitions = tuple(self._partition_load(id_, self.slices[id_]) for id_ in sorted(self.slices))
-        fetched = [facts for facts in self.committed if facts.source]
+        partitions = tuple(self._partition_load(id_, self.sums[id_]) for id_ in sorted(self.sums))
         and_more = f" (and {len(self.failures) - 1} more)" if self.failures[1:] else ""
         return TopicLoad(
             topic=self.topic,
@@ -225,31 +224,63 @@ class RunRecord:
             failures=tuple(self.failures),
             retriable=any(failure.retriable for failure in self.failures),
             partitions=partitions,
-            slowest=max(fetched, key=lambda facts: facts.seconds, default=None),
+            slowest=self.slowest,
             warnings=(
                 *dict.fromkeys(self.warnings),
                 *_odd_times_warning(partitions),
-                *_bad_records_warning(partitions, self.committed),
+                *_bad_records_warning(partitions, self.decoded),
             ),
             seconds=round(seconds, 3),
             trace=next((failure.trace for failure in self.failures if failure.trace), None),
         )
 
-    def _partition_load(self, id_: BrokerPartition, slices: Sequence[SliceFacts]) -> PartitionLoad:
-        """The load of one partition. Its committed slices are adjacent, so together they are one range."""
+    def _partition_load(self, id_: BrokerPartition, sums: "PartitionSums") -> PartitionLoad:
+        """The load of one partition."""
         cursor, latest = self.cursors[id_]
-        start = min((facts.offsets.start for facts in slices), default=cursor)
-        stop = max((facts.offsets.stop for facts in slices), default=cursor)
         return PartitionLoad(
-            offsets=OffsetRange(id_, start, stop),
-            **totals(slices),
-            odd_times=sum(facts.odd_times for facts in slices),
-            bad_records=sum(facts.bad for facts in slices),
+            offsets=OffsetRange(id_, *(sums.offsets or (cursor, cursor))),
+            rows=sums.rows,
+            bytes=sums.bytes,
+            files=sums.files,
+            gaps=dict(sums.gaps),
+            odd_times=sums.odd_times,
+            bad_records=sums.bad,
             lag_before=self.lag_before.get(id_),
             lag=None if latest is None else max(0, latest - cursor),
-            seconds=round(sum(facts.seconds for facts in slices), 3),
-            source=next((facts.source for facts in reversed(slices) if facts.source), ""),
+            seconds=round(sums.seconds, 3),
+            source=sums.source,
         )
+
+
+@dataclass(slots=True, kw_only=True)
+class PartitionSums:
+    """What a run has committed of one partition; see PartitionLoad. The slices of a run are too many to keep them.
+
+    Committed slices are adjacent, so together they are one range, `offsets`; None if nothing was committed.
+    """
+
+    offsets: tuple[int, int] | None = None
+    rows: int = 0
+    bytes: int = 0
+    files: int = 0
+    gaps: Counter[str] = field(default_factory=Counter)
+    odd_times: int = 0
+    bad: int = 0
+    seconds: float = 0.0
+    source: str = ""
+
+    def add(self, facts: SliceFacts) -> None:
+        """Add a committed slice."""
+        start, stop = self.offsets or (facts.offsets.start, facts.offsets.stop)
+        self.offsets = min(start, facts.offsets.start), max(stop, facts.offsets.stop)
+        self.rows += facts.rows
+        self.bytes += facts.bytes
+        self.files += len(facts.paths)
+        self.gaps.update(facts.gaps)
+        self.odd_times += facts.odd_times
+        self.bad += facts.bad
+        self.seconds += facts.seconds
+        self.source = facts.source or self.source
 
 
 def _odd_times_warning(partitions: Sequence[PartitionLoad]) -> Iterator[str]:
@@ -261,12 +292,11 @@ def _odd_times_warning(partitions: Sequence[PartitionLoad]) -> Iterator[str]:
         )
 
 
-def _bad_records_warning(partitions: Sequence[PartitionLoad], slices: Iterable[SliceFacts]) -> Iterator[str]:
+def _bad_records_warning(partitions: Sequence[PartitionLoad], decoded: DecodedCounts) -> Iterator[str]:
     counts = {str(load.offsets.partition): load.bad_records for load in partitions if load.bad_records}
-    if counts:
-        facts = next(facts for facts in slices if facts.bad)
-        first = facts.bad_examples[0]
+    if counts and decoded.first:
+        partition, first = decoded.first
         yield (
             f"{sum(counts.values())} records do not decode (partitions {', '.join(counts)}): their rows have `_error` "
-            f"and `_raw`; the first one is at offset {first.offset} of partition {facts.partition}: {first.reason}"
+            f"and `_raw`; the first one is at offset {first.offset} of partition {partition}: {first.reason}"
         )

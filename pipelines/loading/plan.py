@@ -5,17 +5,22 @@ If the cursor and the log are inconsistent, planning stops with the exact range.
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Self
 
 from kafka_io.errors import Where
 from kafka_io.model import Bounds, BrokerPartition, OffsetRange
+from pipelines.loading.coverage import extended
 from pipelines.loading.day_cuts import DayCuts
-from pipelines.loading.ledger import Coverage, RecordedChoice, TableState
+from pipelines.loading.ledger import Coverage, LeaderEpochs, RecordedChoice, TableState
 from pipelines.loading.slices import SliceSizes, cut_slices
 from pipelines.loading.valid_through import LogAnswers
 from pipelines.loading.window import AllBounds, OffsetWindow
 from resources.errors import CursorAheadOfLog, CursorExpired, LoadError
-from resources.spark import Progress
+from resources.progress import Progress
+
+UNCUT = SliceSizes(slice=2**63)
+"""The sizes with which each range is one slice."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +63,7 @@ class RunTarget:
 
     The window is fixed when the run begins, so that the run ends: the next run loads the records and partitions that
     appear later. `cap` is the maximum of `total`; None for no cap. `cuts` are offsets at which slices end. `answers`
-    are those of the brokers when it began.
+    are those of the brokers when it began. `ahead` are the next steps, whose slices may be fetched already.
     """
 
     window: OffsetWindow
@@ -67,6 +72,7 @@ class RunTarget:
     cap: int | None = None
     cuts: DayCuts = field(default_factory=dict)
     answers: LogAnswers = field(default_factory=dict)
+    ahead: tuple["PlannedStep", ...] = ()
 
     @property
     def remaining(self) -> int:
@@ -90,12 +96,85 @@ class RunTarget:
         """
         taken = self.taken + step.size - overtaken if step.size else self.total
         total = self.total + more if self.cap is None else min(self.total + more, self.cap)
-        return replace(self, total=total, taken=taken, window=self.window.without(failed))
+        return replace(self, total=total, taken=taken, window=self.window.without(failed), ahead=self.ahead[1:])
 
     def progress(self, step: Plan, on_progress: Progress) -> Progress:
         """The callback for the progress of a step, which reports the progress of the whole run to `on_progress`."""
         size = step.size  # summed once: the callback is called for every slice
         return lambda done, total: on_progress(self.taken + size * done // max(1, total), self.total)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedStep:
+    """A step of a run, and the state on which it was planned.
+
+    A step can be planned before the step in front of it is committed, as if all its slices were committed. So Spark
+    can fetch its slices with the cores that the last slices of the other step leave free.
+
+    Args:
+        plan: what the step loads.
+        sizes: the sizes of its slices.
+        covered: what the table covers when the step begins.
+        epochs: the leader epochs of its partitions. Only a new leader truncates a log, so what was fetched in the same
+            epoch is still there.
+    """
+
+    plan: Plan
+    sizes: SliceSizes
+    covered: Coverage
+    epochs: LeaderEpochs
+
+    @classmethod
+    def of(cls, planned: Plan, sizes: SliceSizes, state: TableState, bounds: AllBounds) -> Self:
+        """The step that was planned on this state and these bounds."""
+        partitions = {offsets.partition for offsets in planned.slices}
+        epochs = {partition: bounds[partition].epoch for partition in partitions}
+        return cls(plan=planned, sizes=sizes, covered=state.covered, epochs=epochs)
+
+    def fits(self, covered: Coverage, bounds: AllBounds) -> bool:
+        """Whether the table and the logs are as planned, so that the step can begin."""
+        return self.covered == covered and all(
+            offsets.partition in bounds
+            and bounds[offsets.partition].epoch == self.epochs[offsets.partition]
+            and bounds[offsets.partition].earliest <= offsets.start
+            and offsets.stop <= bounds[offsets.partition].latest
+            for offsets in self.plan.slices
+        )
+
+    @property
+    def covered_after(self) -> Coverage:
+        """What the table covers after the step, if all its slices are committed."""
+        return extended(self.covered, (*self.plan.slices, *self.plan.skipped))
+
+
+def plan_step(
+    state: TableState, bounds: AllBounds, window: OffsetWindow, sizes: SliceSizes, *, skip_expired: bool
+) -> Plan:
+    """The older and the newer slices of a step. Under a cap, older ones get half, or what the newer ones leave."""
+    plan_newer = partial(plan, state, bounds, window, skip_expired=skip_expired)
+    older, newer_sizes = plan_backfill(state.covered, bounds, window, sizes), sizes
+    if older and sizes.run is not None:
+        for_older = max(sizes.run - plan_newer(UNCUT).size, sizes.run // 2)
+        older = plan_backfill(state.covered, bounds, window, replace(sizes, run=for_older))
+        newer_sizes = replace(sizes, run=max(0, sizes.run - sum(offsets.size for offsets in older)))
+    newer = plan_newer(newer_sizes)
+    return replace(newer, slices=(*older, *newer.slices))
+
+
+def steps_after(
+    step: PlannedStep, state: TableState, bounds: AllBounds, target: RunTarget, count: int
+) -> Iterator[PlannedStep]:
+    """At most `count` steps that follow a step of the run, planned as if each step before them had been committed."""
+    for _ in range(count):
+        target = target.after(step.plan)
+        if target.reached:
+            return
+        state, sizes = replace(state, covered=step.covered_after), replace(step.sizes, run=target.remaining)
+        planned = plan_step(state, bounds, target.window, sizes, skip_expired=False)
+        if not planned.slices:
+            return
+        step = PlannedStep.of(planned, sizes, state, bounds)
+        yield step
 
 
 def plan(

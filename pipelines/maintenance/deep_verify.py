@@ -28,7 +28,7 @@ from pipelines.maintenance.broker_rows import BrokerRows
 from pipelines.maintenance.compare import Comparison, compare
 from pipelines.maintenance.table_rows import LiveRows, TableRows
 from resources.errors import TopicUnknown
-from resources.spark import Progress
+from resources.progress import Progress
 from resources.topic_formats import RAW_FORMAT, TopicFormat
 
 _ISOLATION_HINT = (

@@ -19,7 +19,7 @@ from pipelines.loading import slice_file
 from pipelines.loading.execute import fetch_here
 from pipelines.loading.fetch_task import FetchTask
 from pipelines.loading.work import SliceFacts
-from resources.spark import Progress
+from resources.progress import Progress
 from tests.bench.cases import Job
 from tests.bench.comparison import Comparison, Pair, Timer, compare
 from tests.bench.peers import ours
@@ -54,7 +54,7 @@ def measure(job: Job, passes: int = PASSES) -> Comparison:
 def _recorded(job: Job) -> list[RecordedSlice]:
     slices: list[RecordedSlice] = []
 
-    def fetch_recorded(works: Sequence[FetchTask], on_progress: Progress) -> list[SliceFacts]:
+    def fetch_recorded(works: Sequence[FetchTask], on_progress: Progress, _ahead: object = ()) -> list[SliceFacts]:
         facts = []
         for work in works:
             slices.append(RecordedSlice(work))

@@ -22,11 +22,11 @@ from pipelines.cli.main import main
 from pipelines.increments import delta_output, duckdb_output, postgres_output  # noqa: F401
 from pipelines.loading import failpoints as steps
 from pipelines.loading import load, verify  # noqa: F401
-from pipelines.loading.execute import fetch_here
+from pipelines.loading.execute import FetchRunner, fetch_here
 from pipelines.loading.fetch_task import FetchTask
 from pipelines.loading.work import SliceFacts
 from pipelines.maintenance import clean, convert, redecode, replay, rewind  # noqa: F401
-from resources.spark import Progress
+from resources.progress import Progress
 
 for generation in (Generation.V07, Generation.MODERN):
     warm(generation)
@@ -67,7 +67,7 @@ def penstock(arguments: Sequence[str], options: DriverOptions) -> None:
         # Python ignores SIGXFSZ, so a larger write fails with "file too large", as on a full disk.
         resource.setrlimit(resource.RLIMIT_FSIZE, (options.file_bytes, options.file_bytes))
     with (
-        patch.object(load, "execute", lambda _spark, works, on_progress: fetch_here_all(works, on_progress)),
+        patch.object(FetchRunner, "fetch", staticmethod(fetch_here_all)),
         patch.object(load, "_STEP_SLICES", options.slices_per_commit),
     ):
         main(list(arguments))
@@ -80,8 +80,8 @@ def redirect_output(home: Path) -> None:
             os.dup2(file.fileno(), number)
 
 
-def fetch_here_all(works: Sequence[FetchTask], on_progress: Progress) -> list[SliceFacts]:
-    """Fetch like `execute`, but in this process, for any number of slices."""
+def fetch_here_all(works: Sequence[FetchTask], on_progress: Progress, _ahead: object = ()) -> list[SliceFacts]:
+    """Fetch like `FetchRunner.fetch`, but in this process, for any number of slices."""
     return sorted(fetch_here(works, on_progress), key=lambda facts: facts.offsets)
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from pipelines.loading import load
-from resources import spark
+from resources import spark, spark_job
 from resources.settings import MIB, Caps, Settings
 from tests.fuzz.test_memory import TIMES
 from tests.spark.sites import NAMES
@@ -45,7 +45,7 @@ def test_the_numbers_of_the_page_are_those_of_the_code() -> None:
     max_bytes = 225e6 + TIMES * (caps.max_fetch_bytes + caps.max_decompressed_bytes)
     for sentence in (
         f"`{spark.DEFAULT_MASTER}`, the default",
-        f"no task has run for {spark._STARVED_S:.0f} seconds",
+        f"no task has run for {spark_job._STARVED_S:.0f} seconds",
         f"after at most {load._STEP_SLICES} slices",
         f"{caps.max_fetch_bytes // MIB} and {caps.max_decompressed_bytes // MIB} MiB",
         f"| {TIMES} MB more |",

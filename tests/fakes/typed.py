@@ -112,7 +112,7 @@ class CountedFetches:
     def __init__(self) -> None:
         self.sizes: list[int] = []
 
-    def __call__(self, tasks: Sequence[FetchTask], on_progress: Any) -> list[SliceFacts]:
+    def __call__(self, tasks: Sequence[FetchTask], on_progress: Any, _ahead: object = ()) -> list[SliceFacts]:
         """Fetch the slices of the tasks."""
         self.sizes.append(sum(task.offsets.size for task in tasks))
         return fetch_here(tasks, on_progress)

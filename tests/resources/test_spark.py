@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from resources.errors import SparkFailed
-from resources.spark import collect
+from resources.spark_job import collect
 
 pytestmark = pytest.mark.spark
 

@@ -17,13 +17,19 @@ _LOST_ANSWERS = 10_000
 
 
 def run(
-    days: int, seed: int, *, is_typed: bool | None = None, is_by_day: bool | None = None, has_times: bool | None = False
+    days: int,
+    seed: int,
+    *,
+    is_typed: bool | None = None,
+    is_by_day: bool | None = None,
+    has_times: bool | None = False,
+    has_steps: bool | None = False,
 ) -> int:
     """Simulate at least `days` days, first in the world of this seed; returns the number of worlds.
 
     All worlds have typed tables, or raw ones; if `is_typed` is None, their seeds decide. `is_by_day` is the same for
     folders of event days. With `has_times` the settings ask for the event time; if it is None, they do in every other
-    world.
+    world. With `has_steps` loads have many steps, which are begun ahead; if it is None, in every third world.
 
     Raises:
         Failed: see `World.simulate`.
@@ -36,6 +42,7 @@ def run(
             is_typed=is_typed,
             is_by_day=is_by_day,
             has_times=number % 2 == 1 if has_times is None else has_times,
+            has_steps=number % 3 == 2 if has_steps is None else has_steps,
         ).simulate()
         now = time.monotonic()
         if now - printed >= _PROGRESS_SECONDS or number == worlds - 1:
@@ -62,7 +69,7 @@ def main() -> None:
     verdicts = lose_answers(_LOST_ANSWERS, options.seed)
     _say(f"{_LOST_ANSWERS} lost answers of each kind: {dict(verdicts)}")
     try:
-        run(options.days, options.seed, has_times=None)
+        run(options.days, options.seed, has_times=None, has_steps=None)
     except Failed as failure:
         sys.exit(f"{failure}\nrun it again: python -m tests.simulation --days {DAYS} --seed {failure.seed}")
 

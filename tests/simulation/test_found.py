@@ -23,8 +23,8 @@ from pipelines.maintenance.replay import ReplayChange
 from pipelines.maintenance.rewind import RewindChange
 from resources.choices import Choices
 from resources.errors import CommitRefused, CommitUnknown, LakeUnavailable, TableReplaced
+from resources.progress import Progress
 from resources.settings import Caps
-from resources.spark import Progress
 from tests.simulation.brokers import TOPIC, SimCluster
 from tests.simulation.scheduler import Odds, Scheduler
 from tests.simulation.sim_log import ERAS, Era, SimLog
@@ -210,7 +210,7 @@ class SimTopic:
     ) -> TopicLoad:
         """Run a load; it calls `planned` just before it fetches."""
 
-        def fetch(works: Sequence[FetchTask], on_progress: Progress) -> list[SliceFacts]:
+        def fetch(works: Sequence[FetchTask], on_progress: Progress, _ahead: object = ()) -> list[SliceFacts]:
             planned()
             return self.workers.fetch(works, on_progress)
 

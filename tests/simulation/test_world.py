@@ -8,7 +8,7 @@ from unittest.mock import patch
 import pytest
 
 from kafka_io.model import Bounds, BrokerPartition, TopicIds
-from pipelines.loading import commit, execute, holes, identity, load, window
+from pipelines.loading import commit, coverage, execute, holes, identity, load, window
 from pipelines.loading import plan as planning
 from pipelines.loading import replacement as replacing
 from pipelines.loading import unreadable as readable
@@ -112,7 +112,7 @@ BROKEN: Mapping[str, tuple[object, str, object]] = {
     "a run does not look for a commit whose answer is lost": (commit, "_find_commit", _looks_for_nothing),
     "a run never finds its offsets in the table": (commit, "_contains", lambda *_: False),
     "a run always finds its offsets in the table": (commit, "_contains", lambda *_: True),
-    "a range need not follow the cursor": (commit, "_check_adjoins", lambda *_: None),
+    "a range need not follow the cursor": (coverage, "_check_adjoins", lambda *_: None),
     "slices after a failed slice are committed": (
         load,
         "committable",
@@ -134,7 +134,7 @@ BROKEN: Mapping[str, tuple[object, str, object]] = {
     "another cluster behind the same address is read": (SimCluster, "refuses_others", False),
     "the table of another cluster is continued": (identity, "_check_cluster", lambda *_: {}),
     "expired offsets are skipped without the choice": (
-        load,
+        planning,
         "plan",
         lambda *args, **options: plan(*args, **{**options, "skip_expired": True}),
     ),
@@ -146,7 +146,7 @@ BROKEN: Mapping[str, tuple[object, str, object]] = {
         lambda *_: {},
     ),
     "slices that another run overlaps are refused": (LoadChange, "_is_overtaken", lambda *_: False),
-    "an expired partition stops the others": (load, "plan", _stopping_the_topic),
+    "an expired partition stops the others": (planning, "plan", _stopping_the_topic),
     "a cut or a replay is committed on top of any version": (ReplaceChange, "rebased", _on_anything),
     "a hole in a log always counts as compacted": (holes, "_why_not_compacted", lambda *_: ""),
     "missing offsets are skipped without the choice": (

@@ -34,7 +34,7 @@ from pipelines.loading.slice_times import SliceTimes, TimesOfRows
 from pipelines.loading.typed_rows import IncompletePlan, TypedRows
 from pipelines.loading.unreadable import GAPS, SkipByChoice, readable_batches
 from pipelines.loading.work import DataFile, SliceFacts, SliceFailure, described
-from resources.spark import Progress
+from resources.progress import Progress
 from tests.simulation.brokers import SimCluster
 from tests.simulation.day_law import rows_by_folder
 from tests.simulation.scheduler import Scheduler

@@ -2,7 +2,7 @@
 
 import random
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 from unittest.mock import patch
@@ -18,9 +18,10 @@ from pipelines.loading.positions import NamedPosition, TimePosition
 from pipelines.loading.window import LoadWindow
 from pipelines.loading.work import SliceFacts
 from resources.choices import Choices
+from resources.progress import Progress
 from resources.settings import Caps, Start
-from resources.spark import Progress
 from resources.topic_formats import RAW_FORMAT
+from tests.simulation.ahead import SimSpark
 from tests.simulation.begin_law import BeginLaw, RunStart
 from tests.simulation.brokers import TOPIC, Answers, SimCluster
 from tests.simulation.columns_law import ColumnsLaw
@@ -109,7 +110,7 @@ class World:
     if `is_by_day` is None.
 
     `store` creates the store; a test may pass one with a deliberate fault. `has_times` says whether the settings of the
-    topic ask for its event time.
+    topic ask for its event time. If `has_steps` is set, loads have many steps, which are begun ahead in Spark.
     """
 
     def __init__(
@@ -120,6 +121,7 @@ class World:
         is_typed: bool | None = None,
         is_by_day: bool | None = None,
         has_times: bool = False,
+        has_steps: bool = False,
     ) -> None:
         self.seed = seed
         is_by_day = seed % _BY_DAY_EVERY == 1 if is_by_day is None else is_by_day
@@ -129,6 +131,7 @@ class World:
         self.cluster = SimCluster(scheduler=self.scheduler, era=self.rng.choice(ERAS), compacts=self.rng.random() < 0.5)
         self.store = store(scheduler=self.scheduler, landed=self._landed, is_typed=is_typed, is_by_day=is_by_day)
         self.workers = SimWorkers(cluster=self.cluster, store=self.store, scheduler=self.scheduler)
+        self.spark = SimSpark(workers=self.workers, rng=random.Random(seed)) if has_steps else None
         self.identity = IdentityLaw(cluster=self.cluster, store=self.store)
         self.begins = BeginLaw(cluster=self.cluster, store=self.store, identity=self.identity)
         self.columns = ColumnsLaw(cluster=self.cluster, store=self.store, answers=self.identity.answers)
@@ -177,7 +180,8 @@ class World:
             Failed: a law was broken.
         """
         try:
-            with hooked(self.scheduler), patch.object(unreadable, "_kept", self.store.keep):
+            spark = self.spark.running() if self.spark else nullcontext()
+            with hooked(self.scheduler), patch.object(unreadable, "_kept", self.store.keep), spark:
                 for _ in range(days):
                     self._simulate_day()
                 self._end()
@@ -302,13 +306,15 @@ class World:
         return load
 
     def _loader(self, run: str, fetched: FetchedRanges) -> Loader:
-        def fetch(works: Sequence[FetchTask], on_progress: Progress) -> list[SliceFacts]:
-            facts = self.workers.fetch(works, on_progress)
+        def fetch(
+            works: Sequence[FetchTask], on_progress: Progress, ahead: Sequence[Sequence[FetchTask]]
+        ) -> list[SliceFacts]:
+            facts = runner.fetch(works, on_progress, ahead) if runner else self.workers.fetch(works, on_progress)
             fetched.note(works, facts)
             self.columns.note_fetch(run, works, facts)
             return facts
 
-        rng = self.rng
+        rng, runner = self.rng, self.spark.runner() if self.spark else None
         calm = not self.scheduler.odds.harm
         slice_records, run_limit = rng.choice((5, 20, 1000)), None if calm else rng.choice((None, None, 10, 50))
         return Loader(
@@ -326,6 +332,7 @@ class World:
             window=self._window(calm=calm),
             run_id=run,
             now=self.scheduler.now,
+            abandon=runner.abandon if runner else lambda _topic: None,
             **self._decoding(run, calm=calm),
         )
 

@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 
 from pipelines.loading import execute
 from pipelines.loading.load import Loader
-from resources import spark
+from resources import spark, spark_job
 from resources.kafka import open_cluster
 from resources.settings import Settings
 from tests.crash.forking import forking
@@ -65,7 +65,7 @@ class Driver:
         self._process.join()
 
     def begin(
-        self, settings: Path, *, starved_s: float = spark._STARVED_S, for_workers: Mapping[str, str] | None = None
+        self, settings: Path, *, starved_s: float = spark_job._STARVED_S, for_workers: Mapping[str, str] | None = None
     ) -> None:
         """Begin a load with a settings file. The load fails if no executor runs a task for `starved_s` seconds.
 
@@ -126,7 +126,7 @@ def _load(
     workers = patch.dict(session.sparkContext.environment, for_workers) if for_workers else nullcontext()
     with (
         workers,
-        patch.object(spark, "_STARVED_S", starved_s),
+        patch.object(spark_job, "_STARVED_S", starved_s),
         patch.object(execute, "read_sample", lambda _source, _planned: None),  # the gate would delay this fetch too
         open_cluster(settings, "main") as cluster,
     ):
@@ -160,5 +160,5 @@ def _task_environments(_test: Connection, session: SparkSession) -> list[tuple[s
             yield pa.RecordBatch.from_pydict({name: [text] for name, text in environment.items()})
 
     frame = session.range(0, 4, 1, 4).mapInArrow(report, "folder string, path string, code string")
-    rows = spark.collect(session, frame, lambda _done, _total: None)
+    rows = spark_job.collect(session, frame, lambda _done, _total: None)
     return [(row["folder"], row["path"], row["code"]) for row in rows]

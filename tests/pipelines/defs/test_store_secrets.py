@@ -20,8 +20,8 @@ from pipelines.loading import execute
 from pipelines.loading.fetch_task import FetchTask, to_json
 from pipelines.loading.work import SliceFacts
 from resources.lake import filesystem
+from resources.progress import Progress
 from resources.settings import PATH_VARIABLE, Settings
-from resources.spark import Progress
 from tests.fakes.object_store import ACCESS_KEY, ObjectStore, object_store
 from tests.live import numbered
 from tests.pipelines.defs.declared import run

@@ -173,7 +173,7 @@ def test_a_partition_that_fails_in_a_step_is_left_out_of_the_later_steps(fake: F
     fake.logs[1] = holding(0, 60)
     failed: list[BrokerPartition] = []
 
-    def failing(tasks: Any, on_progress: Any) -> Any:
+    def failing(tasks: Any, on_progress: Any, _ahead: Any) -> Any:
         failed.extend(task.offsets.partition for task in tasks if task.offsets.partition == A)
         return fetch_here(tasks, on_progress)
 

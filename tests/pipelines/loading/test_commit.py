@@ -14,7 +14,8 @@ from deltalake.exceptions import SchemaMismatchError
 
 from kafka_io.model import BrokerPartition, OffsetRange
 from kafka_io.records.last_message import LastMessage
-from pipelines.loading.commit import NotAdjoining, commit, committable, extended
+from pipelines.loading.commit import commit, committable
+from pipelines.loading.coverage import NotAdjoining, extended
 from pipelines.loading.table import LakeTable
 from pipelines.loading.table_log import CommitConflict, CommitOutcomeUnknown
 from pipelines.loading.verify import verify
@@ -63,7 +64,7 @@ def test_a_failed_slice_of_a_backfill_holds_back_the_older_slices() -> None:
     covered = {A: (30, 50)}
     complete = committable(facts, covered)
     assert complete == [facts[2], facts[3]]
-    assert extended(covered, complete) == {A: (20, 60)}
+    assert extended(covered, [part.offsets for part in complete]) == {A: (20, 60)}
 
 
 @pytest.mark.parametrize(
@@ -81,7 +82,7 @@ def test_a_failed_slice_of_a_backfill_holds_back_the_older_slices() -> None:
 )
 def test_the_covered_range_grows_only_at_its_ends(facts: list[SliceFacts]) -> None:
     with pytest.raises(NotAdjoining):
-        extended({A: (30, 50)}, facts)
+        extended({A: (30, 50)}, [part.offsets for part in facts])
 
 
 def test_one_of_two_runs_with_the_same_range_wins_and_the_other_learns_it(

@@ -87,7 +87,7 @@ def test_a_failed_load_is_remembered_and_the_next_success_forgets_it(fake: FakeC
 
 
 def test_any_error_fails_the_load_of_its_topic_and_is_remembered(fake: FakeCluster, tmp_path: Path) -> None:
-    def fail(_tasks: object, _on_progress: object) -> NoReturn:
+    def fail(*_: object) -> NoReturn:
         raise ZeroDivisionError("division by zero")
 
     with fake:

@@ -19,7 +19,7 @@ from pipelines.loading.positions import NamedPosition
 from pipelines.loading.window import LoadWindow
 from pipelines.loading.work import SliceFacts
 from resources.choices import Choices
-from resources.spark import Progress
+from resources.progress import Progress
 from tests.fakes.cluster import FakeCluster
 from tests.fakes.records import holding, numbered, table, values
 from tests.fakes.typed import TypedTopic
@@ -133,7 +133,7 @@ def test_a_truncated_log_of_a_typed_table_is_taken_back_to_the_last_commit_that_
 def test_rows_of_a_log_that_was_created_again_during_the_fetch_are_not_committed(
     fake: FakeCluster, tmp_path: Path
 ) -> None:  # fault P11
-    def fetch(tasks: Sequence[FetchTask], on_progress: Progress) -> list[SliceFacts]:
+    def fetch(tasks: Sequence[FetchTask], on_progress: Progress, _ahead: object = ()) -> list[SliceFacts]:
         fake.logs[0] = holding(0, 40, incarnation="second", epoch=-1)
         return fetch_here(tasks, on_progress)
 

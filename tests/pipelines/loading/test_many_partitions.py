@@ -14,8 +14,8 @@ from pipelines.loading.outcome import TopicLoad
 from pipelines.loading.positions import NamedPosition, TimePosition
 from pipelines.loading.window import LoadWindow
 from pipelines.loading.work import SliceFacts
+from resources.progress import Progress
 from resources.settings import Caps
-from resources.spark import Progress
 from tests.simulation.brokers import TOPIC, SimCluster
 from tests.simulation.scheduler import Odds, Scheduler
 from tests.simulation.sim_log import ERAS
@@ -43,7 +43,7 @@ class Many:
         """A load that ends well."""
         workers = SimWorkers(cluster=self.cluster, store=self.store, scheduler=self.cluster.scheduler)
 
-        def fetch(works: Sequence[FetchTask], on_progress: Progress) -> list[SliceFacts]:
+        def fetch(works: Sequence[FetchTask], on_progress: Progress, _ahead: object = ()) -> list[SliceFacts]:
             self.fetched.append([task.offsets.partition for task in works])
             return workers.fetch(works, on_progress)
 

@@ -7,7 +7,7 @@ import pytest
 
 from kafka_io.errors import Corrupt, LocatedError, NetworkError, Where
 from kafka_io.model import Bounds, BrokerPartition, OffsetRange
-from pipelines.loading.commit import extended
+from pipelines.loading.coverage import extended
 from pipelines.loading.ledger import TableState, TopicIdentity
 from pipelines.loading.outcome import RunRecord, TopicLoad
 from pipelines.loading.work import SliceFacts, SliceFailure
@@ -36,7 +36,7 @@ def add_step(
         C: Bounds(earliest=7, latest=7),
     }
     run.begin_step([], bounds, TableState(topic=CLICKS, covered=covered))
-    run.add(facts, extended(covered, facts))
+    run.add(facts, extended(covered, [part.offsets for part in facts]))
 
 
 def load_of_one_step(*facts: SliceFacts, covered: dict[BrokerPartition, tuple[int, int]] | None = None) -> TopicLoad:

@@ -16,8 +16,8 @@ from pipelines.loading.outcome import TopicLoad
 from pipelines.loading.verify import verify
 from pipelines.loading.work import SliceFacts
 from resources.kafka import open_cluster
+from resources.progress import Progress
 from resources.settings import Caps, ClusterSettings, Settings
-from resources.spark import Progress
 from tests.fakes.cluster import FakeCluster
 from tests.fakes.records import holding, numbered, table, values
 
@@ -33,7 +33,7 @@ def load(
 ) -> TopicLoad:
     """Load the topic in slices of a few records; `fetched` is called after each fetch."""
 
-    def fetch(tasks: Sequence[FetchTask], on_progress: Progress) -> list[SliceFacts]:
+    def fetch(tasks: Sequence[FetchTask], on_progress: Progress, _ahead: object = ()) -> list[SliceFacts]:
         facts = fetch_here(tasks, on_progress)
         fetched()
         return facts

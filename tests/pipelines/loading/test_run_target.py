@@ -1,6 +1,7 @@
 """A run is done in steps, each with its own commit; it ends where the logs ended when it began."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
 from unittest.mock import Mock, patch
@@ -10,6 +11,7 @@ import pytest
 from kafka_io.model import Bounds, BrokerPartition, OffsetRange, TopicEntry
 from pipelines.loading import load as loading
 from pipelines.loading.execute import fetch_here
+from pipelines.loading.fetch_task import FetchTask
 from pipelines.loading.ledger import LedgerEntry
 from pipelines.loading.load import Loader
 from pipelines.loading.outcome import TopicLoad
@@ -17,7 +19,9 @@ from pipelines.loading.plan import Plan, RunTarget
 from pipelines.loading.positions import NamedPosition
 from pipelines.loading.verify import verify
 from pipelines.loading.window import LoadWindow, OffsetWindow
+from pipelines.loading.work import SliceFacts
 from resources.kafka import open_cluster
+from resources.progress import Progress
 from resources.settings import Caps, ClusterSettings, Settings
 from tests.fakes.cluster import FakeCluster
 from tests.fakes.records import holding, numbered, table, values
@@ -99,6 +103,93 @@ def test_the_run_after_an_interrupted_one_continues_at_its_last_commit(fake: Fak
         assert entries(tmp_path)[-1].covered == {A: (0, 10), B: (0, 10)}
         assert load(fake, tmp_path).rows == 10
     assert (values(tmp_path), values(tmp_path, 1)) == (numbered(0, 20), numbered(0, 10))
+
+
+@dataclass
+class NotedFetches:
+    """Fetches slices, and notes the steps of a run and what was announced with them."""
+
+    steps: list[list[OffsetRange]] = field(default_factory=list)
+    announced: list[list[list[OffsetRange]]] = field(default_factory=list)
+    abandoned: list[int] = field(default_factory=list)
+    before: Callable[[int], object] = lambda _step: None
+
+    def fetch(
+        self, tasks: Sequence[FetchTask], on_progress: Progress, ahead: Sequence[Sequence[FetchTask]]
+    ) -> list[SliceFacts]:
+        """Fetch the tasks of a step."""
+        self.steps.append([task.offsets for task in tasks])
+        self.announced.append([[task.offsets for task in step] for step in ahead])
+        self.before(len(self.steps))
+        return fetch_here(tasks, on_progress)
+
+    def abandon(self, topic: str) -> None:
+        """Note in front of which step the announced steps are abandoned."""
+        assert topic == "clicks"
+        self.abandoned.append(len(self.steps))
+
+    def load(self, fake: FakeCluster, folder: Path, **options: Any) -> TopicLoad:
+        """Load with these fetches."""
+        return load(fake, folder, fetch=self.fetch, abandon=self.abandon, **options)
+
+
+@pytest.mark.parametrize("run", [None, 33])
+def test_the_next_steps_are_announced_with_each_step(run: int | None, fake: FakeCluster, tmp_path: Path) -> None:
+    fake.logs[0] = holding(0, 53)
+    fetches = NotedFetches()
+    with fake:
+        result = fetches.load(fake, tmp_path, run=run)
+    assert (result.error, result.rows) == (None, run or 63)
+    assert len(fetches.steps) > 2
+    for number, announced in enumerate(fetches.announced, 1):
+        assert announced == fetches.steps[number : number + 3]
+    assert fetches.abandoned == [0, len(fetches.steps)]  # at the first plan and at the end
+
+
+def test_a_backfill_announces_its_next_steps(fake: FakeCluster, tmp_path: Path) -> None:
+    fetches = NotedFetches()
+    with fake:
+        load(fake, tmp_path, start="latest")
+        assert fetches.load(fake, tmp_path, window=LoadWindow(since=NamedPosition.EARLIEST)).rows == 30
+    assert len(fetches.steps) == 3
+    assert fetches.announced == [fetches.steps[1:], fetches.steps[2:], []]
+
+
+def test_steps_are_planned_again_after_the_commit_of_another_run(fake: FakeCluster, tmp_path: Path) -> None:
+    def load_meanwhile(step: int) -> None:
+        if step == 2:
+            assert load(fake, tmp_path, run=12).rows == 12
+
+    fetches = NotedFetches(before=load_meanwhile)
+    with fake:
+        result = fetches.load(fake, tmp_path)
+    assert (result.error, result.rows) == (None, 18)
+    assert fetches.abandoned[:2] == [0, 2]
+    assert (values(tmp_path), values(tmp_path, 1)) == (numbered(0, 20), numbered(0, 10))
+
+
+def test_steps_are_planned_again_without_a_partition_that_failed(fake: FakeCluster, tmp_path: Path) -> None:
+    def lose_records(step: int) -> None:
+        if step == 2:
+            fake.logs[1] = holding(9, 10)
+
+    fetches = NotedFetches(before=lose_records)
+    with fake:
+        result = fetches.load(fake, tmp_path)
+    assert (result.rows, values(tmp_path)) == (25, numbered(0, 20))
+    assert result.error
+    assert fetches.abandoned == [0, 2, len(fetches.steps)]
+    assert all(offsets.partition == A for step in fetches.steps[2:] for offsets in step)
+
+
+def test_announced_steps_are_abandoned_when_the_run_is_interrupted(fake: FakeCluster, tmp_path: Path) -> None:
+    def stop(_step: int) -> None:
+        raise Stopped
+
+    fetches = NotedFetches(before=stop)
+    with fake, pytest.raises(Stopped):
+        fetches.load(fake, tmp_path)
+    assert fetches.abandoned == [0, 1]
 
 
 def test_a_log_that_grows_meanwhile_does_not_keep_a_run_from_ending(fake: FakeCluster, tmp_path: Path) -> None:

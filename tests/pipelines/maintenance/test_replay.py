@@ -23,11 +23,11 @@ from kafka_io.messages.offset_for_leader_epoch import (
 from kafka_io.model import BrokerPartition
 from kafka_io.testing.v07.server import BrokerServer07
 from pipelines.loading import failpoints
-from pipelines.loading.execute import execute, fetch_here
+from pipelines.loading.execute import FetchRunner, fetch_here
 from pipelines.loading.fetch_task import FetchTask
 from pipelines.loading.ledger import CommitKind
 from pipelines.loading.work import SliceFacts, SliceFailure
-from resources.spark import Progress
+from resources.progress import Progress
 from tests.fakes.cluster import EVERYTHING, FakeCluster, Log
 from tests.fakes.records import holding
 from tests.kafka_io.testing.modern.talk import START_MS, Client
@@ -283,7 +283,7 @@ def test_a_slice_that_fails_fails_the_replay(modern: Modern) -> None:
     modern.topic.spoil(ONE, 5, 95)
     version = modern.topic.version
 
-    def fetch(works: Sequence[FetchTask], on_progress: Progress) -> list[SliceFacts]:
+    def fetch(works: Sequence[FetchTask], on_progress: Progress, _ahead: object = ()) -> list[SliceFacts]:
         facts = fetch_here(works, on_progress)
         return [*facts[:-1], replace(facts[-1], path=None, failure=SliceFailure(kind="LogShort", reason="it ends"))]
 
@@ -341,9 +341,7 @@ def test_slices_may_be_fetched_by_spark(modern: Modern, spark: SparkSession) -> 
     modern.topic.load()
     rows = modern.topic.rows()
     modern.topic.spoil(ONE, *range(10, 60))
-    result = modern.topic.replay(
-        "earliest", "latest", fetch=lambda works, progress: execute(lambda: spark, works, progress)
-    )
+    result = modern.topic.replay("earliest", "latest", fetch=FetchRunner(lambda: spark).fetch)
     assert (result.error, result.changed, result.partitions[0].comparison.differing.count) == (None, True, 50)
     repaired(modern.topic, rows)
 
@@ -383,7 +381,7 @@ def test_rows_of_a_log_that_is_created_again_during_the_replay_are_not_committed
         topic = loaded_from(cluster, tmp_path)
         topic.spoil(ONE, 5)
 
-        def fetch(tasks: Sequence[FetchTask], on_progress: Progress) -> list[SliceFacts]:
+        def fetch(tasks: Sequence[FetchTask], on_progress: Progress, _ahead: object = ()) -> list[SliceFacts]:
             cluster.logs[0] = holding(0, 20, incarnation="second", epoch=-1)
             return fetch_here(tasks, on_progress)
 

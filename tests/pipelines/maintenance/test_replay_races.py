@@ -21,7 +21,7 @@ from pipelines.loading.table import LakeTable
 from pipelines.loading.table_log import CommitOutcomeUnknown, TableSnapshot
 from pipelines.loading.work import CommittedRange, SliceFacts
 from pipelines.maintenance.rewind import plan_rewind, rewind
-from resources.spark import Progress
+from resources.progress import Progress
 from tests.crash.child import DriverOptions
 from tests.crash.drivers import Driver
 from tests.fakes.cluster import FakeCluster
