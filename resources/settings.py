@@ -209,18 +209,21 @@ class Caps(Section):
     the end of the message that reaches its share. Unlimited by default."""
 
     slice_bytes: Size = 256 * MIB
-    """Kafka 0.7: bytes of the log that one task loads, cut at the starts of segments. A load of at most this size runs
-    without Spark."""
+    """Kafka 0.7: bytes of the log that one task loads, cut at the starts of segments."""
 
     records_per_run: Size | None = None
     """Kafka 0.8 and later: maximum offsets of a topic that a run loads, kept exactly. Unlimited by default."""
 
     slice_records: Size = 2_000_000
-    """Kafka 0.8 and later: offsets that one task loads. A load of at most this size runs without Spark."""
+    """Kafka 0.8 and later: offsets that one task loads."""
 
     slice_decoded_bytes: Size = 1024 * MIB
     """Kafka 0.8 and later: decoded bytes that one task loads, so topics with large records get smaller tasks. The size
     of a record is taken from the table's newest commit, or from the first records."""
+
+    driver_slices: Count = 4
+    """Full slices that the process of a load fetches itself; a larger load uses Spark. To start Spark and its workers
+    takes longer than to fetch four slices of the default size. 300 small slices count as a full one."""
 
     fetch_bytes: Size = 4 * MIB
     """Bytes of the first fetch request for a partition. The size is doubled for a larger message or batch."""

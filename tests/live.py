@@ -46,6 +46,7 @@ zookeeper = "{self.zookeeper}"
 [caps]
 attempts = 2
 slice_bytes = {slice_bytes}
+driver_slices = 1
 request_timeout_s = {request_timeout_s}
 [spark]
 master = "local[2,2]"

@@ -54,9 +54,10 @@ key = "tailnum"
 order = "time_hour"
 
 [caps]
-# The size of a task. A load of one task would run without Spark, so these values are small to show Spark at work.
+# The size of a task, and how many of them run without Spark: these values are small, to show Spark at work.
 slice_bytes = 1_048_576
 slice_records = 50_000
+driver_slices = 1
 
 [spark]
 master = "local[2,4]"

@@ -49,7 +49,7 @@ def sizes_by_bytes(
         bytes_per_offset |= {partition: estimate for partition, estimate in sampled.items() if estimate}
     slices = {partition: _target(caps, estimate) for partition, estimate in bytes_per_offset.items()}
     usual = _target(caps, fmean(bytes_per_offset.values())) if bytes_per_offset else caps.slice_records
-    return SliceSizes(slice=usual, slices=slices)
+    return SliceSizes(slice=usual, slices=slices, driver=caps.driver_slices)
 
 
 def _target(caps: Caps, bytes_per_offset: float) -> int:

@@ -70,7 +70,7 @@ class SliceFetcher:
         In 0.7 offsets are bytes, so all slices have the same size. From 0.8 on the sizes of records are estimated.
         """
         if all(offsets.partition.broker is not None for offsets in wanted):
-            return SliceSizes(slice=self.caps.slice_bytes)
+            return SliceSizes(slice=self.caps.slice_bytes, driver=self.caps.driver_slices)
 
         def sample(offsets: OffsetRange) -> float | None:
             return read_sample(self.cluster.source(offsets.partition), planned_range(topic, offsets))

@@ -169,7 +169,8 @@ def steps_after(
         target = target.after(step.plan)
         if target.reached:
             return
-        state, sizes = replace(state, covered=step.covered_after), replace(step.sizes, run=target.remaining)
+        state = replace(state, covered=step.covered_after)
+        sizes = replace(step.sizes, run=target.remaining, driver=1)  # if there are steps, Spark is running
         planned = plan_step(state, bounds, target.window, sizes, skip_expired=False)
         if not planned.slices:
             return

@@ -14,6 +14,8 @@ FULL = 1_000_000_000
 Order = Callable[[Sequence[Any]], Iterable[Any]]
 """The order in which the slices of a range are taken: `iter` from the start, `reversed` from the end."""
 _MIN_TASKS = 4  # a task costs about 50 ms, so even a small load may use several cores
+_OPENED = 300
+"""To open and close this many slices takes as long as to fetch a full one (decision D07)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,6 +28,7 @@ class SliceSizes:
         run: the maximum number of offsets in the rest of a run; None for no cap.
         step: the maximum number of full slices in a step of the run; None for no cap.
         cuts: offsets at which slices of partitions end, from 0.8 on.
+        driver: the number of full slices that are fetched without Spark.
     """
 
     slice: int
@@ -33,6 +36,7 @@ class SliceSizes:
     run: int | None = None
     step: int | None = None
     cuts: DayCuts = field(default_factory=dict)
+    driver: int = 1
 
     def target(self, partition: BrokerPartition) -> int:
         """The number of offsets in a full slice of the partition."""
@@ -148,12 +152,14 @@ def _between_segments(offsets: OffsetRange, segment_starts: Iterable[int], targe
 def group_slices(slices: Sequence[OffsetRange], sizes: SliceSizes) -> list[list[OffsetRange]]:
     """Group slices into Spark tasks of about equal work: small slices share a task, a large one has its own.
 
-    A full slice is the work of one task. Work is measured in parts of a full slice: in bytes where bytes limit the
+    If they are so little work that starting Spark takes longer, all of them are one task, which needs no Spark. A full
+    slice is the work of one task. Work is measured in parts of a full slice: in bytes where bytes limit the
     slices, else in records, because each short record costs time whatever its size.
     """
     loads = sorted(((sizes.load(offsets), offsets) for offsets in slices), key=lambda pair: (-pair[0], pair[1]))
     total = sum(load for load, _ in loads)
-    count = 1 if total <= FULL else min(len(slices), max(_MIN_TASKS, -(-total // FULL)))
+    full = max(-(-total // FULL), -(-len(slices) // _OPENED))
+    count = 1 if full <= sizes.driver else min(len(slices), max(_MIN_TASKS, full))
     heap: list[tuple[int, int]] = [(0, task) for task in range(count)]  # in order, as a heap must be
     tasks: list[list[OffsetRange]] = [[] for _ in range(count)]
     for load, offsets in loads:  # the largest comes first; each goes into the task with the least work so far

@@ -21,7 +21,7 @@ from tests.brokers.reading import ReadRecord
 
 CLUSTER = "main"
 # Small caps, so that little data is split into several slices, and each slice needs several fetches.
-_CAPS = {"slice_records": 2500, "fetch_bytes": 20_000, "attempts": 8, "request_timeout_s": 10}
+_CAPS = {"slice_records": 2500, "driver_slices": 1, "fetch_bytes": 20_000, "attempts": 8, "request_timeout_s": 10}
 
 
 class BrokerLake:

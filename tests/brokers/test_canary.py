@@ -24,6 +24,7 @@ lake = "seen/lake"
 
 [caps]
 slice_records = 10
+driver_slices = 1
 
 [clusters.right]
 bootstrap = "{bootstrap}"

@@ -94,6 +94,7 @@ request_timeout_s = {request_timeout_s}
 fetch_bytes = 4096
 slice_bytes = 8192
 slice_records = {slice_records}
+driver_slices = 1
 {per_run}
 [spark]
 {spark_lines}

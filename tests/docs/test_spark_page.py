@@ -46,7 +46,9 @@ def test_the_numbers_of_the_page_are_those_of_the_code() -> None:
     for sentence in (
         f"`{spark.DEFAULT_MASTER}`, the default",
         f"no task has run for {spark_job._STARVED_S:.0f} seconds",
-        f"after at most {load._STEP_SLICES} slices",
+        f"A step of a load has {load._STEP_SLICES} full slices",
+        f"a load keeps up to {load._STEP_SLICES * (1 + load._STEPS_AHEAD)} of them busy",
+        "more than four full slices" if caps.driver_slices == 4 else "another default",
         f"{caps.max_fetch_bytes // MIB} and {caps.max_decompressed_bytes // MIB} MiB",
         f"| {TIMES} MB more |",
         f"takes {max_bytes / 1e9:.1f} GB",

@@ -3,12 +3,12 @@
 import random
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from unittest.mock import Mock, patch
 
 from pipelines.loading import execute, load
-from pipelines.loading.execute import FetchRunner
+from pipelines.loading.execute import FetchRunner, microseconds
 from pipelines.loading.fetch_task import FetchTask, to_json
 from pipelines.loading.work import SliceFacts
 from resources.progress import Progress
@@ -55,7 +55,13 @@ class SimSpark:
         return FetchRunner(Mock())
 
     def begin(self, _session: object, tasks: Sequence[FetchTask], after: Any) -> SimJob:
-        """Begin a job. A job behind another one may find free cores at once, or later."""
+        """Begin a job. A job behind another one may find free cores at once, or later.
+
+        The oracle tells the reads of commits apart by their loading times, so each job gets its own.
+        """
+        if after is not None:
+            loaded_at_us = microseconds(self.workers.scheduler.now())
+            tasks = [replace(task, loaded_at_us=loaded_at_us) for task in tasks]
         job = SimJob(workers=self.workers, tasks=tasks)
         if after is not None and self.rng.random() < 0.7:
             self.begun_ahead += 1

@@ -14,7 +14,7 @@ from unittest.mock import patch
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from pipelines.loading import execute
+from pipelines.loading import execute, load
 from pipelines.loading.load import Loader
 from resources import spark, spark_job
 from resources.kafka import open_cluster
@@ -65,14 +65,20 @@ class Driver:
         self._process.join()
 
     def begin(
-        self, settings: Path, *, starved_s: float = spark_job._STARVED_S, for_workers: Mapping[str, str] | None = None
+        self,
+        settings: Path,
+        *,
+        starved_s: float = spark_job._STARVED_S,
+        step_slices: int = load._STEP_SLICES,
+        for_workers: Mapping[str, str] | None = None,
     ) -> None:
         """Begin a load with a settings file. The load fails if no executor runs a task for `starved_s` seconds.
 
-        `for_workers` are variables for the environment of Spark's Python workers; only a classic session accepts them.
+        A step of the load has `step_slices` full slices, although there may be more cores. `for_workers` are variables
+        for the environment of Spark's Python workers; only a classic session accepts them.
         """
         self._progress = []
-        self._connection.send((_load, settings, starved_s, for_workers or {}))
+        self._connection.send((_load, settings, starved_s, step_slices, for_workers or {}))
 
     def progress(self) -> tuple[int, int]:
         """The next reported progress."""
@@ -120,13 +126,19 @@ def _interrupt(_number: int, _frame: FrameType | None) -> None:
 
 
 def _load(
-    test: Connection, session: SparkSession, file: Path, starved_s: float, for_workers: Mapping[str, str]
+    test: Connection,
+    session: SparkSession,
+    file: Path,
+    starved_s: float,
+    step_slices: int,
+    for_workers: Mapping[str, str],
 ) -> dict[str, Any]:
     settings = Settings.load(file)
     workers = patch.dict(session.sparkContext.environment, for_workers) if for_workers else nullcontext()
     with (
         workers,
         patch.object(spark_job, "_STARVED_S", starved_s),
+        patch.object(load, "_STEP_SLICES", step_slices),
         patch.object(execute, "read_sample", lambda _source, _planned: None),  # the gate would delay this fetch too
         open_cluster(settings, "main") as cluster,
     ):
@@ -134,13 +146,14 @@ def _load(
             settings,
             cluster,
             lambda: session,
+            cores=lambda: 0,
             on_progress=lambda _topic: lambda done, total: test.send((done, total)),
         )
         try:
-            load = loader.load(TOPIC)
+            result = loader.load(TOPIC)
         except KeyboardInterrupt:
             return {"error": INTERRUPTED, "rows": 0}
-    return {"error": load.error, "rows": load.rows}
+    return {"error": result.error, "rows": result.rows}
 
 
 def _task_environments(_test: Connection, session: SparkSession) -> list[tuple[str, str, str]]:

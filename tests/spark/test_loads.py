@@ -52,7 +52,7 @@ def gate() -> Iterator[Gate]:
 
 
 def begin(
-    site: Site, trial: Trial, *, kill_at: str = "", settings: Mapping[str, Any] | None = None, **options: float
+    site: Site, trial: Trial, *, kill_at: str = "", settings: Mapping[str, Any] | None = None, **options: Any
 ) -> Path:
     """Begin a load of the topic at a site, with these arguments of World.settings.
 
@@ -89,6 +89,21 @@ def test_the_same_load_runs_at_every_site(name: str, sites: Sites, trial: Trial,
     assert (result.error, result.rows) == (None, len(MESSAGES))
     assert sorted(result.progress) == list(result.progress)
     assert {total for _, total in result.progress} == {len(MESSAGES)}
+    check_complete(site, trial)
+
+
+@pytest.mark.parametrize("name", [NAMES[0], also(NAMES[1]), also(NAMES[2]), NAMES[3]])
+def test_free_cores_fetch_the_next_steps_while_a_step_waits_for_its_last_slice(
+    name: str, sites: Sites, trial: Trial, gate: Gate
+) -> None:
+    site = sites.open(name)
+    gate.close(lambda partition, offset: (partition, offset) == (0, 0) or offset >= 240)
+    begin(site, trial, step_slices=2)  # each step has one slice of 120 records of each partition
+    gate.wait_for_fetches(2)
+    assert trial.loaded_numbers() == {}
+    gate.open()
+    result = site.driver.end()
+    assert (result.error, result.rows) == (None, len(MESSAGES))
     check_complete(site, trial)
 
 
@@ -226,7 +241,7 @@ def test_an_interrupted_load_ends_its_tasks_and_commits_nothing(
 ) -> None:
     site = sites.open(name)
     gate.close()
-    begin(site, trial)
+    begin(site, trial, step_slices=2)  # so there are jobs of later steps, too
     gate.wait_for_fetches(1)
     site.driver.interrupt(number)
     assert site.driver.end().error == INTERRUPTED

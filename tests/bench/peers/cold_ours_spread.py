@@ -10,4 +10,4 @@ from tests.bench.peers.cold_ours import command
 @contextmanager
 def ready(job: Job) -> Iterator[Callable[[], None]]:
     """The command, in a new process."""
-    yield command(job, f"[caps]\nslice_records = {job.records // PARTITIONS}\n")
+    yield command(job, f"[caps]\nslice_records = {job.records // PARTITIONS}\ndriver_slices = 1\n")

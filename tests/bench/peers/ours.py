@@ -32,7 +32,7 @@ def settings(job: Job, *, tasks: int = 1) -> Settings:
         lake=str(job.folder),
         parquet_codec=PARQUET_CODEC,
         clusters={_CLUSTER: ClusterSettings(bootstrap=job.bootstrap)},
-        caps=Caps(slice_records=min(Caps().slice_records, max(1, job.records // tasks))),
+        caps=Caps(slice_records=min(Caps().slice_records, max(1, job.records // tasks)), driver_slices=1),
     )
 
 

@@ -133,6 +133,21 @@ def test_slices_that_are_one_full_slice_together_are_one_task() -> None:
     assert group_slices([], SliceSizes(slice=100)) == []
 
 
+def test_work_for_which_spark_would_take_longer_is_one_task() -> None:
+    full = [OffsetRange(partition(0), start, start + 100) for start in range(0, 500, 100)]
+    sizes = SliceSizes(slice=100, driver=4)
+    assert group_slices(full[:4], sizes) == [full[:4]]
+    assert len(group_slices(full, sizes)) == 5
+
+
+def test_slices_without_much_in_them_are_work_too() -> None:
+    """Each of them is opened, and its file is written."""
+    tiny = [OffsetRange(partition(number), 0, 1) for number in range(3001)]
+    sizes = SliceSizes(slice=1_000_000, driver=4)
+    assert len(group_slices(tiny[:1200], sizes)) == 1
+    assert [len(group_slices(tiny[:count], sizes)) for count in (1201, 3001)] == [5, 11]
+
+
 def test_slices_of_a_large_partition_have_their_own_tasks_and_small_ones_share() -> None:  # fault S10
     large = [OffsetRange(partition(0), start, start + 100) for start in range(0, 1000, 100)]
     small = [OffsetRange(partition(number), 0, 1) for number in range(1, 1000)]
