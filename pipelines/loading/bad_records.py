@@ -1,36 +1,11 @@
 """The limits for records that do not decode: they are checked before a commit, over all steps of a run."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Self
 
 from kafka_io.errors import Where
-from kafka_io.model import BrokerPartition
-from pipelines.loading.work import BadRecord, SliceFacts
+from pipelines.loading.work import NOTHING_DECODED, DecodedCounts, SliceFacts
 from resources.errors import BadRecords
 from resources.topic_formats import TopicFormat
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DecodedCounts:
-    """How many rows a run has, how many of their records do not decode, and the first of these."""
-
-    rows: int = 0
-    bad: int = 0
-    first: tuple[BrokerPartition, BadRecord] | None = None
-
-    def plus(self, facts: Sequence[SliceFacts]) -> Self:
-        """The counts with those of more slices."""
-        examples = ((part.partition, part.bad_examples[0]) for part in facts if part.bad)
-        return replace(
-            self,
-            rows=self.rows + sum(part.rows for part in facts),
-            bad=self.bad + sum(part.bad for part in facts),
-            first=self.first or next(examples, None),
-        )
-
-
-NOTHING_DECODED = DecodedCounts()
 
 
 def check_bad_records(

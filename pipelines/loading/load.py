@@ -52,7 +52,7 @@ from pipelines.loading.truncation import (
 from pipelines.loading.unreadable import GAPS
 from pipelines.loading.valid_through import TimesOfLoad, log_answers
 from pipelines.loading.window import AllBounds, LoadWindow, OffsetWindow
-from pipelines.loading.work import EXPIRED, SliceFacts, SliceFailure
+from pipelines.loading.work import EXPIRED, DecodedCounts, SliceFacts, SliceFailure
 from resources.choices import Choices
 from resources.errors import TableLost, TopicUnknown
 from resources.kafka import open_schema_registry
@@ -210,11 +210,7 @@ class Loader(SliceFetcher):
         progress = target.progress(step, self.on_progress(record.topic))
         decoding = Decoding(self.formats(record.topic), snapshot, self.registries)
         facts = self._facts(topic, log.uri, state, target.ahead, began=began, progress=progress, decoding=decoding)
-        if any(slice_facts.offsets.size for slice_facts in facts):
-            check_same_logs(self.cluster, state, {id_: bounds[id_] for id_ in bounds.keys() - step.errors.keys()})
-        check_expired(self.cluster, state, step.skipped)
-        failpoint("fetched")
-        check_bad_records(self.formats(record.topic), facts, state.topic.where, earlier=record.decoded)
+        self._check_facts(state, bounds, step, facts, record.decoded)
         times = self._times(topic, bounds, step, target, began)
         change = self._change(state, bounds, target, step, facts, decoding=decoding, times=times)
         result = self._commit(log, snapshot, change)
@@ -234,6 +230,16 @@ class Loader(SliceFetcher):
             more=sum(begun_earlier(change.fetched_ranges, state.covered, covered, target.window.ends)),
             failed=errors.keys() | {slice_facts.offsets.partition for slice_facts in facts if slice_facts.failure},
         )
+
+    def _check_facts(
+        self, state: TableState, bounds: AllBounds, step: Plan, facts: Sequence[SliceFacts], earlier: DecodedCounts
+    ) -> None:
+        """Check that the logs are still those of the table, and that the records decode; see the functions."""
+        if any(slice_facts.offsets.size for slice_facts in facts):
+            check_same_logs(self.cluster, state, {id_: bounds[id_] for id_ in bounds.keys() - step.errors.keys()})
+        check_expired(self.cluster, state, step.skipped)
+        failpoint("fetched")
+        check_bad_records(self.formats(state.topic.name), facts, state.topic.where, earlier=earlier)
 
     def _add_commit(self, record: RunRecord, result: CommitResult, state: TableState) -> Coverage:
         """Add the result of a commit to the record and copy the cursors; returns what the table covers now."""

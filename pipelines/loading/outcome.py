@@ -9,10 +9,9 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from kafka_io.model import Bounds, BrokerPartition, OffsetRange
-from pipelines.loading.bad_records import NOTHING_DECODED, DecodedCounts
 from pipelines.loading.ledger import Coverage, TableState
 from pipelines.loading.table_log import TableSnapshot
-from pipelines.loading.work import SliceFacts, SliceFailure
+from pipelines.loading.work import NOTHING_DECODED, DecodedCounts, SliceFacts, SliceFailure
 
 
 def printed_range(offsets: OffsetRange) -> dict[str, int | None]:

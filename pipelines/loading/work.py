@@ -2,7 +2,7 @@
 
 import traceback
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Self
 
 import msgspec
@@ -259,6 +259,28 @@ class SliceFacts(CommittedRange):
 
     def __str__(self) -> str:
         return f"{self.offsets}: {self.rows} rows in {self.seconds:.1f} s"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DecodedCounts:
+    """How many rows a run has, how many of their records do not decode, and the first of these."""
+
+    rows: int = 0
+    bad: int = 0
+    first: tuple[BrokerPartition, BadRecord] | None = None
+
+    def plus(self, facts: Sequence[SliceFacts]) -> Self:
+        """The counts with those of more slices."""
+        examples = ((part.partition, part.bad_examples[0]) for part in facts if part.bad)
+        return replace(
+            self,
+            rows=self.rows + sum(part.rows for part in facts),
+            bad=self.bad + sum(part.bad for part in facts),
+            first=self.first or next(examples, None),
+        )
+
+
+NOTHING_DECODED = DecodedCounts()
 
 
 def _encodable(text: str) -> str:

@@ -324,6 +324,7 @@ class World:
             caps=Caps(
                 slice_records=slice_records,
                 slice_bytes=slice_records * 20,
+                driver_slices=1,
                 records_per_run=run_limit,
                 bytes_per_run=run_limit,
             ),

@@ -4,8 +4,8 @@ import pytest
 
 from kafka_io.errors import Where
 from kafka_io.model import BrokerPartition, OffsetRange
-from pipelines.loading.bad_records import NOTHING_DECODED, DecodedCounts, check_bad_records
-from pipelines.loading.work import BadRecord, SliceFacts
+from pipelines.loading.bad_records import check_bad_records
+from pipelines.loading.work import NOTHING_DECODED, BadRecord, DecodedCounts, SliceFacts
 from resources.errors import BadRecords
 from resources.topic_formats import RAW_FORMAT, TopicFormat
 

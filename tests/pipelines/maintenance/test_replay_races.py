@@ -163,7 +163,7 @@ def test_a_replay_is_refused_where_a_truncated_log_was_found_meanwhile(modern: M
     """The records were fetched before, so they may be those of the old log; also where the table still covers them."""
     topic = loaded(modern)
 
-    def truncated(works: Sequence[FetchTask], on_progress: Progress) -> list[SliceFacts]:
+    def truncated(works: Sequence[FetchTask], on_progress: Progress, _ahead: object) -> list[SliceFacts]:
         facts = fetch_here(works, on_progress)
         snapshot = topic.table.snapshot()
         assert snapshot.entry is not None
