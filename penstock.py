@@ -61,8 +61,25 @@ def __getattr__(name: str) -> Any:
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     _check_packages()
-    value = globals()[name] = getattr(import_module(_MODULES[name]), name)
+    try:
+        value = globals()[name] = getattr(import_module(_MODULES[name]), name)
+    except ModuleNotFoundError as error:
+        _explain(name, error)
+        raise
     return value
+
+
+def _explain(name: str, error: ModuleNotFoundError) -> None:
+    """Name the extra that brings a missing module.
+
+    Raises:
+        ImportError: the module belongs to an extra.
+    """
+    from resources.extras import extra_of, install_hint  # noqa: PLC0415 - this module imports nothing at first
+
+    extra = extra_of(error.name)
+    if extra:
+        raise ImportError(f"{name} needs the package {error.name}: {install_hint(extra)}") from error
 
 
 def __dir__() -> list[str]:

@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from resources.extras import check_extra
+
 if TYPE_CHECKING:  # processes of Dagster that ask no database import this module too
     import duckdb
 
@@ -17,8 +19,10 @@ def connect_duckdb(
     interactive. Then it prints a bar for every query above two seconds to the standard output, among results in JSON.
 
     Raises:
+        ExtraMissing: DuckDB is not installed.
         duckdb.Error: the database cannot be opened.
     """
+    check_extra("duckdb", "a state table, an audit or a DuckDBOutput")
     import duckdb  # noqa: PLC0415 - see TYPE_CHECKING
 
     connection = duckdb.connect(path, config=dict(config or {}))

@@ -42,6 +42,10 @@ class OffsetsMissing(LoadError):
     """The log lacks offsets that were not loaded, and compaction does not explain it."""
 
 
+class ExtraMissing(LoadError):
+    """A package that a command or a load needs is not installed. The message names the extra that brings it."""
+
+
 class MetricsNotWritten(LocatedError):
     """Metrics could not be written to a file, or sent to a Pushgateway."""
 

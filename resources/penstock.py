@@ -7,10 +7,9 @@ any name can be merged with them.
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from pydantic import BaseModel, PrivateAttr
-from pyspark.sql import SparkSession
 
 from kafka_io.cluster.cluster import Cluster
 from kafka_io.model import TopicEntry
@@ -19,6 +18,9 @@ from resources.kafka import open_cluster
 from resources.lake import Lake
 from resources.settings import Settings
 from resources.spark import open_session
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 _SHORT_TIMEOUT_S = 10.0
 _SHORT_ATTEMPTS = 2
@@ -99,6 +101,6 @@ class PenstockResource(BaseModel):
         """The lake that holds the tables."""
         return Lake.of(self.settings())
 
-    def session(self) -> SparkSession:
+    def session(self) -> "SparkSession":
         """Start Spark, or return the session that runs already."""
         return open_session(self.settings().spark)

@@ -9,15 +9,16 @@ import zipfile
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-
-from py4j.protocol import Py4JError
-from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
+from typing import TYPE_CHECKING
 
 from kafka_io.errors import printable
 from resources.errors import SparkFailed
+from resources.extras import check_extra
 from resources.java import find_java
-from resources.spark_job import is_remote
+from resources.spark_job import is_remote, spark_errors
+
+if TYPE_CHECKING:  # Spark is an extra, and a small load works without it
+    from pyspark.sql import SparkSession
 
 DEFAULT_MASTER = "local[*,4]"
 _SHIPPED = ("kafka_io", "resources", "pipelines")
@@ -37,15 +38,19 @@ _LOCAL = {
 }
 
 
-def open_session(settings: Mapping[str, str]) -> SparkSession:
+def open_session(settings: Mapping[str, str]) -> "SparkSession":
     """A session with the settings of `[spark]`: `remote` for Spark Connect, otherwise `master`, and Spark's own keys.
 
     A session that is open in this process is reused. The executors receive the code of Penstock; they need only Python
     and the locked packages.
 
     Raises:
+        ExtraMissing: Spark is not installed.
         SparkFailed: the session does not start.
     """
+    check_extra("spark", "a Spark session")
+    from pyspark.sql import SparkSession  # noqa: PLC0415 - see TYPE_CHECKING
+
     _prepare_environment(settings)
     _silence_py4j()
     builder = SparkSession.builder
@@ -54,7 +59,7 @@ def open_session(settings: Mapping[str, str]) -> SparkSession:
         builder = builder.config(key, value)
     try:
         session = builder.getOrCreate()
-    except (PySparkException, Py4JError) as error:
+    except spark_errors() as error:
         raise SparkFailed(
             f"Spark does not start with the address {printable(_address(settings))}; check [spark] in the settings, or "
             "see Spark's reason with `penstock --debug`"
@@ -73,13 +78,15 @@ def _is_no_interrupt(record: logging.LogRecord) -> bool:
     return not (record.exc_info and isinstance(record.exc_info[1], KeyboardInterrupt))
 
 
-def ui_of(session: SparkSession) -> str | None:
+def ui_of(session: "SparkSession") -> str | None:
     """The URL of Spark's own UI while the session lasts; None if the UI is off or belongs to a Connect server."""
     return None if is_remote(session) else session.sparkContext.uiWebUrl
 
 
 def close_session() -> None:
     """End the session of this process, if there is one, and the work of its JVM."""
+    from pyspark.sql import SparkSession  # noqa: PLC0415 - see TYPE_CHECKING
+
     session = SparkSession.getActiveSession()
     if session is not None:
         session.stop()

@@ -8,14 +8,13 @@ from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
-
-from py4j.protocol import Py4JError
-from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, Row, SparkSession
+from typing import TYPE_CHECKING, Any
 
 from resources.errors import SparkFailed
 from resources.progress import Progress
+
+if TYPE_CHECKING:  # see resources/spark.py
+    from pyspark.sql import DataFrame, Row, SparkSession
 
 _POLL_S = 0.5
 _STARVED_S = 600.0  # long enough for a cluster that starts machines on demand
@@ -42,12 +41,20 @@ _PHRASES = tuple(
 """Sentences for the messages of failed jobs, by a part of their text."""
 
 
-def is_remote(session: SparkSession) -> bool:
+def spark_errors() -> tuple[type[Exception], ...]:
+    """The errors that a session raises."""
+    from py4j.protocol import Py4JError  # noqa: PLC0415 - see TYPE_CHECKING
+    from pyspark.errors import PySparkException  # noqa: PLC0415 - same
+
+    return (PySparkException, Py4JError)
+
+
+def is_remote(session: "SparkSession") -> bool:
     """Whether the session is one of Spark Connect."""
     return hasattr(session, "registerProgressHandler") and not hasattr(session, "_jsparkSession")
 
 
-def collect(session: SparkSession, frame: DataFrame, on_progress: Progress) -> list[Row]:
+def collect(session: "SparkSession", frame: "DataFrame", on_progress: Progress) -> "list[Row]":
     """The rows of `frame`, computed exactly once. If the caller is interrupted, the Spark job is cancelled first.
 
     Every action computes a DataFrame again, so callers must keep the rows and must not run a second action.
@@ -71,7 +78,7 @@ class SparkJob:
             as soon as the other one has tasks, and gets the cores that the other one leaves free.
     """
 
-    def __init__(self, session: SparkSession, frame: DataFrame, *, after: "SparkJob | None" = None) -> None:
+    def __init__(self, session: "SparkSession", frame: "DataFrame", *, after: "SparkJob | None" = None) -> None:
         self._session = session
         self._tag = f"penstock-{uuid.uuid4().hex}"
         self._monitor = _JobMonitor()
@@ -80,7 +87,7 @@ class SparkJob:
         self._running: Future[list[Row]] = executor.submit(self._collect, frame, after)
         executor.shutdown(wait=False)
 
-    def wait(self, on_progress: Progress) -> list[Row]:
+    def wait(self, on_progress: Progress) -> "list[Row]":
         """The rows, as soon as all of them are computed. If the caller is interrupted, the job is cancelled first.
 
         Raises:
@@ -92,7 +99,7 @@ class SparkJob:
                 self._monitor.check()
                 self._monitor.report(on_progress)
             rows = self._running.result()
-        except (PySparkException, Py4JError) as error:
+        except spark_errors() as error:
             raise SparkFailed(f"Spark gave up: {_phrase(error)}") from error
         except BaseException:
             # KeyboardInterrupt, or an interrupt of Dagster. PySpark's handler leaves the job running (decision D11).
@@ -111,7 +118,7 @@ class SparkJob:
             interrupt(self._tag)
             wait([self._running], _POLL_S)
 
-    def _collect(self, frame: DataFrame, after: "SparkJob | None") -> list[Row]:
+    def _collect(self, frame: "DataFrame", after: "SparkJob | None") -> "list[Row]":
         """Collect the rows under a tag. Tags and job groups belong to a thread, so the thread of the job sets them."""
         while after is not None and not after.has_tasks and not self._cancelled.wait(_POLL_S):
             pass
@@ -180,7 +187,7 @@ class _JobMonitor:
 
 
 @contextmanager
-def _watched_classic(session: SparkSession, group: str, monitor: _JobMonitor) -> Iterator[None]:
+def _watched_classic(session: "SparkSession", group: str, monitor: _JobMonitor) -> Iterator[None]:
     done = threading.Event()
     watcher = threading.Thread(target=_poll, args=(session, group, monitor, done), daemon=True)
     watcher.start()
@@ -192,7 +199,7 @@ def _watched_classic(session: SparkSession, group: str, monitor: _JobMonitor) ->
 
 
 @contextmanager
-def _watched_remote(session: SparkSession, _tag: str, monitor: _JobMonitor) -> Iterator[None]:
+def _watched_remote(session: "SparkSession", _tag: str, monitor: _JobMonitor) -> Iterator[None]:
     """Watch a job of a Connect server, which reports progress itself. No report proves nothing.
 
     A session calls its handlers for all its jobs, each in the thread of the job.
@@ -211,7 +218,7 @@ def _watched_remote(session: SparkSession, _tag: str, monitor: _JobMonitor) -> I
         session.removeProgressHandler(handler)  # type: ignore[arg-type] # same
 
 
-def _poll(session: SparkSession, group: str, monitor: _JobMonitor, done: threading.Event) -> None:
+def _poll(session: "SparkSession", group: str, monitor: _JobMonitor, done: threading.Event) -> None:
     """Watch a classic job by polling. The last stage of the job is the one that fetches."""
     tracker = session.sparkContext.statusTracker()
     while not done.wait(_POLL_S):

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import IO, Self
 
 import click
-import pyspark
 
 from kafka_io.closing import Closing, closed_on_error
 from kafka_io.errors import LocatedError, RegistryUnavailable, system_reason
 from kafka_io.registry.session import ZooKeeperSession
 from kafka_io.stopping import stop_signals
+from resources.extras import check_extra
 from resources.java import find_java
 from resources.processes import dying_with_parent, end
 
@@ -74,8 +74,10 @@ class ZooKeeperServer(Closing):
 
         Raises:
             ZooKeeperNotStarted: the server ended, or the port is in use.
-            JavaNotFound: there is no Java to run it.
+            ExtraMissing: the jars of PySpark, which contain ZooKeeper, are not installed.
+        JavaNotFound: there is no Java to run it.
         """
+        check_extra("spark", "the embedded ZooKeeper")
         self._data_dir.mkdir(parents=True, exist_ok=True)
         self.port = _bindable(self.port)
         config = self._data_dir / "zookeeper.cfg"
@@ -148,6 +150,8 @@ def _bindable(port: int) -> int:
 
 
 def _start_jvm(config: Path, log: IO[bytes]) -> subprocess.Popen[bytes]:
+    import pyspark  # noqa: PLC0415 - it belongs to the extra `spark`
+
     jars = Path(pyspark.__file__).parent / "jars" / "*"
     java = find_java() / "bin" / "java"
     main = "org.apache.zookeeper.server.ZooKeeperServerMain"

@@ -1,6 +1,7 @@
 """The public module `penstock` and the wheel: they work in other projects, and say what is in their way."""
 
 import configparser
+import json
 import os
 import subprocess
 import sys
@@ -10,6 +11,9 @@ from zipfile import ZipFile
 import pytest
 
 import penstock
+from kafka_io.testing.modern.config import ModernBrokerConfig
+from kafka_io.testing.modern.server import ModernBrokerServer
+from tests.publishing import publish
 
 ROOT = Path(__file__).parents[1]
 
@@ -73,6 +77,35 @@ print(*(module.__file__ for module in (penstock, kafka_io, resources, pipelines)
     assert done.returncode == 0, done.stderr
     assert all(Path(file).is_relative_to(wheel) for file in done.stdout.split())
     assert len(done.stdout.split()) == 4
+
+
+def test_the_core_works_without_any_extra(wheel: Path, tmp_path: Path) -> None:
+    """The process finds only the packages that the wheel requires, and those that they require."""
+    program = str(ROOT / "tests" / "core_program.py")
+    settings = tmp_path / "penstock.toml"
+    with ModernBrokerServer(ModernBrokerConfig(broker_id=1, data_dir=tmp_path / "broker")) as broker:
+        settings.write_text(f'lake = "lake"\n[clusters.main]\nbootstrap = "127.0.0.1:{broker.port}"\n')
+        publish("clicks", [b"one", b"two", b"three"], bootstrap=f"127.0.0.1:{broker.port}")
+        done = subprocess.run(
+            [sys.executable, program, str(wheel), str(settings)],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    assert done.returncode == 0, done.stderr
+    results = json.loads(done.stdout)
+    assert results["load clicks"]["results"][0]["rows"] == 3
+    assert results["verify clicks"]["results"][0]["proven"]
+    assert [results[words]["exit_code"] for words in ("config check", "status", "history clicks")] == [0, 0, 0]
+    (too_large,) = results["load clicks, in small slices"]["errors"]
+    assert too_large["kind"] == "ExtraMissing"
+    assert too_large["message"].endswith("install it with `pip install 'penstock-etl[spark]'`")
+    assert results["imports"] == {
+        "build_defs": "build_defs needs the package dagster: install it with `pip install 'penstock-etl[dagster]'`",
+        "connect_duckdb": "a state table, an audit or a DuckDBOutput needs the package duckdb: "
+        "install it with `pip install 'penstock-etl[duckdb]'`",
+    }
 
 
 def test_the_wheel_has_all_files_and_nothing_else(wheel: Path) -> None:

@@ -21,6 +21,7 @@ from pipelines.cli.console import WITHOUT_IDS
 from pipelines.cli.result import show_trace
 from pipelines.loading.work import SliceFailure
 from resources.errors import LakeRefused
+from resources.extras import check_extra, has_extra, install_hint
 from resources.settings import Settings, SettingsError
 from resources.settings_shown import shown
 from resources.topic_formats import TopicFormat
@@ -59,7 +60,7 @@ def check_file(settings: Settings) -> Iterator[CheckResult]:
         for group in settings.groups_of(cluster):
             yield passed(f"group {cluster}/{group}", f"loaded at {settings.timing_of(group).cron}")
     yield _check("dagster", lambda: _definitions(settings))
-    yield passed("spark", _spark(shown(settings)["spark"]))
+    yield _check("spark", lambda: _spark(shown(settings)["spark"]))
 
 
 def check_environment(settings: Settings) -> Iterator[CheckResult]:
@@ -79,6 +80,8 @@ def check_environment(settings: Settings) -> Iterator[CheckResult]:
 
 
 def _definitions(settings: Settings) -> str:
+    if not has_extra("dagster"):
+        return f"not installed, so nothing loads on a schedule; {install_hint('dagster')}"
     import dagster as dg
 
     from pipelines.defs.build import definitions_of
@@ -98,6 +101,9 @@ def _definitions(settings: Settings) -> str:
 def _spark(spark: Mapping[str, str]) -> str:
     from resources.spark import DEFAULT_MASTER
 
+    if not has_extra("spark") and not spark:
+        return f"not installed, so a load of more than one task fails; {install_hint('spark')}"
+    check_extra("spark", "the section [spark] of the settings")
     address = spark.get("remote") or spark.get("master", DEFAULT_MASTER)
     return f"{address}, other Spark settings: {len(spark.keys() - {'master', 'remote'})}"
 
@@ -105,6 +111,8 @@ def _spark(spark: Mapping[str, str]) -> str:
 def _java() -> str:
     from resources.java import find_java
 
+    if not has_extra("spark"):
+        return "not needed without Spark"
     return str(find_java())
 
 

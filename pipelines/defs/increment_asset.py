@@ -11,10 +11,9 @@ import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import dagster as dg
-from pyspark.sql import SparkSession
 
 from pipelines.defs.build import SettingsSource, resource_of
 from pipelines.defs.topic_keys import key_name
@@ -23,6 +22,9 @@ from pipelines.increments.output import IncrementOutput
 from pipelines.loading.table import LakeTable
 from resources.errors import LoadError
 from resources.penstock import PenstockResource
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 AssetFunction = Callable[..., Any]
 """A function of the rows, or of the rows and their increment, that gives the rows for the output."""
@@ -42,7 +44,7 @@ class IncrementAsset:
     columns: Sequence[str] | None = None
     on_replaced: OnReplaced = "apply"
     removing: Callable[[Increment], str] | None = None
-    session: Callable[[], SparkSession] | None = field(default=None)
+    session: "Callable[[], SparkSession] | None" = field(default=None)
 
     def run(self, function: AssetFunction) -> Mapping[str, Any] | None:
         """Apply the next increment; returns the facts about it, or None if nothing is new.
@@ -64,7 +66,7 @@ class IncrementAsset:
             description = f"{type(error).__name__}: {error.reason}"
             raise dg.Failure(description=description, allow_retries=error.retriable) from error
 
-    def _transformed(self, function: AssetFunction, session: Callable[[], SparkSession], increment: Increment) -> Any:
+    def _transformed(self, function: AssetFunction, session: "Callable[[], SparkSession]", increment: Increment) -> Any:
         if self.engine == "spark":
             rows: Any = increment.spark(session(), self.columns)
         else:
@@ -83,7 +85,7 @@ def increment_asset(
     columns: Sequence[str] | None = None,
     on_replaced: OnReplaced = "apply",
     removing: Callable[[Increment], str] | None = None,
-    session: Callable[[], SparkSession] | None = None,
+    session: "Callable[[], SparkSession] | None" = None,
     key_prefix: Sequence[str] = ("lake",),
     **asset_options: Any,
 ) -> Callable[[AssetFunction], dg.AssetsDefinition]:

@@ -5,11 +5,10 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import dagster as dg
 from pydantic import Field
-from pyspark.sql import SparkSession
 
 from kafka_io.cluster.cluster import Cluster
 from kafka_io.errors import LocatedError
@@ -25,6 +24,9 @@ from pipelines.status.status import TopicStatus, now_ms
 from resources.choices import Choices
 from resources.penstock import PenstockResource
 from resources.spark import ui_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 SINCE_TAG, UNTIL_TAG = "penstock/since", "penstock/until"
 REPEATED = "repeated"
@@ -156,7 +158,7 @@ class GroupRun:
             )
         return None
 
-    def _session(self) -> SparkSession:
+    def _session(self) -> "SparkSession":
         """Start Spark when the first topic needs it, and keep the address of its UI, which ends with the run."""
         session = self.penstock.session()
         page = ui_of(session)

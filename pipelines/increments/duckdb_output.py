@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import duckdb
 import pyarrow as pa
 
 from pipelines.increments.output import OutputChange, WatchedRows, is_spark_frame
@@ -19,6 +19,10 @@ from pipelines.increments.sql_output import OutputTable
 from pipelines.loading.failpoints import failpoint
 from resources.duckdb_connections import connect_duckdb
 from resources.errors import LakeUnavailable, OutputBusy, OutputRefused
+from resources.extras import check_extra
+
+if TYPE_CHECKING:  # it is an extra
+    import duckdb
 
 _SCHEMA = "main"
 _ROWS = "penstock_rows"
@@ -49,20 +53,26 @@ class DuckDBOutput:
             return DuckDBWriter(output=self, table=table, progress=table.progress(connection))
 
     @contextmanager
-    def open(self) -> Iterator[duckdb.DuckDBPyConnection]:
+    def open(self) -> "Iterator[duckdb.DuckDBPyConnection]":
         """A connection to the file.
 
         Raises:
             OutputBusy: another process has it open.
             LakeUnavailable: DuckDB cannot read or write the file.
+            ExtraMissing: DuckDB is not installed.
         """
+        check_extra("duckdb", "a DuckDBOutput")
+        import duckdb  # noqa: PLC0415 - it is an extra
+
         try:
             with self._connection() as connection:
                 yield connection
         except duckdb.IOException as error:
             raise LakeUnavailable(f"DuckDB cannot read or write {self.path}") from error
 
-    def _connection(self) -> duckdb.DuckDBPyConnection:
+    def _connection(self) -> "duckdb.DuckDBPyConnection":
+        import duckdb  # noqa: PLC0415 - it is an extra
+
         deadline = time.monotonic() + self.timeout_s
         while True:
             try:
@@ -87,6 +97,8 @@ class DuckDBWriter:
 
     def commit(self, change: OutputChange) -> None:
         """See OutputWriter. An error inside the transaction takes everything back."""
+        import duckdb  # noqa: PLC0415 - it is an extra
+
         rows = WatchedRows(change.rows.toArrow() if is_spark_frame(change.rows) else change.rows)
         with rows.own_error(), self.output.open() as connection:
             failpoint("before output transaction")
@@ -112,14 +124,14 @@ class DuckDBWriter:
                 ) from error
         failpoint("after output transaction")
 
-    def _insert(self, connection: duckdb.DuckDBPyConnection, rows: WatchedRows) -> None:
+    def _insert(self, connection: "duckdb.DuckDBPyConnection", rows: WatchedRows) -> None:
         connection.register(_ROWS, rows.reader())
         connection.execute(f"insert into {self.table.sql_name} by name from {_ROWS}")
         connection.unregister(_ROWS)
 
 
 @contextmanager
-def _transaction(connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
+def _transaction(connection: "duckdb.DuckDBPyConnection") -> Iterator[None]:
     connection.begin()
     try:
         yield
@@ -129,7 +141,7 @@ def _transaction(connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
     connection.commit()
 
 
-def _sql_types(connection: duckdb.DuckDBPyConnection, rows: WatchedRows) -> dict[str, str]:
+def _sql_types(connection: "duckdb.DuckDBPyConnection", rows: WatchedRows) -> dict[str, str]:
     """The SQL type of each column of the rows."""
     connection.register(_ROWS, pa.Table.from_batches([], rows.schema))
     described = connection.execute(f"describe from {_ROWS}").fetchall()

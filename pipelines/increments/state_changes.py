@@ -10,7 +10,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any, Self
 
-import duckdb
 import numpy as np
 import pyarrow as pa
 
@@ -217,6 +216,8 @@ def _duckdb_errors() -> Iterator[None]:
         OutputRefused: the memory of the settings is not enough.
         LakeUnavailable: there is another reason, such as a full disk.
     """
+    import duckdb  # noqa: PLC0415 - it is an extra
+
     try:
         yield
     except duckdb.OutOfMemoryException as error:

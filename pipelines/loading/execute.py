@@ -8,10 +8,9 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-from pyspark.sql import SparkSession
 
 from kafka_io.cluster.cluster import Cluster
 from kafka_io.model import OffsetRange, TopicEntry
@@ -31,9 +30,13 @@ from pipelines.loading.slice_times import EventTimeColumn
 from pipelines.loading.slices import SliceSizes, group_slices
 from pipelines.loading.truncation import check_incarnation
 from pipelines.loading.work import SliceFacts
+from resources.extras import check_extra
 from resources.progress import Progress, no_progress
 from resources.settings import Caps
 from resources.spark_job import SparkJob, is_remote
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 _MAX_SAMPLES = 8
 FetchSlices = Callable[[Sequence[FetchTask], Progress, Sequence[Sequence[FetchTask]]], list[SliceFacts]]
@@ -203,7 +206,7 @@ class FetchRunner:
         spark: gives the session; called only for work that needs Spark.
     """
 
-    spark: Callable[[], SparkSession]
+    spark: Callable[[], "SparkSession"]
     _jobs: dict[str, dict[Slices, "_StepJob"]] = field(default_factory=dict)
     _cores: int = 0
 
@@ -233,6 +236,7 @@ class FetchRunner:
     def _in_spark(
         self, tasks: Sequence[FetchTask], on_progress: Progress, ahead: Sequence[Sequence[FetchTask]]
     ) -> list[SliceFacts]:
+        check_extra("spark", "a load of more than `caps.driver_slices` full slices")
         session, jobs = self.spark(), self._jobs.setdefault(tasks[0].planned.topic, {})
         self._cores = 0 if is_remote(session) else session.sparkContext.defaultParallelism
         job = newest = _begun(session, jobs, tasks)
@@ -251,7 +255,7 @@ class _StepJob:
 
 
 def _begun(
-    session: SparkSession,
+    session: "SparkSession",
     jobs: dict[Slices, _StepJob],
     tasks: Sequence[FetchTask],
     *,
@@ -290,7 +294,7 @@ def fetch_here(tasks: Sequence[FetchTask], on_progress: Progress, _ahead: object
     return facts
 
 
-def _spark_job(session: SparkSession, tasks: Sequence[FetchTask], after: SparkJob | None) -> SparkJob:
+def _spark_job(session: "SparkSession", tasks: Sequence[FetchTask], after: SparkJob | None) -> SparkJob:
     count = 1 + max(task.spark_task for task in tasks)
     rows = {"spark_task": [task.spark_task for task in tasks], "fetch_task": [to_json(task) for task in tasks]}
     # Spark would send a list of rows through Python workers of its own; an Arrow table needs none.

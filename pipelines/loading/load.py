@@ -5,9 +5,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cache, partial
-from typing import Any, Self
-
-from pyspark.sql import SparkSession
+from typing import TYPE_CHECKING, Any, Self
 
 from kafka_io.cluster.cluster import Cluster
 from kafka_io.errors import LocatedError, Where
@@ -62,6 +60,9 @@ from resources.progress import Progress, no_progress
 from resources.settings import Settings, Start
 from resources.topic_formats import RAW_FORMAT, TopicFormat
 
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
 NEW_LAKE = "the lake {lake} is new: it has no table, so every topic begins a new one"
 _STEP_SLICES = 32
 """The number of full slices in a step of a run, if Spark has no more cores than that."""
@@ -110,7 +111,7 @@ class Loader(SliceFetcher):
     cores: Callable[[], int] = lambda: 0
 
     @classmethod
-    def of(cls, settings: Settings, cluster: Cluster, spark: Callable[[], SparkSession], **overrides: Any) -> Self:
+    def of(cls, settings: Settings, cluster: Cluster, spark: Callable[[], "SparkSession"], **overrides: Any) -> Self:
         """A loader with the values of the settings. The first load that needs more than one Spark task starts Spark.
 
         Raises:
