@@ -29,9 +29,10 @@ def config_group() -> None:
 def check_command(ctx: click.Context, offline: bool, as_json: bool) -> None:
     """Test the settings file and what it names. Exit code 1: a test failed.
 
-    The command tests the file, the Dagster definitions made from it, Java, the secrets, the lake, whether each schema
-    registry answers, and each cluster: whether its brokers answer, which protocol generation they speak, and how many
-    topics belong to each group. It reads secrets but never shows them.
+    The command tests the file, the Dagster definitions made from it, Spark, Java, Dagster's storage, free space,
+    clocks, the secrets, the lake (also whether it refuses to create an object twice), each schema registry, and each
+    cluster: whether all brokers answer, their release, the rights of the client, and how many topics belong to each
+    group. For each problem it says how to repair it. It reads secrets but never shows them.
 
     \b
     Examples:
@@ -40,14 +41,15 @@ def check_command(ctx: click.Context, offline: bool, as_json: bool) -> None:
       penstock config check --json
     """
     from pipelines.cli import config_check
+    from pipelines.cli.check_result import CheckResult, failed, passed
 
-    def check() -> Iterator[config_check.CheckResult]:
+    def check() -> Iterator[CheckResult]:
         try:
             settings = ctx.obj.settings()
         except SettingsError as error:
-            yield config_check.failed("settings", error, message=str(error))
+            yield failed("settings", error, message=str(error))
             return
-        yield config_check.passed("settings", str(Settings.path(ctx.obj.settings_file)))
+        yield passed("settings", str(Settings.path(ctx.obj.settings_file)))
         yield from config_check.check_file(settings)
         if not offline:
             yield from config_check.check_environment(settings)

@@ -436,6 +436,8 @@ def check_result(result: PrintedResult) -> None:
     """Print a line for a test of `penstock config check`."""
     mark = "[green]ok    [/]" if result["ok"] else "[bold red]failed[/]"
     _out.print(f"{mark} {safe(result['check'])}: {safe(result['message'])}", soft_wrap=True, highlight=False)
+    if result["repair"]:
+        _out.print(f"       {safe(result['repair'])}", soft_wrap=True, highlight=False)
 
 
 @contextmanager

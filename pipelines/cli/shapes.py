@@ -360,6 +360,8 @@ class CheckedSetting(Shape):
     ok: bool
     message: str
     errors: list[PrintedError]
+    repair: str | None
+    """How to repair the problem; null if there is none."""
 
 
 NoResults = Annotated[list[Any], Field(max_length=0)]

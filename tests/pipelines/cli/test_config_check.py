@@ -3,7 +3,7 @@
 import pytest
 
 from kafka_io.model import UNKNOWN_INCARNATION, TopicEntry
-from pipelines.cli.config_check import lack_ids
+from pipelines.cli.check_cluster import lack_ids
 
 
 @pytest.mark.parametrize(
