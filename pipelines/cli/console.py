@@ -54,6 +54,7 @@ _STATES = {  # the style of each state, in the order of the totals
 WITHOUT_IDS = (
     "so only leader epochs and the last loaded messages show that a topic was created again: set zookeeper too"
 )
+_NAMED_TOPICS = 20
 _RUN_ID_LENGTH = 8  # enough to distinguish runs; Dagster shows as many
 
 
@@ -438,6 +439,22 @@ def check_result(result: PrintedResult) -> None:
     _out.print(f"{mark} {safe(result['check'])}: {safe(result['message'])}", soft_wrap=True, highlight=False)
     if result["repair"]:
         _out.print(f"       {safe(result['repair'])}", soft_wrap=True, highlight=False)
+
+
+def initialised(results: PrintedResults) -> None:
+    """Print the tests of `penstock init`, the topics, and the commands that come next."""
+    for result in results:
+        for check in result["checks"]:
+            check_result(check)
+        if not result["written"]:
+            error("no settings file was written; repair the problem and run `penstock init` again")
+            return
+        topics = result["topics"]
+        names = ", ".join(map(safe, topics[:_NAMED_TOPICS]))
+        more = f" and {len(topics) - _NAMED_TOPICS} more" if len(topics) > _NAMED_TOPICS else ""
+        _out.print(f"topics: {names or 'none yet'}{more}", soft_wrap=True, highlight=False)
+        _out.print(f"written: {safe(result['settings'])}", soft_wrap=True, highlight=False)
+        _out.print("next:", *(f"  {safe(command)}" for command in result["commands"]), sep="\n", highlight=False)
 
 
 @contextmanager

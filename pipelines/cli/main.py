@@ -15,6 +15,7 @@ from pipelines.cli import log_lines
 from pipelines.cli.complete import complete_command
 from pipelines.cli.completion import completion_command
 from pipelines.cli.config import config_group
+from pipelines.cli.init import init_command
 from pipelines.cli.load import load_command
 from pipelines.cli.metrics import metrics_command
 from pipelines.cli.offsets import offsets_group
@@ -39,6 +40,7 @@ COMMANDS = (
     completion_command,
     config_group,
     history_command,
+    init_command,
     load_command,
     metrics_command,
     offsets_group,
@@ -144,6 +146,7 @@ def main(ctx: click.Context, settings_file: str | None, debug: bool, log_format:
 
     \b
     Examples:
+      penstock init
       penstock config check
       penstock topics
       penstock load clicks

@@ -364,6 +364,18 @@ class CheckedSetting(Shape):
     """How to repair the problem; null if there is none."""
 
 
+class CreatedSettings(Shape):
+    """The result of `penstock init`. If a test failed, the file is not `written`."""
+
+    settings: str
+    written: bool
+    topics: list[str]
+    commands: list[str]
+    """The commands that come next."""
+    checks: list[CheckedSetting]
+    errors: list[PrintedError]
+
+
 NoResults = Annotated[list[Any], Field(max_length=0)]
 OUTPUT: TypeAdapter[Any] = TypeAdapter(
     Annotated[
@@ -381,6 +393,7 @@ OUTPUT: TypeAdapter[Any] = TypeAdapter(
         | Output[Literal["publish"], list[PublishedTopic]]
         | Output[Literal["offsets export"], list[PrintedCursor]]
         | Output[Literal["offsets import"], list[ImportedTopic]]
+        | Output[Literal["init"], list[CreatedSettings]]
         | Output[Literal["config check"], list[CheckedSetting]]
         | Output[Literal["config show"], list[dict[str, Any]]]
         | Output[Literal["tail"], NoResults]

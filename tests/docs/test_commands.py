@@ -54,7 +54,8 @@ def has_no_end(command: str) -> bool:
 
 
 PENSTOCK_COMMANDS = sorted(command for command in all_commands() if command.split()[0] == PROGRAM)
-ENDING = [command for command in PENSTOCK_COMMANDS if not has_no_end(command)]
+INITIALISING = [command for command in PENSTOCK_COMMANDS if command.split()[1] == "init"]
+ENDING = [command for command in PENSTOCK_COMMANDS if not has_no_end(command) and command not in INITIALISING]
 DAGSTER_COMMANDS = sorted(command for command in all_commands() if command.startswith("dagster instance "))
 ENDLESS = [command for command in PENSTOCK_COMMANDS if has_no_end(command)]
 
@@ -69,6 +70,15 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("command", ENDING)
 def test_every_command_on_a_page_works(command: str, world: World) -> None:
     result = CliRunner().invoke(main, words_of(command), input="y\n")
+    assert result.exit_code == 0, result.output
+
+
+@pytest.mark.usefixtures("terminal")
+@pytest.mark.parametrize("command", INITIALISING)
+def test_a_command_that_begins_works_in_a_folder_without_settings(command: str, world: World) -> None:
+    (world.home / "penstock.toml").unlink()
+    address = f"127.0.0.1:{world.port}"
+    result = CliRunner().invoke(main, words_of(command.replace("localhost:9092", address)), input=f"{address}\n\n")
     assert result.exit_code == 0, result.output
 
 

@@ -20,7 +20,7 @@ EXAMPLES = [
     example
     for path in WITH_JSON
     for example in examples_of(help_of(path))
-    if not has_no_end(example) and path[-1] not in {"tail", "rewind"} and "--csv" not in example
+    if not has_no_end(example) and path[-1] not in {"init", "tail", "rewind"} and "--csv" not in example
 ]
 DEAD = 'lake = "lake"\n[clusters.away]\nbootstrap = "127.0.0.1:1"\n[caps]\nattempts = 1\nrequest_timeout_s = 1\n'
 
@@ -39,6 +39,13 @@ def test_the_output_of_every_example_has_the_documented_shape(example: str, worl
     result, printed = penstock(*words_of(example))
     assert (result.exit_code, printed["errors"]) == (0, [])
     assert " ".join(words_of(example)).startswith(printed["command"])
+
+
+@pytest.mark.parametrize(("port", "is_written"), [(None, True), (1, False)])
+def test_the_output_of_init_has_the_documented_shape(port: int | None, is_written: bool, world: World) -> None:
+    address = f"127.0.0.1:{port or world.port}"
+    _, printed = penstock("--settings", "new.toml", "init", "--bootstrap", address, "--lake", "lake")
+    assert [result["written"] for result in printed["results"]] == [is_written]
 
 
 def test_the_output_of_a_rewind_has_the_documented_shape(world: World) -> None:
