@@ -4,7 +4,7 @@ import atexit
 import gc
 import os
 import signal
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from typing import Any
 
 import pytest
@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from resources.spark import open_session
 from resources.zookeeper_server import ZooKeeperServer
-from tests import short_lived_jvm, spreading, thorough
+from tests import sampling, short_lived_jvm, spreading, thorough
 from tests.nodes import empty_registry
 from tests.postgres_server import PostgresServer
 from tests.unit_servers import UNIT_SERVERS, UnitServers
@@ -37,6 +37,16 @@ _WITH_OTHER_PROGRAMS = (
     "tests/spark/",
     "tests/ui/",
 )
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the options of samples."""
+    sampling.add_options(parser)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Choose the sample that the options ask for."""
+    config.pluginmanager.register(sampling.Sample.of(config), sampling.PLUGIN)
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> spreading.UnitScheduling:
@@ -69,27 +79,30 @@ def hide_reports_of_leaks() -> None:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> Generator[None, object, object]:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Generator[None, object, object]:
     """Mark tests before pytest selects some of them by their marks, and sort those that it selected.
 
     A test with programs of other projects may fail once. Units of work that take long start first, and the tests of a
     unit run one after the other.
     """
     thorough.mark_repeated_releases(items)
+    thorough.mark_moved(items)
     for item in items:
         if item.nodeid.startswith(_WITH_OTHER_PROGRAMS):
             item.add_marker(pytest.mark.flaky(reruns=1))
     try:
         return (yield)
     finally:
-        _sort(items)
+        sample = sampling.sample_of(config)
+        sample.choose(config, items)
+        _sort(items, sample.rank_of)
 
 
-def _sort(items: list[pytest.Item]) -> None:
+def _sort(items: list[pytest.Item], rank_of: Callable[[str], int]) -> None:
     units = {
         unit: number for number, unit in enumerate(dict.fromkeys(spreading.unit_of(item.nodeid) for item in items))
     }
-    items.sort(key=lambda item: (spreading.rank_of(item.nodeid), units[spreading.unit_of(item.nodeid)]))
+    items.sort(key=lambda item: (rank_of(item.nodeid), units[spreading.unit_of(item.nodeid)]))
 
 
 @pytest.hookimpl(wrapper=True)

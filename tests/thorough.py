@@ -1,18 +1,97 @@
 """Chooses the test cases that `make test` leaves to `make thorough`: they repeat a law that another case tests.
 
 Such a case has another seed, another version of Kafka's brokers, or another pair of parameters. Each law keeps at least
-one case in `make test`.
+one case in `make test`. What takes minutes of CPU time is left out as a whole, if a cheaper test breaks with the same
+law: MOVED tells what, why, and which tests stay.
 """
 
-import re
 from collections import defaultdict
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
 
-_REPEATED_RELEASES = re.compile(r"[\[-](?:0\.9\.0\.1|0\.11\.0\.3|1\.1\.1)[\]-]")
+from tests.spreading import unit_of
+
+_REPEATED_RELEASES = ("0.9.0.1", "0.11.0.3", "1.1.1", "3.9.1")
 """What brokers of these versions speak, the version before or after them speaks too, except for some APIs."""
+_BROKERS = "tests/brokers/"
+_LEADER_KILLED = (
+    "tests/brokers/test_matrix_leaders.py::test_a_leader_killed_during_a_read_causes_no_gap_and_no_duplicate"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moved:
+    """Tests that take too long for `make test`, whose laws other tests keep there.
+
+    Args:
+        tests: how the node ids of the tests begin.
+        why: what they do beyond the tests that stay.
+        staying: how the node ids of tests of `make test` begin that break if the same law breaks.
+    """
+
+    tests: str
+    why: str
+    staying: tuple[str, ...]
+
+
+MOVED = (
+    Moved(
+        tests="tests/ui/test_kills.py",
+        why="Real daemons, webservers, code servers and runs are killed one after the other: a chain of ten minutes, "
+        "which mostly waits for Dagster's own timers.",
+        staying=(
+            "tests/pipelines/defs/test_run_liveness.py::test_a_run_whose_process_is_gone_is_marked_as_failed",
+            "tests/pipelines/defs/test_sensors.py::test_a_repeated_tick_uses_the_same_run_key",
+            "tests/pipelines/defs/test_schedules.py::test_a_topic_of_an_unfinished_run_is_not_requested_again",
+            "tests/pipelines/defs/test_assets.py::test_a_run_that_is_terminated_ends_its_work_and_is_not_retried",
+            "tests/pipelines/defs/test_jobs.py::test_loads_and_watches_have_pools_of_their_own",
+            "tests/pipelines/defs/test_reload.py",
+            "tests/crash/test_kill.py",
+        ),
+    ),
+    Moved(
+        tests="tests/ui/test_thousand.py",
+        why="Dagster's pages with a thousand topics: its webserver and Chromium compute for a minute.",
+        staying=("tests/pipelines/defs/test_scale.py", "tests/ui/test_ui.py"),
+    ),
+    Moved(
+        tests="tests/pipelines/demo/test_demo.py::test_the_demo_loads_and_verifies_everything",
+        why="The whole demo with all of its data, in processes of its own.",
+        staying=(
+            "tests/brokers/test_demo.py::test_the_demo_story_works_on_a_real_broker[4.1.0]",
+            "tests/pipelines/demo/test_departures.py",
+            "tests/pipelines/demo/test_reported_hours.py",
+        ),
+    ),
+    Moved(
+        tests="tests/brokers/test_upgrade.py",
+        why="A topic lives through upgrades of its brokers: four versions start, stop and start again.",
+        staying=(
+            "tests/brokers/test_matrix_leaders.py::test_a_cluster_during_a_rolling_upgrade",
+            "tests/brokers/test_loads.py::test_a_partition_in_three_message_formats_is_loaded_completely",
+        ),
+    ),
+    Moved(
+        tests="tests/brokers/test_connector.py",
+        why="Four console consumers of Kafka join, leave and are killed, and their broker restarts.",
+        staying=(
+            "tests/kafka_io/consumer/connector/test_connector.py::test_partitions_move_to_a_member_that_joins",
+            "tests/kafka_io/consumer/connector/test_losses.py::test_the_partitions_of_a_killed_member_move",
+        ),
+    ),
+    *(
+        Moved(
+            tests=f"{_LEADER_KILLED}[{version}]",
+            why="A second broker starts for each version, and what a client does then differs most between the oldest "
+            "and the newest.",
+            staying=(f"{_LEADER_KILLED}[0.8.2.2]", f"{_LEADER_KILLED}[4.1.0]"),
+        )
+        for version in ("0.10.2.2", "2.8.2")
+    ),
+)
 
 
 def first(count: int, cases: Iterable[Any]) -> list[Any]:
@@ -27,14 +106,22 @@ def also(*values: object) -> Any:
     return pytest.param(*values, marks=pytest.mark.thorough)
 
 
+def mark_moved(items: Iterable[pytest.Item]) -> None:
+    """Mark the tests of MOVED."""
+    for item in items:
+        if any(item.nodeid.startswith(moved.tests) for moved in MOVED):
+            item.add_marker(pytest.mark.thorough)
+
+
 def mark_repeated_releases(items: Iterable[pytest.Item]) -> None:
     """Mark the tests of real brokers of some versions, if the same test runs with other versions too."""
     tests: dict[str, list[pytest.Item]] = defaultdict(list)
     for item in items:
-        if item.nodeid.startswith("tests/brokers/"):
+        if item.nodeid.startswith(_BROKERS):
             tests[item.nodeid.partition("[")[0]].append(item)
+    units = {f"{_BROKERS} {version}" for version in _REPEATED_RELEASES}
     for cases in tests.values():
-        repeated = [item for item in cases if _REPEATED_RELEASES.search(item.nodeid)]
+        repeated = [item for item in cases if unit_of(item.nodeid) in units]
         if len(repeated) < len(cases):
             for item in repeated:
                 item.add_marker(pytest.mark.thorough)

@@ -17,12 +17,13 @@ from pipelines.demo.state import DemoState
 from resources.settings import PATH_VARIABLE
 from tests.brokers import run
 from tests.brokers.shared import SharedBroker
+from tests.thorough import first
 
 pytestmark = [pytest.mark.brokers]
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("version", ["0.8.2.2", "2.8.2", "4.1.0"])
+@pytest.mark.parametrize("version", first(1, ["4.1.0", "2.8.2", "0.8.2.2"]))
 def test_the_demo_story_works_on_a_real_broker(
     version: str,
     shared: Callable[[str], SharedBroker],

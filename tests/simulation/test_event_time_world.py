@@ -24,7 +24,7 @@ _DAYS = 240
 _WORLDS_TO_FAIL = 300
 
 
-@pytest.mark.parametrize("seed", first(2, _SEEDS))
+@pytest.mark.parametrize("seed", first(1, _SEEDS))
 def test_no_law_is_broken_on_any_simulated_day(seed: int) -> None:  # fault U20
     assert run(_DAYS, seed, has_times=True) == _DAYS // DAYS
 

@@ -37,7 +37,7 @@ _WORLDS_TO_FAIL = 300
 # faults L01, L02, L03, L04, L05, L06, L09, L16, O03, O04, O05, S04, S05, S06, S07,
 # B03, B04, B05, B06, B07, B08, B10, B14, B17, P01, P02, P04, P05, P06, P07, P08, P09, P11, P12, P14, N03, N04, N05,
 # N07, N17, L13, U05
-@pytest.mark.parametrize("seed", first(2, _SEEDS))
+@pytest.mark.parametrize("seed", first(1, _SEEDS))
 def test_no_law_is_broken_on_any_simulated_day(seed: int) -> None:
     assert run(_DAYS, seed) == _DAYS // DAYS
 

@@ -278,13 +278,14 @@ class SimWorkers:
         typed = TypedRows(plan)
         rows = typed.rows(pa.RecordBatch.from_pydict(columns), {})
         names = [*_STATE, *plan.values.names]
-        cells = {
-            row.pop(TYPED.name("offset")): tuple(
-                (name, cell) for name, cell in row.items() if cell is not None and (name, cell) != _NO_TOMBSTONE
-            )
-            for row in rows.select([TYPED.name("offset"), *names]).to_pylist()
-        }
-        return Decoded(typed=typed, cells=cells)
+        cells: dict[int, list[tuple[str, object]]] = {offset: [] for offset in rows[TYPED.name("offset")].to_pylist()}
+        for name in names:
+            if rows[name].null_count == rows.num_rows:  # most columns of a wide topic have no cell in a slice
+                continue
+            for of_row, cell in zip(cells.values(), rows[name].to_pylist(), strict=True):
+                if cell is not None and (name, cell) != _NO_TOMBSTONE:
+                    of_row.append((name, cell))
+        return Decoded(typed=typed, cells={offset: tuple(of_row) for offset, of_row in cells.items()})
 
     def _times(self, work: FetchTask, payloads: Mapping[int, int]) -> SliceTimes:
         """The event times of rows, as Penstock's own code collects them."""

@@ -16,7 +16,7 @@ _TIMEOUT_S = 90
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Browser:
-    """Chromium on Dagster's pages. It saves a screenshot of every page in `pictures`."""
+    """Chromium on Dagster's pages. It saves a screenshot in `pictures` if a page does not show what it should."""
 
     driver: webdriver.Chrome
     url: str
@@ -36,12 +36,12 @@ class Browser:
 
     def shows(self, *texts: str) -> str:
         """The text of the page, once it shows all of `texts`."""
-        picture = self.pictures / f"{len(list(self.pictures.iterdir())):02}.png"
         address = self.driver.current_url
         try:
             until(lambda: all(text in self.text for text in texts), f"{texts} in {address}", timeout_s=_TIMEOUT_S)
-        finally:
-            self.driver.save_screenshot(str(picture))
+        except AssertionError:
+            self.driver.save_screenshot(str(self.pictures / "failed.png"))
+            raise
         return self.text
 
     @property

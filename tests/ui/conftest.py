@@ -1,6 +1,6 @@
 """A live cluster, Dagster's daemon and webserver, and a browser, which tests of the pages share."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -12,8 +12,8 @@ from selenium.webdriver.chrome.service import Service
 from tests import tools
 from tests.live import live_cluster, numbered
 from tests.nodes import empty_registry
-from tests.ui import many
 from tests.ui.browser import Browser
+from tests.ui.many import CLUSTER, FEW, ManyTopics, many_topics
 from tests.ui.modern import RARELY, fresh_cluster
 from tests.ui.stand import Stand, dagster_on
 from tests.unit_servers import UnitServers
@@ -33,27 +33,37 @@ FLAGS = (
 
 
 @pytest.fixture
-def stand(unit_servers: UnitServers, zookeeper_server: str, tmp_path_factory: pytest.TempPathFactory) -> Stand:
+def stand_with(
+    unit_servers: UnitServers, zookeeper_server: str, tmp_path_factory: pytest.TempPathFactory
+) -> Callable[[ManyTopics], Stand]:
+    """`stand_with(topics)` is Dagster with the settings of the demo, and these topics in the cluster `many`."""
+    return lambda topics: unit_servers.shared(
+        f"stand with {topics}", lambda: _stand(topics, zookeeper_server, tmp_path_factory.mktemp("ui"))
+    )
+
+
+@pytest.fixture
+def stand(stand_with: Callable[[ManyTopics], Stand]) -> Stand:
     """Dagster with the settings of the demo, shared by the tests of its pages."""
-    return unit_servers.shared("stand", lambda: _stand(zookeeper_server, tmp_path_factory.mktemp("ui")))
+    return stand_with(FEW)
 
 
 @contextmanager
-def _stand(zookeeper_server: str, home: Path) -> Iterator[Stand]:
+def _stand(topics: ManyTopics, zookeeper_server: str, home: Path) -> Iterator[Stand]:
     """The topics of two clusters existed before the start of Dagster; all are loaded. A third cluster has no topic."""
     with ExitStack() as running:
         live = running.enter_context(live_cluster(empty_registry(zookeeper_server), home))
         # The first load of clicks needs Spark. All later loads fit into one task, and start no JVM.
         crons = "".join(f'{name} = "{RARELY}"\n' for name in ("cron", "watch_cron", "verify_cron"))
-        extra = f"{crons}topics_per_run = {many.TOPICS_PER_RUN}"
+        extra = f"{crons}topics_per_run = {topics.topics_per_run}"
         settings = live.configure(extra, slice_bytes=65536, request_timeout_s=60)
         live.publish("clicks", numbered(3000), batch=50)
         live.publish("Page.Views", numbered(500))
-        sections = (many.many_topics(home, live.lake), fresh_cluster(home))
+        sections = (many_topics(topics, home, live.lake), fresh_cluster(home))
         settings.write_text(settings.read_text() + "".join(map(running.enter_context, sections)))
         stand = running.enter_context(dagster_on(home, settings, runs_at_once=2, shared_code=True))
         stand.wait_for("clicks", "Page.Views")
-        replace(stand, cluster=many.CLUSTER).wait_for(*many.LOADED_TOPICS)
+        replace(stand, cluster=CLUSTER).wait_for(*topics.loaded)
         yield stand
 
 

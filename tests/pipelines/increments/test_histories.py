@@ -27,7 +27,7 @@ def delivered_once(increment: Increment) -> pa.Table:
 
 
 # fault N43
-@pytest.mark.parametrize("seed", first(4, range(8)))
+@pytest.mark.parametrize("seed", first(2, range(8)))
 def test_an_output_equals_a_full_recomputation(seed: int, stored: StoredOutput, tmp_path: Path) -> None:
     random = Random(seed)
     history = TableHistory(tmp_path / "lake", random)
@@ -43,7 +43,7 @@ def test_an_output_equals_a_full_recomputation(seed: int, stored: StoredOutput, 
 
 
 @pytest.mark.parametrize("kind", ["delta"])
-@pytest.mark.parametrize("seed", first(2, range(4)))
+@pytest.mark.parametrize("seed", first(1, range(4)))
 def test_a_consumer_that_ignores_replaced_rows_gets_each_new_offset(
     seed: int, stored: StoredOutput, tmp_path: Path
 ) -> None:

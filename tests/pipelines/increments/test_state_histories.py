@@ -13,7 +13,7 @@ from tests.thorough import first
 
 
 # fault N51
-@pytest.mark.parametrize("seed", first(4, range(12)))
+@pytest.mark.parametrize("seed", first(2, range(12)))
 def test_a_state_table_equals_a_full_recomputation(seed: int, tmp_path: Path) -> None:
     random = Random(seed)
     history = KeyedHistory(tmp_path / "lake", random)
@@ -30,7 +30,7 @@ def test_a_state_table_equals_a_full_recomputation(seed: int, tmp_path: Path) ->
     assert (done.since, done.changed, done.removed) == (done.version, 0, 0)
 
 
-@pytest.mark.parametrize("seed", first(2, range(4)))
+@pytest.mark.parametrize("seed", first(1, range(4)))
 def test_a_build_from_the_beginning_gives_the_same_as_many_updates(seed: int, tmp_path: Path) -> None:
     random = Random(100 + seed)
     history = KeyedHistory(tmp_path / "lake", random)
