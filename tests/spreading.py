@@ -3,6 +3,9 @@
 Tests of one file run in one process. There are exceptions: tests of real brokers run together with all tests of the
 same version, tests of Spark clusters with all of the same cluster, and files that share servers together. The tests of
 the simulation share nothing and can take a minute each, so any process runs any of them.
+
+The units that need a local Spark session are two groups, and a process runs a whole group: those with real brokers, and
+all others. Otherwise every process would have to start a session, which takes more than ten seconds of CPU time.
 """
 
 import re
@@ -21,13 +24,31 @@ _PARTS = {_BROKERS: _VERSION, _SPARK: _CLUSTER}
 _SAME_SERVERS = {f"tests/ui/test_{name}.py": "tests/ui/test_ui.py" for name in ("many", "new_topics")}
 """Files whose tests run together with those of another file."""
 
+SESSION = (
+    "tests/crash/test_consumer_kills.py::test_a_killed_driver_of_spark_",
+    "tests/docs/test_increments_page.py",
+    "tests/pipelines/cli/test_main.py",
+    "tests/pipelines/defs/test_assets.py",
+    "tests/pipelines/defs/test_increment_asset.py",
+    "tests/pipelines/increments/test_spark_frames.py",
+    "tests/pipelines/loading/test_day_readers.py",
+    "tests/pipelines/loading/test_golden.py",
+    "tests/pipelines/loading/test_load.py",
+    "tests/pipelines/loading/test_other_readers.py",
+    "tests/pipelines/maintenance/test_replay.py",
+    "tests/resources/test_spark.py",
+)
+"""Files and tests that use the Spark session of their process, except those of real brokers."""
+
 # The units that take longest start first. Otherwise one process might still run a long unit when all others are done.
 _LONGEST = (
     "tests/ui/test_kills.py",
     "tests/ui/",
     _BROKERS,
+    *SESSION,
     _SPARK,
     "tests/crash/",
+    "tests/docs/test_examples.py",
     "tests/pipelines/demo/",
     _SIMULATION,
     "tests/kafka_io/consumer/group/test_m",
@@ -47,6 +68,15 @@ def unit_of(nodeid: str) -> str:
     return _SAME_SERVERS.get(file, file)
 
 
+def group_of(nodeid: str) -> str:
+    """The group of a test's unit; one process runs all units of a group, one after the other."""
+    if nodeid.startswith(SESSION):
+        return "a Spark session"
+    unit = unit_of(nodeid)
+    is_version = unit.startswith(f"{_BROKERS} ") and "secure" not in unit
+    return "real brokers" if is_version else unit
+
+
 def rank_of(nodeid: str) -> int:
     """The rank of a test's unit in the order: units with a low rank start first."""
     unit = unit_of(nodeid)
@@ -54,10 +84,10 @@ def rank_of(nodeid: str) -> int:
 
 
 class UnitScheduling(LoadFileScheduling):  # type: ignore[misc]
-    """Gives whole units of work to the processes of pytest-xdist."""
+    """Gives whole groups of units to the processes of pytest-xdist."""
 
     def _split_scope(self, nodeid: str) -> str:
-        return unit_of(nodeid)
+        return group_of(nodeid)
 
 
 def schedule(config: Any, log: Any) -> UnitScheduling:

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
@@ -11,14 +12,35 @@ from tests.crash.chance import Failed
 from tests.crash.consumer_kills import PLACES
 from tests.crash.consumer_stories import ConsumerStory, circumstance, kill_consumers
 from tests.crash.consumers import FAILPOINTS_OF, Consumer, RowConsumer, consumer_of
-from tests.failpoints import INCREMENT_FAILPOINTS, STATE_FAILPOINTS
+from tests.failpoints import INCREMENT_FAILPOINTS, OF_SPARK_ROWS, STATE_FAILPOINTS
+from tests.thorough import also, first
 
 pytestmark = pytest.mark.crash
 OF_SPARK = ("output columns added", "increment files written", "staged rows committed", "after increment entry")
 
 
-def places(*kinds: str) -> list[tuple[str, str]]:
-    return [(kind, failpoint) for kind in kinds for failpoint in FAILPOINTS_OF[kind]]
+FAILPOINTS = {*INCREMENT_FAILPOINTS, *STATE_FAILPOINTS}
+KINDS = ("delta", "duckdb", "state", "postgres")
+
+
+def places(*kinds: str) -> list[Any]:
+    """All failpoints of these kinds. `make test` kills at each failpoint one of the kinds that pass it."""
+    cases = []
+    for number, failpoint in enumerate(sorted(FAILPOINTS)):
+        passing = [kind for kind in KINDS if failpoint in FAILPOINTS_OF[kind]]
+        for place, kind in enumerate(passing):
+            if kind in kinds:
+                case = pytest.param if place == number % len(passing) else also
+                cases.append(case(kind, failpoint))
+    return cases
+
+
+def test_make_test_kills_at_each_failpoint_but_some_of_spark() -> None:
+    killed = [case.values for case in places(*KINDS) if not case.marks]
+    assert {failpoint for _, failpoint in killed} == FAILPOINTS - {*OF_SPARK_ROWS} | {"output columns added"}
+    assert {kind for kind, _ in killed} == {*KINDS}
+    every = [(kind, failpoint) for kind in KINDS for failpoint in FAILPOINTS_OF[kind]]
+    assert sorted(tuple(case.values) for case in places(*KINDS)) == sorted(every)
 
 
 # faults N40, N50
@@ -41,7 +63,7 @@ def test_a_killed_consumer_of_postgres_is_completed_by_the_next(
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("failpoint", OF_SPARK)
+@pytest.mark.parametrize("failpoint", first(1, OF_SPARK))
 def test_a_killed_driver_of_spark_is_completed_by_the_next(failpoint: str, spark: SparkSession, tmp_path: Path) -> None:
     def opened(kind: str, home: Path, random: Random) -> Consumer:
         return consumer_of(kind, home, random, session=spark)
@@ -50,8 +72,8 @@ def test_a_killed_driver_of_spark_is_completed_by_the_next(failpoint: str, spark
 
 
 def test_consumers_are_killed_at_every_failpoint_of_increments() -> None:
-    assert {place.split(": ")[1] for place in PLACES} == {*INCREMENT_FAILPOINTS, *STATE_FAILPOINTS}
-    assert len({*INCREMENT_FAILPOINTS, *STATE_FAILPOINTS}) >= 25
+    assert {place.split(": ")[1] for place in PLACES} == FAILPOINTS
+    assert len(FAILPOINTS) >= 25
 
 
 def test_a_row_that_has_two_effects_ends_the_search(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

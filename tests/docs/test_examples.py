@@ -60,13 +60,21 @@ class Project:
     """A project with a daemon's work done by hand: ticks, loads, and automation conditions.
 
     Args:
-        load: loads the code location again.
+        load: loads the code location. A tick loads it again.
     """
 
     load: Callable[[], dg.Definitions]
     instance: dg.DagsterInstance
     bootstrap: str
     cursor: Any = None
+    _loaded: dg.Definitions | None = None
+
+    @property
+    def defs(self) -> dg.Definitions:
+        """The definitions as the last tick left them. To load them takes more than a second."""
+        if self._loaded is None:
+            self._loaded = self.load()
+        return self._loaded
 
     def publish(self, topic: str) -> None:
         """Publish the orders."""
@@ -75,22 +83,22 @@ class Project:
 
     def tick(self) -> None:
         """Let the sensor look for new topics."""
-        defs = self.load()
-        with dg.build_sensor_context(instance=self.instance, definitions=defs) as context:
-            defs.resolve_sensor_def("new_topics__main").evaluate_tick(context)
+        with dg.build_sensor_context(instance=self.instance, definitions=self.defs) as context:
+            self.defs.resolve_sensor_def("new_topics__main").evaluate_tick(context)
+        self._loaded = None
 
     def run(self, *keys: dg.AssetKey) -> dg.ExecuteInProcessResult:
         """Materialize assets as the UI does."""
-        job = self.load().resolve_implicit_global_asset_job_def().get_subset(asset_selection=set(keys))
+        job = self.defs.resolve_implicit_global_asset_job_def().get_subset(asset_selection=set(keys))
         result = job.execute_in_process(instance=self.instance)
         assert result.success
         return result
 
     def requested(self) -> set[dg.AssetKey]:
         """The assets whose automation conditions request a run now."""
-        result = dg.evaluate_automation_conditions(self.load(), instance=self.instance, cursor=self.cursor)
+        result = dg.evaluate_automation_conditions(self.defs, instance=self.instance, cursor=self.cursor)
         self.cursor = result.cursor
-        return {key for key in self.load().resolve_asset_graph().get_all_asset_keys() if result.get_num_requested(key)}
+        return {key for key in self.defs.resolve_asset_graph().get_all_asset_keys() if result.get_num_requested(key)}
 
 
 def check_story(project: Project, topic: str, downstream: dg.AssetKey) -> dg.ExecuteInProcessResult:
@@ -126,12 +134,12 @@ def test_the_project_with_a_component(
     result = check_story(project, "orders", dg.AssetKey("revenue"))
     assert metadata(result)["revenue"] == {"ann": 243.0, "bob": 6.0}
     assert metadata(project.run(dg.AssetKey("large_orders")))["orders"] == 2
-    node = project.load().resolve_asset_graph().get(dg.AssetKey(["lake", "main", "orders"]))
+    node = project.defs.resolve_asset_graph().get(dg.AssetKey(["lake", "main", "orders"]))
     assert node.owners == ["team:shop"]
     project.publish("payments.cards")
     project.publish("other")
     project.tick()
-    tables = {key.path[-1] for key in project.load().resolve_asset_graph().get_all_asset_keys() if "lake" in key.path}
+    tables = {key.path[-1] for key in project.defs.resolve_asset_graph().get_all_asset_keys() if "lake" in key.path}
     assert tables == {"orders", "payments.cards"}
     for name in [name for name in sys.modules if name.partition(".")[0] == "shop"]:
         del sys.modules[name]
@@ -144,8 +152,8 @@ def test_the_project_in_plain_python(tmp_path: Path, instance: dg.DagsterInstanc
     )
     result = check_story(project, "shop.orders", dg.AssetKey("order_count"))
     assert result.output_for_node("order_count") == 6
-    assert project.load().executor is dg.multiprocess_executor
-    node = project.load().resolve_asset_graph().get(dg.AssetKey(["lake", "main", "shop.orders"]))
+    assert project.defs.executor is dg.multiprocess_executor
+    node = project.defs.resolve_asset_graph().get(dg.AssetKey(["lake", "main", "shop.orders"]))
     assert node.group_name == "shop"
 
 
