@@ -14,10 +14,11 @@ from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundErr
 from deltalake.fs import DeltaStorageHandler
 
 from kafka_io.errors import Where
-from kafka_io.net.secret import SecretReference, is_reference
 from resources import durable, topic_names
 from resources.errors import LakeRefused, LakeUnavailable, TopicUnknown
+from resources.object_client import object_client
 from resources.store_errors import is_refusal, reason_of
+from resources.store_options import store_options
 
 if TYPE_CHECKING:  # workers need no settings, and pydantic is slow to import
     from resources.settings import Settings
@@ -182,18 +183,6 @@ def write_file(files: pafs.FileSystem, path: str, content: bytes) -> None:
         stream.write(content)
 
 
-def store_options(options: Mapping[str, str]) -> dict[str, str]:
-    """The options for deltalake, with the secrets that this process reads in the place of their references.
-
-    Raises:
-        SecretMissing: a variable or file does not exist, or is empty.
-    """
-    return {
-        name: SecretReference.parse(value).read().reveal().decode(errors="replace") if is_reference(value) else value
-        for name, value in options.items()
-    }
-
-
 def filesystem(uri: str, options: Mapping[str, str], sizes: Mapping[str, int] | None = None) -> pafs.FileSystem:
     """A file system whose root is the table at `uri`. Workers write through it, and the driver checks their files.
 
@@ -201,4 +190,18 @@ def filesystem(uri: str, options: Mapping[str, str], sizes: Mapping[str, int] | 
     """
     if "://" not in uri:
         return pafs.SubTreeFileSystem(uri, pafs.LocalFileSystem())
-    return pafs.PyFileSystem(DeltaStorageHandler(uri, store_options(options), dict(sizes) if sizes else None))
+    return pafs.PyFileSystem(_StorageHandler(uri, options, sizes))
+
+
+class _StorageHandler(DeltaStorageHandler):
+    """The file system of deltalake. Small files are written with one request, if the store has an ObjectClient."""
+
+    def __init__(self, uri: str, options: Mapping[str, str], sizes: Mapping[str, int] | None) -> None:
+        super().__init__(uri, store_options(options), dict(sizes) if sizes else None)
+        self._client = object_client(uri, options)
+
+    def open_output_stream(self, path: str, metadata: dict[str, str] | None = None) -> pa.PythonFile:
+        """A stream whose object exists when it is closed. An object below 8 MiB takes one request."""
+        if self._client is None:
+            return super().open_output_stream(path, metadata)
+        return pa.PythonFile(self._client.open_writer(path), mode="w")

@@ -22,8 +22,9 @@ from deltalake.exceptions import CommitFailedError, DeltaError
 from kafka_io.errors import Where
 from resources import durable
 from resources.errors import StoreUnsafe
-from resources.lake import Lake, filesystem, lake_errors, store_options
+from resources.lake import Lake, filesystem, lake_errors
 from resources.object_reads import ObjectReader
+from resources.store_options import store_options
 
 MARKER = "_penstock"
 """The folder of the marker. No cluster has this name: names of clusters begin with a letter or a digit."""
@@ -53,7 +54,7 @@ def read_marker(lake: Lake) -> LakeMarker | None:
     """
     with lake_errors(lake.root):
         try:
-            lines = ObjectReader(lake.root, lake.options, [_FIRST_ENTRY]).read(_FIRST_ENTRY).splitlines()
+            lines = ObjectReader(lake.root, lake.options).read(_FIRST_ENTRY).splitlines()
         except FileNotFoundError:
             return None
     [metadata] = [action["metaData"] for line in lines if "metaData" in (action := msgspec.json.decode(line))]

@@ -13,7 +13,8 @@ from pipelines.loading.delta_schema import type_text
 from pipelines.loading.row_filters import arrow_filter
 from pipelines.loading.table import LakeTable
 from pipelines.loading.table_log import TableSnapshot
-from resources.lake import Lake, lake_errors, store_options
+from resources.lake import Lake, lake_errors
+from resources.store_options import store_options
 
 _MAX_TEXT = 100  # characters in a cell of a sample row
 _BATCH_ROWS = 1024

@@ -101,7 +101,7 @@ def _snapshot_at(table: LakeTable, progress: ConsumerProgress) -> TableSnapshot:
     """The version of the topic's table that the state table has."""
     handle = table.handle_at(progress.version)
     layout = TableLayout.of_delta(handle.schema().to_json())
-    return TableSnapshot(version=progress.version, entry=None, layout=layout, handle=handle)
+    return TableSnapshot(version=progress.version, entry=None, layout=layout, opened=lambda: handle)
 
 
 def _all_rows(

@@ -18,7 +18,8 @@ from deltalake import Schema
 from pipelines.increments.delta_output import DeltaOutput
 from pipelines.loading.columns import TOMBSTONE_COLUMN
 from pipelines.loading.layout import TableLayout
-from pipelines.loading.table import CONFIGURATION, LakeTable
+from pipelines.loading.snapshot_checks import CONFIGURATION
+from pipelines.loading.table import LakeTable
 from pipelines.loading.table_log import TableSnapshot
 from resources import topic_names
 from resources.errors import OutputRefused

@@ -8,6 +8,7 @@ import pyarrow.compute as pc
 from deltalake import DeltaTable
 
 from pipelines.loading.columns import ERROR_COLUMN
+from pipelines.loading.log_segment import TableDefinition
 from pipelines.loading.table_log import TableSnapshot
 
 CLEANED = "penstock.cleanedBefore"
@@ -58,19 +59,18 @@ def cleaned_before(handle: DeltaTable) -> int:
     return int(handle.metadata().configuration.get(CLEANED, 0))
 
 
-def unreadable_features(handle: DeltaTable) -> str:
-    """The sentence about features of the table that change what its files mean to readers; empty without one.
+def unreadable_features(definition: TableDefinition, uri: str) -> str:
+    """The sentence about features of a table that change what its files mean to readers; empty without one.
 
     With deletion vectors, for example, readers do not see all rows of a file.
     """
-    protocol = handle.protocol()
-    features = set(protocol.reader_features or ())
-    if protocol.min_reader_version == _COLUMN_MAPPING_VERSION:
+    features = set(definition.reader_features)
+    if definition.min_reader_version == _COLUMN_MAPPING_VERSION:
         features.add("columnMapping")
     foreign = sorted(features - _READABLE_FEATURES)
     if not foreign:
         return ""
     return (
         f"the table uses the Delta feature {' and '.join(foreign)}, so its files do not show which rows readers see; "
-        f"in Spark, ALTER TABLE delta.`{handle.table_uri}` DROP FEATURE {foreign[0]} writes its files again without it"
+        f"in Spark, ALTER TABLE delta.`{uri}` DROP FEATURE {foreign[0]} writes its files again without it"
     )

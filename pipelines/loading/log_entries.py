@@ -1,10 +1,11 @@
-"""Reads the entries of a table's log, one request each.
+"""Reads entries of a table's log, one request each.
 
 They are read from the log itself. deltalake's `history` numbers the commits down from the handle's version, but starts
 with the newest commit of the log. If the log has newer commits than the handle, it gives them under earlier numbers.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
 
@@ -15,17 +16,13 @@ import pyarrow.parquet as pq
 
 from kafka_io.errors import Where
 from pipelines.loading.log_commits import LogCommit
+from pipelines.loading.log_segment import LOG, log_entry
 from resources.errors import LogTorn
 from resources.lake import filesystem, lake_errors, list_folder
 from resources.object_reads import ObjectReader
 
-_ENTRIES_PER_READER = 256
-_LOG = "_delta_log"
-
-
-def log_entry(version: int) -> str:
-    """The path of an entry of the log, relative to the table."""
-    return f"{_LOG}/{version:020d}.json"
+_MAX_ENTRIES_AT_ONCE = 64
+_GROWTH = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,17 +34,27 @@ class LogEntries:
     where: Where
 
     def commits(self, newest: int, *, after: int = -1) -> Iterator[LogCommit]:
-        """Every commit of the versions in `(after, newest]`, newest first; each is read when the caller asks for it.
+        """Every commit of the versions in `(after, newest]`, newest first.
+
+        They are read when the caller asks for them: the newest one alone, and then more and more at the same time.
 
         Raises:
             LogTorn: an entry is missing or damaged.
             LakeUnavailable: the store does not answer.
         """
-        for first in range(newest, after, -_ENTRIES_PER_READER):
-            versions = range(first, max(after, first - _ENTRIES_PER_READER), -1)
-            reader = ObjectReader(self.uri, self.options, [log_entry(version) for version in versions])
-            for version in versions:
-                yield self._commit(version, self.text(reader, version))
+        reader, count = ObjectReader(self.uri, self.options), 1
+        while newest > after:
+            versions = range(newest, max(after, newest - count), -1)
+            for version, text in zip(versions, self._texts(reader, versions), strict=True):
+                yield self._commit(version, text)
+            newest, count = newest - len(versions), min(count * _GROWTH, _MAX_ENTRIES_AT_ONCE)
+
+    def _texts(self, reader: ObjectReader, versions: Sequence[int]) -> Iterator[bytes]:
+        """The texts of entries. Those before a missing one are given too."""
+        with lake_errors(self.uri), suppress(FileNotFoundError):
+            yield from reader.read_all([log_entry(version) for version in versions])
+            return
+        yield from (self.text(reader, version) for version in versions)
 
     def _commit(self, version: int, text: bytes) -> LogCommit:
         try:
@@ -90,14 +97,14 @@ class LogEntries:
         """
         files = filesystem(self.uri, self.options)
         with lake_errors(self.uri):
-            infos = list_folder(files, _LOG)
+            infos = list_folder(files, LOG)
         names = [info.base_name.partition(".") for info in infos]
         versions = [int(number) for number, _, suffix in names if suffix == "json" and number.isdecimal()]
         if versions:
             next(self.commits(max(versions)))
         for info in infos:
             if info.base_name.endswith(".checkpoint.parquet"):
-                self._check_checkpoint(f"{_LOG}/{info.base_name}", files)
+                self._check_checkpoint(f"{LOG}/{info.base_name}", files)
 
     def _check_checkpoint(self, path: str, files: pafs.FileSystem) -> None:
         with lake_errors(self.uri):
@@ -106,6 +113,6 @@ class LogEntries:
             except pa.ArrowInvalid as error:
                 raise LogTorn(
                     f"{path} of the table {self.uri} is incomplete or damaged, for example by a loss of power; "
-                    f"Penstock does not need it: move it away, and also {_LOG}/_last_checkpoint",
+                    f"Penstock does not need it: move it away, and also {LOG}/_last_checkpoint",
                     self.where,
                 ) from error

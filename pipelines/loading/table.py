@@ -6,14 +6,12 @@ accept any version of the `txn`, even a lower one (decision D14): no handle is r
 committing.
 """
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Self
-from urllib.parse import unquote
+from typing import Any, Self
 
-import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.fs as pafs
 from deltalake import DeltaTable
@@ -21,15 +19,19 @@ from deltalake.exceptions import CommitFailedError, DeltaError, DeltaProtocolErr
 
 from kafka_io.errors import Where, system_reason
 from kafka_io.records.last_message import LastMessage
-from pipelines.loading.delta_handle import TableSize, cleaned_before, file_paths, unreadable_features
+from pipelines.loading.delta_handle import TableSize, cleaned_before, file_paths
 from pipelines.loading.failpoints import failpoint
 from pipelines.loading.layout import RAW, TableLayout
-from pipelines.loading.ledger import SEQUENCE, CommitKind, LedgerEntry
-from pipelines.loading.log_commits import LogCommit, newest_commits
-from pipelines.loading.log_entries import LogEntries, log_entry
+from pipelines.loading.ledger import CommitKind, LedgerEntry
+from pipelines.loading.log_segment import (
+    log_entry,
+)
 from pipelines.loading.row_filters import arrow_filter
 from pipelines.loading.rows import decoded_rows
+from pipelines.loading.snapshot_checks import CONFIGURATION
+from pipelines.loading.table_copy import TableCopy, first_entry
 from pipelines.loading.table_log import CommitConflict, CommitOutcomeUnknown, TableSnapshot
+from pipelines.loading.table_reader import TableReader
 from pipelines.loading.table_writes import (
     AFTER_COMMIT,
     AFTER_ENTRY,
@@ -44,38 +46,26 @@ from pipelines.loading.written_files import check_files
 from resources import durable
 from resources.errors import (
     CommitUnknown,
-    CursorMismatch,
     LakeRefused,
     LakeUnavailable,
     LogTorn,
     RewindRefused,
-    TableForeign,
     TableReplaced,
 )
 from resources.lake import Lake, filesystem, lake_errors
+from resources.object_client import object_client
 from resources.store_errors import is_refusal, reason_of
 
-_TXN_EXPIRY = "delta.setTransactionRetentionDuration"
-_LOG_CLEANUP = "delta.enableExpiredLogCleanup"
-CONFIGURATION = {
-    # The log is the ledger: Delta must not delete old entries.
-    _LOG_CLEANUP: "false",
-}
-"""The properties of every table."""
 DAMAGED = "_damaged"
 """The folder for damaged data files inside a table. Names with an underscore are hidden from readers."""
-_FOOTERS_AT_ONCE = 8
 _LOGGED = {".json", ".parquet"}
 _REPLACING = {CommitKind.REPLAY, CommitKind.CUT, CommitKind.REDECODE}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LakeTable:
+class LakeTable(TableReader):
     """One topic's table in a lake; see TableLog."""
 
-    lake: Lake
-    uri: str
-    where: Where
     new_layout: TableLayout = RAW
     """The layout of the table, if it is created."""
 
@@ -91,11 +81,11 @@ class LakeTable:
         Raises:
             LoadError: see `existing`.
         """
-        return self.existing() or self._read(self._create())
+        return self.existing() or self._create()
 
     def newer(self, snapshot: TableSnapshot) -> TableSnapshot:
         """See TableLog."""
-        newest = self.existing()
+        newest = self.newest_after(snapshot) or self.existing()
         self._check_same_table(snapshot, newest)
         assert newest is not None
         return newest
@@ -121,165 +111,21 @@ class LakeTable:
         if not digest or digest != snapshot.digest:
             self.newer(snapshot)
 
-    def written_ns(self, version: int) -> int | None:
-        """When the entry of the newest version was written, in ns since 1970; None if the newest is not this version.
-
-        The store answers that much faster than it reads the log.
-
-        Raises:
-            LakeUnavailable: the store does not answer.
-        """
-        files = filesystem(self.uri, self.lake.options)
-        with lake_errors(self.uri):
-            entry, next_entry = files.get_file_info([log_entry(version), log_entry(version + 1)])
-        is_newest = entry.type == pafs.FileType.File and next_entry.type == pafs.FileType.NotFound
-        return entry.mtime_ns if is_newest else None
-
-    def existing(self) -> TableSnapshot | None:
-        """The newest version; None if there is no table.
-
-        Raises:
-            LakeUnavailable: the store does not answer.
-            LogTorn: an entry of the log cannot be read.
-            TableForeign: the table has commits, but none of Penstock; or it uses a feature that changes what its files
-                mean; or its `txn` entries expire, so that a cursor could be lost (fault L15).
-            CursorMismatch: the `txn` cursor is not where the newest entry left it, or somebody restored an old
-                version (fault L14).
-        """
-        snapshot = self.newest()
-        if snapshot is not None:
-            self._check_cursors(snapshot)
-        return snapshot
-
-    def check_loadable(self, handle: DeltaTable) -> None:
-        """Check that a load could continue from the handle's version.
-
-        Raises:
-            LoadError: see `existing`.
-        """
-        self._check_cursors(self._read(handle))
-
-    def _check_cursors(self, snapshot: TableSnapshot) -> None:
-        if snapshot.mismatch:
-            raise CursorMismatch(snapshot.mismatch, self.where)
-
-    def newest(self) -> TableSnapshot | None:
-        """The newest version, even if its cursors do not match, to show or repair it; None if there is no table.
-
-        Raises:
-            LoadError: see `existing`, except CursorMismatch.
-        """
-        try:
-            handle = self.lake.open(self.uri)
-        except LakeUnavailable:
-            self._entries.check_newest()
-            raise
-        return self._read(handle) if handle is not None else None
-
-    def _create(self) -> DeltaTable:
+    def _create(self) -> TableSnapshot:
         failpoint("no table found")
-        layout = self.new_layout
-        handle = self.lake.create(
-            self.uri, layout.table_schema, partition_by=[layout.partition_column], configuration=CONFIGURATION
-        )
+        layout, client = self.new_layout, object_client(self.uri, self.lake.options)
+        definition: dict[str, Any] = {"partition_by": [layout.partition_column], "configuration": CONFIGURATION}
+        if client is None:
+            self.lake.create(self.uri, layout.table_schema, **definition)
+        else:
+            with lake_errors(self.uri), suppress(FileExistsError):  # another run may have created it
+                client.create(log_entry(0), first_entry(layout.table_schema, **definition))
         failpoint("table made")
         self.sync(after=-1)
-        return handle
-
-    def _read(self, handle: DeltaTable) -> TableSnapshot:
-        features = unreadable_features(handle)
-        if features:
-            raise TableForeign(features, self.where)
-        metadata = handle.metadata()
-        table_id, expiry = str(metadata.id), metadata.configuration.get(_TXN_EXPIRY)
-        if expiry:
-            raise TableForeign(
-                f"the table sets {_TXN_EXPIRY} = {expiry}, so its cursors would expire; remove the property, for "
-                f"example with ALTER TABLE ... UNSET TBLPROPERTIES ('{_TXN_EXPIRY}')",
-                self.where,
-            )
-        newest = newest_commits(self.commits(handle.version()))
-        entry, restore, stored = newest.entry, newest.restore, newest.sequence
-        if entry is None and (handle.version() > 0 or handle.file_uris()):
-            raise TableForeign(
-                f"the table {self.uri} holds data that Penstock did not load; move it away, or choose another `lake`",
-                self.where,
-            )
-        self._check_log_is_kept(metadata.configuration.get(_LOG_CLEANUP))
-        if stored is None:
-            # Reads the whole log. It is needed only if no commit since Penstock's newest one sets this `txn`, which
-            # Penstock's commits do: otherwise the newest commit that sets it decides, as in the order of the log.
-            stored = handle.transaction_version(SEQUENCE) or 0
-        expected = entry.sequence if entry else 0
-        mismatch = None
-        if restore is not None:
-            mismatch = restore.restore_mismatch(self.where.topic)
-        elif stored != expected:
-            mismatch = (
-                f"the newest commit has number {expected}, but the table's cursors belong to number {stored}; "
-                f"`penstock history {self.where.topic}` lists the versions to which `penstock rewind` can go back"
-            )
-        elif entry is not None and entry.table not in {"", table_id}:
-            mismatch = (
-                f"the newest commit was made for the table {entry.table}, but this is the table {table_id}: a copy of "
-                "a table cannot be loaded"
-            )
-        return TableSnapshot(
-            version=handle.version(),
-            entry=entry,
-            table_id=table_id,
-            layout=TableLayout.of_delta(handle.schema().to_json()),
-            mismatch=mismatch,
-            digest=newest.digest,
-            entry_ms=newest.entry_ms,
-            handle=handle,
-            count=handle.count,
-        )
-
-    def _check_log_is_kept(self, cleanup: str | None) -> None:
-        """Check that no writer of the table deletes entries of the log (fault P06)."""
-        if cleanup != CONFIGURATION[_LOG_CLEANUP]:
-            raise TableForeign(
-                f"the table {self.uri} sets {_LOG_CLEANUP} = {cleanup or 'true (by default)'}, so other writers delete "
-                "old entries of its log, which contain the ledger; set the property to false again, for example with "
-                f"ALTER TABLE ... SET TBLPROPERTIES ('{_LOG_CLEANUP}' = 'false')",
-                self.where,
-            )
-
-    def entries(self, upto: TableSnapshot, *, after: int = -1) -> Iterator[tuple[int, LedgerEntry]]:
-        """Version and entry of Penstock's commits in `(after, upto.version]`, newest first."""
-        for commit in self.commits(upto.version, after=after):
-            if commit.entry is not None:
-                yield commit.version, commit.entry
-
-    def commits(self, newest: int, *, after: int = -1) -> Iterator[LogCommit]:
-        """Every commit of the versions in `(after, newest]`, newest first; see LogEntries."""
-        return self._entries.commits(newest, after=after)
-
-    @property
-    def _entries(self) -> LogEntries:
-        return LogEntries(uri=self.uri, options=self.lake.options, where=self.where)
-
-    def paths(self, version: int) -> set[str]:
-        """The paths of the data files of a version."""
-        with lake_errors(self.uri):
-            return file_paths(self.handle_at(version))
-
-    def handle_at(self, version: int) -> DeltaTable:
-        """A handle of an older version of the table, which exists."""
-        with lake_errors(self.uri):
-            handle = self.lake.open(self.uri)
-            assert handle is not None
-            handle.load_as_version(version)
-            return handle
-
-    def damaged(self, handle: DeltaTable) -> frozenset[str]:
-        """The data files of the handle's version that are missing, or have another size than the log says."""
-        with lake_errors(self.uri):
-            adds = pa.table(handle.get_add_actions()).select(["path", "size_bytes"]).to_pylist()
-            sizes = {unquote(add["path"]): add["size_bytes"] for add in adds}
-            infos = filesystem(self.uri, self.lake.options).get_file_info(list(sizes))
-        return frozenset(info.path for info in infos if info.size != sizes[info.path])
+        snapshot = self.existing()
+        if snapshot is None:
+            raise LakeUnavailable(f"the store does not show the new table {self.uri}; load again", self.where)
+        return snapshot
 
     def drop(self, snapshot: TableSnapshot, damaged: Collection[str]) -> TableSnapshot:
         """Take damaged files out of the table, in a commit of its own; returns the table after it.
@@ -295,7 +141,7 @@ class LakeTable:
                 if info.type == pafs.FileType.File:
                     files.create_dir(DAMAGED, recursive=True)
                     files.move(info.path, f"{DAMAGED}/{info.base_name}")
-            snapshot.handle.repair(post_commithook_properties=AFTER_COMMIT)
+            snapshot.writer().repair(post_commithook_properties=AFTER_COMMIT)
         return self.newer(snapshot)
 
     def check_restorable(self, snapshot: TableSnapshot, target: int) -> None:
@@ -338,28 +184,26 @@ class LakeTable:
             LakeRefused: the table does not accept the rows; nothing was written.
             TableReplaced: see TableLog.
         """
-        if snapshot.handle.version() != snapshot.version:
-            # A write through a newer handle would not notice the commits since the snapshot (decision D14).
-            raise CommitConflict("the snapshot was written on before")
         self._check_same_log(snapshot)
         files = [facts for facts in new_slices if facts.path]
         # deltalake's delete writes no entry if it finds no row: then the entry is appended without files.
         replaces = entry.kind in _REPLACING and (files or any(self.count_rows(snapshot, replaced)))
         try:
+            handle = snapshot.writer() if replaces or entry.target is not None else snapshot.handle
+            if handle.version() != snapshot.version:
+                # A write through a newer handle would not notice the commits since the snapshot (decision D14).
+                raise CommitConflict("the snapshot was written on before")
             if entry.target is not None:
                 # All cursors are set, because those in the table may differ from those in the newest entry.
                 all_cursors = properties(replace(snapshot, entry=None), entry)
-                snapshot.handle.restore(
-                    entry.target, commit_properties=all_cursors, post_commithook_properties=AFTER_ENTRY
-                )
+                handle.restore(entry.target, commit_properties=all_cursors, post_commithook_properties=AFTER_ENTRY)
             elif entry.kind is CommitKind.CONVERT:
                 convert(snapshot, entry, files)
             elif replaces:
                 replace_rows(snapshot, entry, files, replaced, filesystem(self.uri, self.lake.options))
             else:
                 append(snapshot, entry, files)
-            failpoint("log entry written")
-            version = self.version_of(entry, after=snapshot)
+            version = self._landed(entry, snapshot, handle)
         except CommitFailedError as error:
             raise CommitConflict(reason_of(error)) from error
         except (SchemaMismatchError, DeltaProtocolError) as error:  # deltalake raises them before it writes the entry
@@ -369,20 +213,39 @@ class LakeTable:
         except (DeltaError, OSError, LakeUnavailable) as error:
             refused = isinstance(error, LakeRefused) or is_refusal(error)
             raise CommitOutcomeUnknown(reason_of(error), refused=refused) from error
-        self._write_checkpoint(snapshot, version)
+        self._write_checkpoint(handle, before=snapshot.version, version=version)
         return version
 
-    def _write_checkpoint(self, snapshot: TableSnapshot, version: int) -> None:
+    def _landed(self, entry: LedgerEntry, snapshot: TableSnapshot, handle: DeltaTable) -> int:
+        """The version at which deltalake has written the entry. From a copy of the log, it is written to the store now.
+
+        Raises:
+            CommitConflict: another commit is on top of the snapshot already.
+            OSError, CommitOutcomeUnknown: whether the entry landed is not known.
+            TableReplaced: another table is there now.
+        """
+        if not isinstance(handle, TableCopy):
+            failpoint("log entry written")
+            return self.version_of(entry, after=snapshot)
+        try:
+            handle.publish_entry()
+        except FileExistsError as error:
+            raise CommitConflict("another writer was first") from error
+        failpoint("log entry written")
+        self._check_same_log(snapshot)
+        return snapshot.version + 1
+
+    def _write_checkpoint(self, handle: DeltaTable, *, before: int, version: int) -> None:
         """Write a checkpoint if the commit of `version` reaches the next multiple of the interval.
 
         Whoever opens the table reads the checkpoint and the entries after it. A table without a checkpoint is correct,
         so a failure is ignored: a later commit writes the next one.
         """
-        interval = checkpoint_interval(snapshot.handle)
-        if version // interval > snapshot.version // interval:
+        interval = checkpoint_interval(handle)
+        if version // interval > before // interval:
             with suppress(DeltaError, OSError):
-                snapshot.handle.update_incremental()
-                snapshot.handle.create_checkpoint()
+                handle.update_incremental()
+                handle.create_checkpoint()
 
     def count_rows(self, snapshot: TableSnapshot, ranges: Sequence[CommittedRange]) -> list[int]:
         """The number of rows that the table has of each range: with its partition, offsets and loading time."""

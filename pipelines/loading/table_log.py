@@ -40,7 +40,9 @@ class TableSnapshot:
         mismatch: why the rows do not agree with the cursors of that entry. No load continues from such a table.
         digest: the digest of the version's entry in the log; empty if it is not known.
         entry_ms: when Penstock's newest entry was committed, in ms since 1970; None if it is not known.
-        handle: what the table needs to write on top of this version.
+        opened: gives what deltalake knows of this version; see `handle`.
+        writer: gives what deltalake needs to write on top of this version.
+        segment: the newest part of the log, if it was read without deltalake.
         count: counts the rows of this version.
     """
 
@@ -51,8 +53,15 @@ class TableSnapshot:
     mismatch: str | None = None
     digest: str = ""
     entry_ms: int | None = None
-    handle: Any = field(default=None, repr=False, compare=False)
+    opened: Callable[[], Any] = field(default=lambda: None, repr=False, compare=False)
+    writer: Callable[[], Any] = field(default=lambda: None, repr=False, compare=False)
+    segment: Any = field(default=None, repr=False, compare=False)
     count: Callable[[], int] = field(default=lambda: 0, repr=False, compare=False)
+
+    @property
+    def handle(self) -> Any:
+        """What deltalake knows of this version: its columns and files. Only `writer` writes to the table."""
+        return self.opened()
 
     @property
     def rows(self) -> str:

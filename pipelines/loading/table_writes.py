@@ -103,7 +103,7 @@ def replace_rows(
     if new_files:
         # "merge" adds the columns that a table of an older version lacks.
         write_deltalake(
-            snapshot.handle,
+            snapshot.writer(),
             _staged(new_files, snapshot.layout.with_columns(entry.columns), other_columns(snapshot), store),
             mode="overwrite",
             schema_mode="merge",
@@ -111,7 +111,7 @@ def replace_rows(
             **options,
         )
     else:
-        snapshot.handle.delete(predicate, **options)
+        snapshot.writer().delete(predicate, **options)
 
 
 def _staged(

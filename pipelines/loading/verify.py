@@ -23,6 +23,7 @@ from pipelines.loading.incarnations import MAX_PROBLEMS, Extent, RangeFold
 from pipelines.loading.layout import TableLayout
 from pipelines.loading.ledger import SEQUENCE, Coverage, LedgerEntry, TopicIdentity
 from pipelines.loading.log_commits import LogCommit
+from pipelines.loading.log_segment import TableDefinition
 from pipelines.loading.outcome import printed_fields
 from pipelines.loading.range_file import RangeColumns, RangeFile, Window
 from pipelines.loading.row_counts import count_rows, partition_code
@@ -103,17 +104,17 @@ def verify(table: LakeTable) -> Proof:
         LakeUnavailable: the store does not answer.
     """
     topic = table.where.topic or ""
-    handle = table.lake.open(table.uri)
+    handle = table.newest_handle()
     if handle is None:
         return Proof(topic=topic, table=table.uri, problems=(f"there is no table {table.uri}",))
-    features = unreadable_features(handle)
+    features = unreadable_features(TableDefinition.of_handle(handle), table.uri)
     if features:
         return Proof(topic=topic, table=table.uri, problems=(features,))
     fold, cursors = RangeFold(), _StoredCursors()
     files, counts = CompleteFiles(table, handle), _Counts()
     ranges_of_damaged: dict[str, list[str]] = {path: [] for path in files.damaged}
     with RangeFile() as ranges:
-        for incarnation, committed in fold.effective(cursors.collect(table.commits(handle.version()))):
+        for incarnation, committed in fold.effective(cursors.collect(table.commits_of(handle))):
             counts.add(incarnation, committed, ranges)
             for path in ranges_of_damaged.keys() & set(committed.paths):
                 ranges_of_damaged[path].append(str(committed))

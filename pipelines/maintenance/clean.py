@@ -26,7 +26,8 @@ from deltalake.exceptions import CommitFailedError
 from pipelines.loading.delta_handle import CLEANED, cleaned_before
 from pipelines.loading.failpoints import failpoint
 from pipelines.loading.layout import EVENT_DAY, RAW, TYPED, TableLayout
-from pipelines.loading.table import CONFIGURATION, LakeTable
+from pipelines.loading.snapshot_checks import CONFIGURATION
+from pipelines.loading.table import LakeTable
 from pipelines.loading.table_log import TableSnapshot
 from pipelines.loading.table_writes import AFTER_COMMIT, WRITING
 from pipelines.maintenance.staging import STAGING_FOLDER
@@ -169,7 +170,7 @@ def _delete_removed(table: LakeTable, snapshot: TableSnapshot, unneeded: Unneede
     """
     if unneeded.removed and cleaned_before(snapshot.handle) < unneeded.before:
         try:
-            snapshot.handle.alter.set_table_properties(
+            snapshot.writer().alter.set_table_properties(
                 {CLEANED: str(unneeded.before)}, raise_if_not_exists=False, post_commithook_properties=AFTER_COMMIT
             )
         except CommitFailedError:

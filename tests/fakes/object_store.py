@@ -5,6 +5,7 @@ It answers only clients with its access key.
 It is a process of its own, because deltalake's file system holds Python's lock while it waits for an answer.
 """
 
+import hashlib
 import json
 import subprocess
 import sys
@@ -134,7 +135,7 @@ class _Store:
                 continue
             size = len(self.objects[key])
             contents.append(
-                f"<Contents><Key>{key}</Key><LastModified>{_TIME}</LastModified><ETag>&quot;1&quot;</ETag>"
+                f"<Contents><Key>{key}</Key><LastModified>{_TIME}</LastModified><ETag>{_e_tag(self.objects[key])}</ETag>"
                 f"<Size>{size}</Size></Contents>"
             )
         prefixes = "".join(f"<CommonPrefixes><Prefix>{path}</Prefix></CommonPrefixes>" for path in sorted(folders))
@@ -181,6 +182,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._answer(404, b"<Error><Code>NoSuchKey</Code></Error>")
             return
         wanted = self.headers.get("Range")
+        mark = {"ETag": _e_tag(content)}
         if wanted is None:
             self._answer(200, content)
             return
@@ -190,7 +192,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._answer(416, b"<Error><Code>InvalidRange</Code></Error>")
             return
         stop = min(int(last) + 1, len(content)) if first and last else len(content)
-        self._answer(206, content[start:stop], {"Content-Range": f"bytes {start}-{stop - 1}/{len(content)}"})
+        self._answer(206, content[start:stop], mark | {"Content-Range": f"bytes {start}-{stop - 1}/{len(content)}"})
 
     _head = _get
 
@@ -199,7 +201,8 @@ class _Handler(BaseHTTPRequestHandler):
             self.store.uploads[query["uploadId"]][int(query["partNumber"])] = body
             self._answer(200)
             return
-        self._answer(self.store.put(key, body, if_absent=self.headers.get("If-None-Match") == "*"))
+        status = self.store.put(key, body, if_absent=self.headers.get("If-None-Match") == "*")
+        self._answer(status, headers={"ETag": _e_tag(body)})
 
     def _post(self, key: str, query: dict[str, str], body: bytes) -> None:
         if "delete" in query:
@@ -223,7 +226,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _answer(self, status: int, body: bytes = b"", headers: dict[str, str] | None = None) -> None:
         self.send_response(status)
-        fixed = {"Content-Length": str(len(body)), "ETag": '"1"', "Last-Modified": _HTTP_TIME}
+        fixed = {"Content-Length": str(len(body)), "ETag": _e_tag(body), "Last-Modified": _HTTP_TIME}
         for name, value in (fixed | (headers or {})).items():
             self.send_header(name, value)
         self.end_headers()
@@ -232,6 +235,10 @@ class _Handler(BaseHTTPRequestHandler):
 
     def log_message(self, *_: object) -> None:
         """Print nothing."""
+
+
+def _e_tag(content: bytes) -> str:
+    return f'"{hashlib.md5(content).hexdigest()}"'
 
 
 def _result(kind: str, name: str, value: str) -> bytes:

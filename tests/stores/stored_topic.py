@@ -14,7 +14,8 @@ from kafka_io.messages.offset_for_leader_epoch import OffsetForLeaderEpochReques
 from pipelines.loading.verify import verify
 from pipelines.maintenance.clean import CleanResult, clean
 from pipelines.maintenance.rewind import plan_rewind, rewind
-from resources.lake import Lake, store_options
+from resources.lake import Lake
+from resources.store_options import store_options
 from tests.crash.child import DriverOptions
 from tests.crash.drivers import Driver
 from tests.fakes.cluster import EVERYTHING, FakeCluster

@@ -212,7 +212,7 @@ def test_a_load_succeeds_if_its_checkpoint_cannot_be_written(
 def test_an_object_of_any_length_is_read_whole(length: int, store: ObjectStore) -> None:
     lake, content = Lake(root=store.root, options=store.options), b"x" * length
     store.put("lake/some/object", content)
-    reader = ObjectReader(lake.root, lake.options, ["some/object", "some/other"])
+    reader = ObjectReader(lake.root, lake.options)
     assert reader.read("some/object") == content
     with pytest.raises(FileNotFoundError):
         reader.read("some/other")

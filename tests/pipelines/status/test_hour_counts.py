@@ -39,7 +39,7 @@ def counted(timed: TimedTable, edges: Sequence[int], column: str = "timestamp", 
     """The counts at the newest version, also if another program wrote it."""
     handle = timed.handle()
     layout = TableLayout.of_delta(handle.schema().to_json())
-    snapshot = TableSnapshot(version=handle.version(), entry=None, layout=layout, handle=handle)
+    snapshot = TableSnapshot(version=handle.version(), entry=None, layout=layout, opened=lambda: handle)
     return dict(hour_counts(timed.table, snapshot, column, edges, **options))
 
 
