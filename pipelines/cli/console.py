@@ -397,6 +397,7 @@ def cleanings(results: PrintedResults, *, deleted: bool) -> None:
     states = [{**state, "topic": f"{result['topic']} (state)"} for result in results if (state := result["state"])]
     print_table(f"topic >{collected} >bytes >merged >larger:INTO table", [*results, *states])
     _explain_cleaned_states(states)
+    _explain_uploads([*results, *states], deleted=deleted)
     for result in results:
         topic = result["topic"]
         if result["young"]:
@@ -416,8 +417,17 @@ def cleanings(results: PrintedResults, *, deleted: bool) -> None:
             )
         if result["busy"]:
             warning("small files were not merged because another writer committed first; run clean again", topic=topic)
-    if not deleted and any(result["collected"] for result in [*results, *states]):
+    if not deleted and any(result["collected"] or result["uploads"] for result in [*results, *states]):
         _out.print("nothing was changed; give --delete to delete these files")
+
+
+def _explain_uploads(results: PrintedResults, *, deleted: bool) -> None:
+    for result in results:
+        if result["uploads"]:
+            verb = "were aborted" if deleted else "would be aborted"
+            _sentence(f"{result['topic']}: {result['uploads']} uploads of files that were never completed {verb}")
+    for reason in sorted({result["uploads_unknown"] for result in results} - {""}):
+        _sentence(f"uploads that were never completed were not looked for: {reason}")
 
 
 def _explain_cleaned_states(states: PrintedResults) -> None:

@@ -219,6 +219,10 @@ class CleanedFiles(Shape):
     busy: bool
     foreign: str
     damaged: list[str]
+    uploads: int
+    """Uploads of files that began longer ago than `keep_days` and were never completed: they were aborted."""
+    uploads_unknown: str
+    """Why such uploads were not looked for; empty if they were, or if the store has none."""
 
 
 class CleanedTable(CleanedFiles):

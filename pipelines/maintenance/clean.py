@@ -33,6 +33,7 @@ from pipelines.loading.table_writes import AFTER_COMMIT, WRITING
 from pipelines.maintenance.staging import STAGING_FOLDER
 from resources.errors import TableForeign
 from resources.lake import filesystem, lake_errors, list_folder
+from resources.unfinished_uploads import UnfinishedUploads, UploadsUnknown
 
 _COMPACTION = "penstock.compaction"
 _DELETES_AT_ONCE = 8
@@ -58,6 +59,8 @@ class CleanResult:
         busy: whether another writer was first, so that nothing was merged.
         foreign: why nothing was done to a table that is not Penstock's; empty for others.
         damaged: data files that are lost or have another size; if there are any, nothing was merged.
+        uploads: the number of aborted uploads: their files began longer ago than files are kept, and are not complete.
+        uploads_unknown: why such uploads were not looked for; empty if they were, or if the store has none.
     """
 
     table: str
@@ -70,6 +73,8 @@ class CleanResult:
     busy: bool = False
     foreign: str = ""
     damaged: tuple[str, ...] = ()
+    uploads: int = 0
+    uploads_unknown: str = ""
 
     def as_dict(self) -> dict[str, Any]:
         """The JSON fields of `penstock clean --json`."""
@@ -153,6 +158,7 @@ def clean(table: LakeTable, *, keep: timedelta, target_bytes: int, dry_run: bool
             young=unneeded.young,
             empty=snapshot.entry is None,
         )
+        result = abort_uploads(result, table, keep, dry_run=dry_run)
         if not dry_run:
             handle = table.lake.open(table.uri)
             assert handle is not None
@@ -199,6 +205,17 @@ def delete_files(table: LakeTable, paths: Iterable[str]) -> None:
 
     with ThreadPoolExecutor(_DELETES_AT_ONCE) as deleting:
         list(deleting.map(delete, paths))
+
+
+def abort_uploads(result: CleanResult, table: LakeTable, keep: timedelta, *, dry_run: bool) -> CleanResult:
+    """Abort the uploads of files that began longer ago than `keep`. A store may keep their parts for ever."""
+    try:
+        uploads = UnfinishedUploads.find(table.uri, table.lake.options, before=datetime.now(UTC) - keep)
+        if uploads is not None and not dry_run:
+            uploads.abort()
+    except UploadsUnknown as error:
+        return replace(result, uploads_unknown=str(error))
+    return replace(result, uploads=len(uploads.uploads) if uploads else 0)
 
 
 def _data_files(table: LakeTable) -> Iterator[pafs.FileInfo]:

@@ -21,6 +21,7 @@ from pipelines.loading.table import LakeTable
 from pipelines.maintenance.clean import (
     CleanResult,
     UnneededFiles,
+    abort_uploads,
     checkpoint,
     compacted,
     delete_files,
@@ -60,6 +61,7 @@ def clean_state(topic_table: LakeTable, *, keep: timedelta, target_bytes: int, d
             unneeded = _deleted(table, unneeded)
         sizes = {**unneeded.unnamed, **unneeded.removed}
         result = replace(result, collected=tuple(sorted(sizes)), bytes=sum(sizes.values()), young=unneeded.young)
+        result = abort_uploads(result, table, keep, dry_run=dry_run)
         if not dry_run:
             handle.update_incremental()
             result = replace(result, damaged=tuple(sorted(table.damaged(handle))))

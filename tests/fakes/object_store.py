@@ -9,6 +9,7 @@ import hashlib
 import json
 import subprocess
 import sys
+import time
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -70,6 +71,10 @@ class ObjectStore:
         """Let the next requests whose method and key contain the text fail with this status, so many times."""
         self._ask(f"answer?status={status}&times={times}&text={text}")
 
+    def slow_down(self, seconds: float) -> None:
+        """Let each answer wait so long."""
+        self._ask(f"slow?seconds={seconds}")
+
     def _ask(self, question: str) -> Any:
         with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{_CONTROL}{question}", timeout=10) as answer:
             return json.load(answer)
@@ -96,13 +101,17 @@ class _Store:
     requests: list[tuple[str, str]] = field(default_factory=list)
     uploads: dict[str, dict[int, bytes]] = field(default_factory=dict)
     failure: tuple[int, int, str] = (0, 0, "")
+    wait_s: float = 0.0
     lock: Any = field(default_factory=Lock)
 
     def control(self, question: str) -> object:
         """The answer to a question of the test."""
         url = urlsplit(question)
+        query = {name: values[0] for name, values in parse_qs(url.query, keep_blank_values=True).items()}
+        if url.path == "slow":
+            self.wait_s = float(query["seconds"])
+            return None
         if url.path == "answer":
-            query = {name: values[0] for name, values in parse_qs(url.query, keep_blank_values=True).items()}
             self.failure = int(query["status"]), int(query["times"]), query["text"]
             return None
         return {"objects": sorted(self.objects), "requests": self.requests}[url.path]
@@ -160,6 +169,7 @@ class _Handler(BaseHTTPRequestHandler):
         key = unquote(url.path).removeprefix(f"/{BUCKET}").lstrip("/")
         query = {name: values[0] for name, values in parse_qs(url.query, keep_blank_values=True).items()}
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        time.sleep(self.store.wait_s)
         self.store.requests.append(("LIST", query["prefix"]) if "list-type" in query else (self.command, key))
         if _CREDENTIAL not in self.headers.get("Authorization", ""):
             self._answer(403, b"<Error><Code>InvalidAccessKeyId</Code></Error>")

@@ -99,7 +99,8 @@ def test_a_wrong_secret_is_refused_at_once_and_named(
 ) -> None:
     topic.configure({**topic.options, store.secret: store.wrong})
     began = len(proxied.requests)
-    with pytest.raises(LakeRefused, match=f"{topic.root} .*http://127.0.0.1:{proxied.port} .*check (the credentials|those) in"):
+    place = f"{topic.root} .*http://127.0.0.1:{proxied.port}"
+    with pytest.raises(LakeRefused, match=f"{place} .*check (the credentials|those) in"):
         use_lake(topic.table.lake)
     assert len(proxied.requests) - began <= 4
 
