@@ -31,6 +31,7 @@ _REDUNDANT = re.compile(r"crc|\d{20}\.compacted\.json")
 """Objects that repeat what is in the entries: checksums of versions, and several entries in one."""
 _FOREIGN_FOLDERS = tuple(f"{LOG}/{name}/" for name in ("_sidecars", "_staged_commits", "_commits"))
 _MAX_READER_VERSION = 3
+_OTHER_CHECKPOINTS = "v2Checkpoint"
 
 
 class LogUnclear(Exception):
@@ -133,7 +134,7 @@ class LogSegment:
             definition = TableDefinition.of_actions(self._newest("metaData"), self._newest("protocol"))
         except (KeyError, ValueError, TypeError, AttributeError, pa.ArrowException) as error:
             raise LogUnclear from error
-        if definition.min_reader_version > _MAX_READER_VERSION:
+        if definition.min_reader_version > _MAX_READER_VERSION or _OTHER_CHECKPOINTS in definition.reader_features:
             raise LogUnclear
         return definition
 
@@ -179,11 +180,13 @@ def read_segment(client: ObjectClient) -> LogSegment | None:
         contents = {file.path: file for file in client.read_all(files)}
     except FileNotFoundError as error:  # another program removes the table, or cleans up its log
         raise LogUnclear from error
-    return LogSegment(
+    segment = LogSegment(
         checkpoint_version=base,
         checkpoint=contents[checkpoint_file(base)] if base >= 0 else None,
         entries={version: contents[path] for version, path in entries.items()},
     )
+    segment.definition  # noqa: B018 - raises LogUnclear
+    return segment
 
 
 def read_newer(client: ObjectClient, segment: LogSegment) -> LogSegment | None:

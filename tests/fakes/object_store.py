@@ -67,6 +67,11 @@ class ObjectStore:
         request = urllib.request.Request(url, content, headers, method="PUT")
         urllib.request.urlopen(request, timeout=10).close()
 
+    def delete(self, key: str) -> None:
+        """Delete an object."""
+        url, headers = f"http://127.0.0.1:{self.port}/{BUCKET}/{key}", {"Authorization": _CREDENTIAL}
+        urllib.request.urlopen(urllib.request.Request(url, headers=headers, method="DELETE"), timeout=10).close()
+
     def answer(self, status: int, times: int, text: str) -> None:
         """Let the next requests whose method and key contain the text fail with this status, so many times."""
         self._ask(f"answer?status={status}&times={times}&text={text}")

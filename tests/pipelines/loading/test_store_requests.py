@@ -13,7 +13,6 @@ from deltalake.exceptions import DeltaError
 
 from kafka_io.model import BrokerPartition, OffsetRange
 from pipelines.loading.execute import fetch_here
-from pipelines.loading.fetch_task import FetchTask
 from pipelines.loading.ledger import KEY, SEQUENCE
 from pipelines.loading.load import Loader
 from pipelines.loading.outcome import TopicLoad
@@ -24,18 +23,22 @@ from pipelines.status.collect import statuses_of
 from resources.errors import FileRefused
 from resources.kafka import open_cluster
 from resources.lake import Lake
+from resources.lake_marker import use_lake
 from resources.object_reads import ObjectReader
 from resources.settings import Caps, ClusterSettings, Settings
 from tests.fakes.cluster import FakeCluster
 from tests.fakes.object_store import ObjectStore, object_store
 from tests.fakes.records import holding
-from tests.small_table import Small, SmallTable
+from tests.small_store import SmallStore
+from tests.small_table import SmallTable
 
 _STEP = 5
 _ENTRIES_PER_CHECKPOINT = 10
 _OF_RUN = 2  # the marker of the lake, and the last errors
-_OF_COMMIT = 8
-_OF_FILE = 4  # three of them are deltalake's upload
+_OF_COMMIT = 3  # the entry, and before and after it the entry on which it is built
+_OF_FILE = 2  # the file, and its footer
+_OF_CHECKPOINT = 2  # the file, and the pointer to it
+_MAX_OF_LOAD, _MAX_OF_FILE = 15, 3
 
 
 @pytest.fixture(scope="module")
@@ -49,10 +52,10 @@ def no_spark() -> NoReturn:
 
 
 def opening(version: int) -> int:
-    """The most requests with which a table is opened: deltalake reads each entry after the checkpoint twice."""
+    """The requests with which a table is opened: the pointer, a listing, the checkpoint, and the entries after it."""
     if version < _ENTRIES_PER_CHECKPOINT:
-        return 2 + 2 * (version + 1)
-    return 13 + 2 * (version % _ENTRIES_PER_CHECKPOINT)
+        return 2 + version + 1
+    return 3 + max(1, version % _ENTRIES_PER_CHECKPOINT)
 
 
 @dataclass
@@ -131,27 +134,12 @@ class CountedLake:
         self.fake.logs[0] = holding(0, entry.covered[id_][1])
 
 
-class SmallStore(SmallTable):
-    """A small table in the store."""
-
-    def __init__(self, store: ObjectStore) -> None:
-        Small.__init__(self)
-        self.lake = Lake(root=store.root, options=store.options)
-        self.uri = self.lake.table_uri("main", "clicks")
-        self.table = LakeTable.of(self.lake, "main", "clicks")
-        self.table.snapshot()
-
-    def task(self, offsets: OffsetRange) -> FetchTask:
-        """The task of a slice."""
-        return replace(super().task(offsets), options=self.lake.options)
-
-
 @pytest.fixture
 def small(tmp_path: Path) -> SmallTable:
     return SmallTable(tmp_path)
 
 
-@pytest.fixture(params=[5, 60])
+@pytest.fixture(params=[2, 9, 25, pytest.param(99, marks=pytest.mark.thorough)], ids=str)
 def lake(request: pytest.FixtureRequest, store: ObjectStore, fake: FakeCluster) -> Iterator[CountedLake]:
     """A lake whose table has so many versions."""
     with fake:
@@ -162,22 +150,35 @@ def lake(request: pytest.FixtureRequest, store: ObjectStore, fake: FakeCluster) 
 
 
 def test_the_requests_of_a_command_do_not_grow_with_the_history(lake: CountedLake) -> None:  # fault L22
-    assert lake.counted(lake.load) <= _OF_RUN + opening(lake.version) + 1
+    nothing_new = lake.counted(lake.load)
+    assert nothing_new == _OF_RUN + opening(lake.version)
+    assert nothing_new <= _MAX_OF_LOAD
     for files in (1, 2):
         for number in range(files):
             lake.fake.logs[number] = holding(0, lake.fake.logs[number].end + _STEP)
-        allowed = _OF_RUN + opening(lake.version) + 1 + _OF_COMMIT + _OF_FILE * files
+        checkpoints = int((lake.version + 1) % _ENTRIES_PER_CHECKPOINT == 0)
+        expected = _OF_RUN + opening(lake.version) + _OF_COMMIT + _OF_FILE * files + _OF_CHECKPOINT * checkpoints
         loads: list[TopicLoad] = []
-        assert lake.counted(lambda: loads.append(lake.load())) <= allowed  # noqa: B023 - called at once
+        assert lake.counted(lambda: loads.append(lake.load())) == expected  # noqa: B023 - called at once
+        assert expected <= _MAX_OF_LOAD + _MAX_OF_FILE * (files + checkpoints)
         assert loads[0].files == files
-    entries, data_files, listings, newest_entry = lake.version + 1, len(lake.data_files), 1, 1
-    allowed = opening(lake.version) + listings + 2 * data_files + entries + newest_entry
-    assert lake.counted(lambda: verify(lake.table)) <= allowed
+    entries, data_files, folders = lake.version + 1, len(lake.data_files), 1
+    pointer, listing, checkpoint = 1, 1, int(lake.version >= _ENTRIES_PER_CHECKPOINT)
+    expected = pointer + listing + checkpoint + entries + folders + 2 * data_files
+    assert lake.counted(lambda: verify(lake.table)) == expected
     assert verify(lake.table).proven
     with open_cluster(lake.settings, "main") as cluster:
         topic = {"clicks": cluster.topic("clicks")}
-        allowed = opening(lake.version) + 1 + 1  # the newest entry, and the last errors
-        assert lake.counted(lambda: statuses_of(cluster, lake.settings, topic, now_ms=0)) <= allowed
+        expected = opening(lake.version) + 1  # the last errors
+        assert lake.counted(lambda: statuses_of(cluster, lake.settings, topic, now_ms=0)) == expected
+
+
+def test_the_first_load_of_a_table_sends_few_requests(store: ObjectStore, fake: FakeCluster) -> None:  # fault L22
+    with fake:
+        lake = CountedLake(store, fake, f"lake-{uuid4().hex}")
+        use_lake(Lake.of(lake.settings))
+        assert lake.counted(lake.load) <= _MAX_OF_LOAD + _MAX_OF_FILE * 2
+        assert len(lake.data_files) == 2
 
 
 def test_a_log_gets_a_checkpoint_every_ten_commits(small: SmallTable) -> None:  # fault L22
@@ -220,7 +221,7 @@ def test_an_object_of_any_length_is_read_whole(length: int, store: ObjectStore) 
 
 def test_a_file_that_its_worker_did_not_write_so_is_refused(store: ObjectStore) -> None:  # fault L07
     """Its footer is not where a file of the expected size has it."""
-    lake = SmallStore(store)
+    lake = SmallStore(store, "checked")
     good = lake.write(0, 50)
     for size, problem in ((good.size + 1, f"has {good.size} bytes"), (10_000, f"has {good.size} bytes")):
         with pytest.raises(FileRefused, match=problem):

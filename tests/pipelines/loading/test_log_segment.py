@@ -1,0 +1,291 @@
+"""The log of a table in an object store is read once. What only deltalake can read, deltalake reads."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from deltalake import DeltaTable
+
+from pipelines.loading.commit import commit
+from pipelines.loading.log_segment import LogUnclear, read_newer, read_segment
+from pipelines.loading.table_copy import TableCopy
+from pipelines.loading.table_log import CommitConflict
+from pipelines.loading.verify import verify
+from resources.errors import LakeUnavailable, LoadError, LogTorn, TableReplaced
+from resources.object_client import ObjectClient, object_client
+from tests.fakes.object_store import ObjectStore, object_store
+from tests.small_store import SmallStore
+
+_POINTER = "_last_checkpoint"
+
+
+@pytest.fixture(scope="module")
+def store() -> Iterator[ObjectStore]:
+    with object_store() as running:
+        yield running
+
+
+@pytest.fixture
+def table(store: ObjectStore) -> SmallStore:
+    """A table with version 12, whose checkpoint is of version 10."""
+    table = SmallStore(store, f"lake-{uuid4().hex}")
+    for start in range(0, 120, 10):
+        table.commit(table.write(start, start + 10))
+    return table
+
+
+def client(table: SmallStore) -> ObjectClient:
+    of_table = object_client(table.uri, table.lake.options)
+    assert of_table is not None
+    return of_table
+
+
+def log_file(version: int, suffix: str = "json") -> str:
+    return f"_delta_log/{version:020d}.{suffix}"
+
+
+def check_read(table: SmallStore, *, version: int = 12) -> None:
+    """Check that Penstock reads what deltalake reads."""
+    snapshot, handle = table.table.existing(), table.handle()
+    assert snapshot is not None
+    assert snapshot.version == handle.version() == version
+    assert sorted(snapshot.handle.file_uris()) == sorted(handle.file_uris())
+    assert snapshot.count() == handle.count() == table.rows()
+    assert snapshot.handle.to_pyarrow_dataset().count_rows() == table.rows()
+    assert snapshot.table_id == str(handle.metadata().id)
+    assert snapshot.handle.schema().to_json() == handle.schema().to_json()
+
+
+def test_a_segment_has_the_checkpoint_and_the_entries_after_it(table: SmallStore) -> None:
+    segment = read_segment(client(table))
+    assert segment is not None
+    assert (segment.checkpoint_version, list(segment.entries)) == (10, [11, 12])
+    check_read(table)
+    assert verify(table.table).proven
+
+
+def test_a_folder_without_a_log_is_no_table(table: SmallStore) -> None:
+    elsewhere = object_client(f"{table.lake.root}/other/topic", table.lake.options)
+    assert elsewhere is not None
+    assert read_segment(elsewhere) is None
+
+
+@pytest.mark.parametrize("name", ["crc", "compacted"])
+def test_what_repeats_entries_is_ignored(name: str, table: SmallStore) -> None:
+    path = log_file(12, "crc") if name == "crc" else f"_delta_log/{11:020d}.{12:020d}.compacted.json"
+    client(table).write(path, b"{}\n")
+    assert read_segment(client(table)) is not None
+
+
+def as_parts(table: SmallStore) -> None:
+    """Replace the checkpoint by one in parts, as Spark writes it."""
+    content = client(table).read(log_file(10, "checkpoint.parquet")).content
+    table.store.delete(table.key(f"{10:020d}.checkpoint.parquet"))
+    client(table).write(log_file(10, f"checkpoint.{1:010d}.{1:010d}.parquet"), content)
+    pointer = json.loads(client(table).read(f"_delta_log/{_POINTER}").content)
+    client(table).write(f"_delta_log/{_POINTER}", json.dumps({**pointer, "parts": 1}).encode())
+
+
+def without_pointer(table: SmallStore) -> None:
+    """Remove the pointer: the listing shows the checkpoint."""
+    table.store.delete(table.key(_POINTER))
+
+
+def without_checkpoint(table: SmallStore) -> None:
+    """Remove the checkpoint, so that the pointer is wrong."""
+    table.store.delete(table.key(f"{10:020d}.checkpoint.parquet"))
+
+
+def with_sidecars(table: SmallStore) -> None:
+    """Add a folder of checkpoints of version 2."""
+    client(table).write("_delta_log/_sidecars/some.parquet", b"")
+
+
+def with_named_checkpoint(table: SmallStore) -> None:
+    """Add a checkpoint of version 2, which deltalake ignores as it is empty."""
+    client(table).write(log_file(11, f"checkpoint.{uuid4()}.json"), b"")
+
+
+def with_damaged_pointer(table: SmallStore) -> None:
+    """Cut the pointer off."""
+    client(table).write(f"_delta_log/{_POINTER}", b'{"versi')
+
+
+@pytest.mark.parametrize("change", [as_parts, without_pointer, with_sidecars, with_damaged_pointer])
+def test_another_form_of_the_log_is_read_as_deltalake_reads_it(change: Any, table: SmallStore) -> None:
+    change(table)
+    if change is not without_pointer:
+        with pytest.raises(LogUnclear):
+            read_segment(client(table))
+    check_read(table)
+    assert verify(table.table).proven
+    table.commit(table.write(120, 130))
+    check_read(table, version=13)
+
+
+def test_a_checkpoint_of_version_2_is_left_to_deltalake(table: SmallStore) -> None:
+    with_named_checkpoint(table)
+    with pytest.raises(LogUnclear):
+        read_segment(client(table))
+
+
+@pytest.mark.parametrize("content", [b"[]", b'{"commitInfo":{', b'{"metaData":{"id":7}}', b'{"protocol":1}'], ids=repr)
+def test_a_damaged_entry_is_a_typed_error(content: bytes, table: SmallStore) -> None:
+    client(table).write(log_file(12), content)
+    with pytest.raises(LoadError):
+        table.table.existing()
+
+
+@pytest.mark.parametrize("version", [11, 12])
+def test_a_truncated_entry_is_named(version: int, table: SmallStore) -> None:  # fault L10
+    content = client(table).read(log_file(version)).content
+    client(table).write(log_file(version), content[: len(content) // 2])
+    with pytest.raises(LogTorn if version == 12 else LakeUnavailable, match="clicks"):
+        table.table.existing()
+
+
+def test_a_truncated_checkpoint_is_named(table: SmallStore) -> None:  # fault L13
+    client(table).write(log_file(10, "checkpoint.parquet"), b"PAR1")
+    with pytest.raises(LogTorn, match=r"checkpoint.parquet .* is incomplete or damaged"):
+        table.table.existing()
+
+
+def test_a_checkpoint_that_the_log_points_to_and_lacks_is_an_error(table: SmallStore) -> None:
+    without_checkpoint(table)
+    with pytest.raises(LogUnclear):
+        read_segment(client(table))
+    with pytest.raises(LakeUnavailable, match="clicks"):
+        table.table.existing()
+
+
+def test_a_missing_entry_is_an_error(table: SmallStore) -> None:  # fault P06
+    table.store.delete(table.key(f"{11:020d}.json"))
+    with pytest.raises(LogUnclear):
+        read_segment(client(table))
+    with pytest.raises(LakeUnavailable, match="missing or damaged"):
+        table.table.existing()
+
+
+def test_a_later_protocol_is_left_to_deltalake(table: SmallStore) -> None:
+    action = {"protocol": {"minReaderVersion": 4, "minWriterVersion": 7, "readerFeatures": [], "writerFeatures": []}}
+    client(table).write(log_file(13), json.dumps({"commitInfo": {}}).encode() + b"\n" + json.dumps(action).encode())
+    with pytest.raises(LogUnclear):
+        read_segment(client(table))
+    with pytest.raises(LakeUnavailable, match="clicks"):
+        table.table.existing()
+
+
+def test_newer_entries_alone_are_read(table: SmallStore) -> None:  # fault L22
+    snapshot = table.table.snapshot()
+    before = len(table.store.requests)
+    assert table.table.newer(snapshot).version == 12
+    assert len(table.store.requests) - before == 1
+    table.commit(table.write(120, 130))
+    before = len(table.store.requests)
+    newest = table.table.newer(snapshot)
+    assert (newest.version, len(table.store.requests) - before) == (13, 2)
+    assert newest.entry == table.table.snapshot().entry
+    assert sorted(newest.handle.file_uris()) == sorted(table.handle().file_uris())
+
+
+def test_a_removed_table_is_noticed(table: SmallStore) -> None:  # fault P07
+    snapshot = table.table.snapshot()
+    segment = read_segment(client(table))
+    assert segment is not None
+    for key in [key for key in table.store.objects if key.startswith(table.key(""))]:
+        table.store.delete(key)
+    assert read_newer(client(table), segment) is None
+    with pytest.raises(TableReplaced):
+        table.table.newer(snapshot)
+    with pytest.raises(TableReplaced):
+        table.commit(table.write(120, 130), snapshot=snapshot)
+    assert not [key for key in table.store.objects if key.startswith(table.key(""))]
+
+
+def test_two_commits_on_one_version_conflict(table: SmallStore) -> None:  # fault L05
+    first, second = table.table.snapshot(), table.table.snapshot()
+    change = table.loading(table.write(120, 130), snapshot=first)
+    table.commit(table.write(120, 130), snapshot=second)
+    with pytest.raises(CommitConflict):
+        change.write(table.table, first)
+    assert commit(table.table, first, change, sleep=lambda _: None).overtaken_by == "run"
+    assert verify(table.table).proven
+
+
+def test_a_commit_lands_on_top_of_a_compaction(table: SmallStore) -> None:
+    snapshot = table.table.snapshot()
+    table.handle().optimize.compact()
+    assert table.commit(table.write(120, 130), snapshot=snapshot).version == 14
+    assert verify(table.table).proven
+    assert table.rows() == 13
+
+
+def test_a_refused_entry_is_not_in_the_table(table: SmallStore) -> None:
+    snapshot = table.table.snapshot()
+    client(table).create(log_file(13), b'{"commitInfo":{"operation":"WRITE"}}\n')
+    assert table.commit(table.write(120, 130), snapshot=snapshot).version == 14
+    assert table.rows() == 13
+
+
+def test_a_checkpoint_that_deltalake_writes_into_the_copy_is_complete(table: SmallStore) -> None:  # fault L22
+    for start in range(120, 200, 10):
+        table.commit(table.write(start, start + 10))
+    pointer = json.loads(client(table).read(f"_delta_log/{_POINTER}").content)
+    assert pointer["version"] == 20
+    for version in range(20):
+        table.store.delete(table.key(f"{version:020d}.json"))
+    assert table.handle().version() == 20
+    assert table.rows() == 20
+    assert table.handle().transaction_version("penstock/sequence") == 20
+
+
+def test_a_copy_has_no_method_that_would_write_into_it_alone(table: SmallStore) -> None:
+    """A new version of deltalake can have new methods: each must be allowed here, or be refused by TableCopy."""
+    allowed = {
+        "count",
+        "create",
+        "create_checkpoint",  # which TableCopy copies to the store
+        "create_write_transaction",  # whose entry `publish_entry` copies to the store
+        "deletion_vectors",
+        "file_uris",
+        "get_add_actions",
+        "is_deltatable",
+        "metadata",
+        "partitions",
+        "protocol",
+        "schema",
+        "table_config",
+        "table_uri",
+        "to_pandas",
+        "to_pyarrow_dataset",
+        "to_pyarrow_table",
+        "transaction_version",
+        "update_incremental",
+        "version",
+    }
+    copy = table.table.snapshot().handle
+    assert isinstance(copy, TableCopy)
+    for name in {name for name in dir(DeltaTable) if not name.startswith("_")} - allowed:
+        with pytest.raises(TypeError, match="would not reach the table"):
+            getattr(copy, name)()
+
+
+def test_a_copy_is_removed_with_its_snapshot(table: SmallStore) -> None:
+    copy = table.table.snapshot().handle
+    folder = copy._folder
+    assert folder.exists()
+    del copy
+    assert not folder.exists()
+
+
+def test_a_checkpoint_that_cannot_be_written_fails_no_commit(table: SmallStore) -> None:  # fault L22
+    for start in range(120, 190, 10):
+        table.commit(table.write(start, start + 10))
+    snapshot = table.table.snapshot()
+    table.store.answer(403, 5, "checkpoint")
+    table.commit(table.write(190, 200), snapshot=snapshot)
+    table.store.answer(200, 0, "")
+    assert json.loads(client(table).read(f"_delta_log/{_POINTER}").content)["version"] == 10
+    check_read(table, version=20)
