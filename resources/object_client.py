@@ -161,11 +161,11 @@ class ObjectWriter:
 
     def write(self, content: Any) -> int:
         """Take more of the content."""
+        view = memoryview(content).cast("B")  # a buffer of Arrow has signed bytes, which obstore refuses
         with _errors():
-            self._file.write(content)
-        size = memoryview(content).nbytes
-        self._size += size
-        return size
+            self._file.write(view)
+        self._size += view.nbytes
+        return view.nbytes
 
     def flush(self) -> None:
         """Do nothing: an object has no content before it is complete."""
