@@ -111,6 +111,7 @@ bench: $(RUN)
 	$(BIN)/python -m tests.bench.increment_cost
 	$(BIN)/python -m tests.bench.state_cost $(if $(QUICK),--quick)
 	$(BIN)/python -m tests.bench.day_cost
+	$(BIN)/python -m tests.bench.store_cost
 
 docs: $(RUN)
 	$(BIN)/python -m tests.docs
