@@ -6,6 +6,7 @@ A store whose options only deltalake understands has no ObjectClient: see `objec
 """
 
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -47,6 +48,7 @@ _ENVIRONMENT_KEYS = (
     "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
     "AWS_CONTAINER_CREDENTIALS_FULL_URI",
 )
+_USER = re.compile(r"//[^/@\s]+@")
 _TRUE = {"1", "true", "on", "yes", "y"}
 
 
@@ -273,4 +275,5 @@ def _errors() -> Iterator[None]:
 
 
 def _first_paragraph(error: Exception) -> str:
-    return str(error).partition("\n\n")[0]
+    """The message without the dump after it, and without a password in the URL of the store."""
+    return _USER.sub("//", str(error).partition("\n\n")[0])

@@ -50,7 +50,7 @@ def cleaned(topic: StoredTopic, *, keep: timedelta = timedelta(0), dry_run: bool
 
 def test_clean_aborts_uploads_that_were_never_completed(
     topic: StoredTopic, proxied: FaultProxy, monkeypatch: pytest.MonkeyPatch
-) -> None:  # fault P15
+) -> None:  # fault L23
     if not topic.root.startswith("s3://"):
         left_upload(topic)
         assert cleaned(topic).uploads == 0
