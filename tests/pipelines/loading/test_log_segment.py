@@ -15,7 +15,7 @@ from pipelines.loading.table_log import CommitConflict
 from pipelines.loading.verify import verify
 from resources.errors import LakeUnavailable, LoadError, LogTorn, TableReplaced
 from resources.object_client import ObjectClient, object_client
-from tests.fakes.object_store import ObjectStore, object_store
+from tests.fakes.object_store import BUCKET, ObjectStore, object_store
 from tests.small_store import SmallStore
 
 _POINTER = "_last_checkpoint"
@@ -27,13 +27,26 @@ def store() -> Iterator[ObjectStore]:
         yield running
 
 
-@pytest.fixture
-def table(store: ObjectStore) -> SmallStore:
+@pytest.fixture(scope="module")
+def template(store: ObjectStore) -> SmallStore:
     """A table with version 12, whose checkpoint is of version 10."""
-    table = SmallStore(store, f"lake-{uuid4().hex}")
+    table = SmallStore(store, "template")
     for start in range(0, 120, 10):
         table.commit(table.write(start, start + 10))
     return table
+
+
+@pytest.fixture
+def table(template: SmallStore, store: ObjectStore) -> SmallStore:
+    """A copy of the template."""
+    name, bucket = f"lake-{uuid4().hex}", object_client(f"s3://{BUCKET}", store.options)
+    assert bucket is not None
+    paths = [stored.path for stored in bucket.list("template")]
+    for stored in bucket.read_all(paths):
+        bucket.write(stored.path.replace("template", name, 1), stored.content)
+    copied = SmallStore(store, name)
+    copied._loaded_at = template._loaded_at
+    return copied
 
 
 def client(table: SmallStore) -> ObjectClient:
