@@ -41,6 +41,7 @@ _RETRY_OPTIONS = {"max_retries", "retry_timeout"}
 _BACKOFF = "backoff_config."
 _LOCKING = {"aws_s3_locking_provider", "aws_s3_allow_unsafe_rename", "copy_if_not_exists", "aws_copy_if_not_exists"}
 """Options of stores without put if absent. deltalake then writes a log entry in another way."""
+_CONDITIONAL_PUT = ("aws_conditional_put", "conditional_put")
 _KEYS = ("aws_access_key_id", "access_key_id", "aws_skip_signature", "skip_signature")
 _ENVIRONMENT_KEYS = (
     "AWS_ACCESS_KEY_ID",
@@ -206,7 +207,8 @@ def object_client(uri: str, options: Mapping[str, str]) -> ObjectClient | None:
 def _needs_deltalake(options: Mapping[str, str]) -> bool:
     """Whether log entries are written with a lock, or the credentials come from the files of AWS's command line."""
     environment = {name.lower() for name in os.environ}
-    if _LOCKING & (options.keys() | environment) or options.get("aws_conditional_put", "etag") != "etag":
+    puts = [options.get(name, os.environ.get(name.upper(), "etag")) for name in _CONDITIONAL_PUT]
+    if _LOCKING & (options.keys() | environment) or set(puts) != {"etag"}:
         return True
     if any(name in options for name in _KEYS) or any(name in os.environ for name in _ENVIRONMENT_KEYS):
         return False

@@ -85,7 +85,7 @@ class LakeTable(TableReader):
 
     def newer(self, snapshot: TableSnapshot) -> TableSnapshot:
         """See TableLog."""
-        newest = self.newest_after(snapshot) or self.existing()
+        newest = self.existing(after=snapshot)
         self._check_same_table(snapshot, newest)
         assert newest is not None
         return newest

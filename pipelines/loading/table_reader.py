@@ -5,6 +5,7 @@ and in HDFS, and every log that LogSegment does not understand.
 """
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
 from urllib.parse import unquote
@@ -45,8 +46,8 @@ class TableReader:
     uri: str
     where: Where
 
-    def existing(self) -> TableSnapshot | None:
-        """The newest version; None if there is no table.
+    def existing(self, *, after: TableSnapshot | None = None) -> TableSnapshot | None:
+        """The newest version; None if there is no table. Of the version `after` of a table only newer entries are read.
 
         Raises:
             LakeUnavailable: the store does not answer.
@@ -56,7 +57,7 @@ class TableReader:
             CursorMismatch: the `txn` cursor is not where the newest entry left it, or somebody restored an old
                 version (fault L14).
         """
-        snapshot = self.newest()
+        snapshot = self.newest(after=after)
         if snapshot is not None:
             self._check_cursors(snapshot)
         return snapshot
@@ -73,14 +74,14 @@ class TableReader:
         if snapshot.mismatch:
             raise CursorMismatch(snapshot.mismatch, self.where)
 
-    def newest(self) -> TableSnapshot | None:
+    def newest(self, *, after: TableSnapshot | None = None) -> TableSnapshot | None:
         """The newest version, even if its cursors do not match, to show or repair it; None if there is no table.
 
         Raises:
             LoadError: see `existing`, except CursorMismatch.
         """
         try:
-            segment = self._segment()
+            segment = self._newer_segment(after) or self._segment()
             return None if segment is None else self._of_segment(segment)
         except LogUnclear:
             handle = self._opened_by_deltalake()
@@ -112,30 +113,24 @@ class TableReader:
         with lake_errors(self.uri):
             return read_segment(client)
 
+    def _newer_segment(self, after: TableSnapshot | None) -> LogSegment | None:
+        """The log from the checkpoint of a snapshot on, of which only the new entries are read.
+
+        None if the log no longer has the entry of the snapshot, or all has to be read again.
+        """
+        client = object_client(self.uri, self.lake.options)
+        if client is None or after is None or after.segment is None or len(after.segment.entries) > _MAX_ENTRIES_KEPT:
+            return None
+        with lake_errors(self.uri), suppress(LogUnclear):
+            return read_newer(client, after.segment)
+        return None
+
     def _opened_by_deltalake(self) -> DeltaTable | None:
         try:
             return self.lake.open(self.uri)
         except LakeUnavailable:
             self._entries.check_newest()
             raise
-
-    def newest_after(self, snapshot: TableSnapshot) -> TableSnapshot | None:
-        """The newest version of the snapshot's table, of which only the new entries are read.
-
-        None if the log no longer has the snapshot's entry, or all has to be read again.
-        """
-        client = object_client(self.uri, self.lake.options)
-        if client is None or snapshot.segment is None or len(snapshot.segment.entries) > _MAX_ENTRIES_KEPT:
-            return None
-        try:
-            with lake_errors(self.uri):
-                segment = read_newer(client, snapshot.segment)
-            newest = None if segment is None else self._of_segment(segment)
-        except LogUnclear:
-            return None
-        if newest is not None:
-            self._check_cursors(newest)
-        return newest
 
     def _read(self, handle: DeltaTable) -> TableSnapshot:
         """The snapshot of the handle's version."""

@@ -56,9 +56,9 @@ class RewindChange(Change):
 class TableForRewind(LakeTable):
     """A topic's table that is opened even if its cursors do not match its rows, and that is never created."""
 
-    def existing(self) -> TableSnapshot | None:
+    def existing(self, *, after: TableSnapshot | None = None) -> TableSnapshot | None:
         """See `LakeTable.newest`."""
-        return self.newest()
+        return self.newest(after=after)
 
     def snapshot(self) -> TableSnapshot:
         """The newest version.

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 from uuid import uuid4
 
@@ -9,11 +10,13 @@ import pytest
 from deltalake import DeltaTable
 
 from pipelines.loading.commit import commit
+from pipelines.loading.ledger import CommitKind
 from pipelines.loading.log_segment import LogUnclear, read_newer, read_segment
 from pipelines.loading.table_copy import TableCopy
 from pipelines.loading.table_log import CommitConflict
 from pipelines.loading.verify import verify
-from resources.errors import LakeUnavailable, LoadError, LogTorn, TableReplaced
+from pipelines.maintenance.rewind import plan_rewind, rewind
+from resources.errors import CursorMismatch, LakeUnavailable, LoadError, LogTorn, TableReplaced
 from resources.object_client import ObjectClient, object_client
 from tests.fakes.object_store import BUCKET, ObjectStore, object_store
 from tests.small_store import SmallStore
@@ -233,6 +236,31 @@ def test_a_commit_lands_on_top_of_a_compaction(table: SmallStore) -> None:
     assert table.commit(table.write(120, 130), snapshot=snapshot).version == 14
     assert verify(table.table).proven
     assert table.rows() == 13
+
+
+def test_a_rewind_repairs_a_restored_table(table: SmallStore) -> None:  # fault L14
+    table.handle().restore(11)
+    with pytest.raises(CursorMismatch):
+        table.table.newer(table.table.newest() or table.table.snapshot())
+    planned = plan_rewind(table.table, 11, run="rewinder")
+    assert planned.table.newer(planned.snapshot).version == 13
+    assert rewind(planned) == 14
+    assert verify(table.table).proven
+    assert table.rows() == 11
+
+
+@pytest.mark.parametrize("kind", ["rewind", "cut"])
+def test_a_change_of_rows_does_not_land_on_a_newer_version(kind: str, table: SmallStore) -> None:  # fault L06
+    """Deltalake opens the table again for such a change, but at the version on which it was planned."""
+    snapshot = table.table.snapshot()
+    assert snapshot.entry is not None
+    table.commit(table.write(120, 130))
+    entry = replace(snapshot.entry, commit=uuid4().hex, sequence=snapshot.next_sequence, kind=CommitKind(kind))
+    replaced = list(snapshot.entry.ranges) if kind == "cut" else []
+    with pytest.raises(CommitConflict):
+        table.table.write(snapshot, replace(entry, target=11 if kind == "rewind" else None), [], replaced)
+    assert table.rows() == 13
+    assert verify(table.table).proven
 
 
 def test_a_refused_entry_is_not_in_the_table(table: SmallStore) -> None:
