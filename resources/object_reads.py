@@ -21,6 +21,11 @@ class ObjectReader:
         self._uri, self._options = uri, options
         self._client = object_client(uri, options)
 
+    @property
+    def reads_at_once(self) -> bool:
+        """Whether `read_all` takes about as long as one `read`."""
+        return self._client is not None
+
     def read(self, path: str) -> bytes:
         """The content of an object.
 

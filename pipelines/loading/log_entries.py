@@ -51,9 +51,10 @@ class LogEntries:
 
     def _texts(self, reader: ObjectReader, versions: Sequence[int]) -> Iterator[bytes]:
         """The texts of entries. Those before a missing one are given too."""
-        with lake_errors(self.uri), suppress(FileNotFoundError):
-            yield from reader.read_all([log_entry(version) for version in versions])
-            return
+        if reader.reads_at_once:
+            with lake_errors(self.uri), suppress(FileNotFoundError):
+                yield from reader.read_all([log_entry(version) for version in versions])
+                return
         yield from (self.text(reader, version) for version in versions)
 
     def _commit(self, version: int, text: bytes) -> LogCommit:

@@ -343,4 +343,6 @@ def test_a_topic_without_a_table_has_nothing_to_clean(small: "SmallTable", tmp_p
         "busy": False,
         "foreign": "",
         "damaged": (),
+        "uploads": 0,
+        "uploads_unknown": "",
     }
