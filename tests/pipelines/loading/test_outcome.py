@@ -1,6 +1,7 @@
 """The result of a load: for each partition, for the topic, and for the slowest slice."""
 
 import json
+import tracemalloc
 from dataclasses import replace
 
 import pytest
@@ -94,6 +95,23 @@ def test_a_backfill_extends_the_range_of_its_run_downwards() -> None:
     add_step(run, fetched(A, 20, 40, 2.0), covered={A: (40, 80)})
     load = run.outcome(seconds=1.0).partitions[0]
     assert (load.offsets, load.lag_before, load.lag) == (OffsetRange(A, 20, 60), 20, 20)
+
+
+def test_the_memory_of_a_run_does_not_grow_with_its_slices() -> None:  # fault S10
+    run = new_run()
+    run.begin_step([], {A: Bounds(earliest=0, latest=10**9)}, TableState(topic=CLICKS))
+    sizes = []
+    tracemalloc.start()
+    try:
+        for step in range(6):
+            facts = [fetched(A, start, start + 10, 0.5) for start in range(step * 10_000, (step + 1) * 10_000, 10)]
+            run.add(facts, {A: (0, facts[-1].offsets.stop)})
+            del facts
+            sizes.append(tracemalloc.get_traced_memory()[0])
+    finally:
+        tracemalloc.stop()
+    assert sizes[-1] - sizes[0] < 20_000
+    assert run.outcome(seconds=1.0).rows == 60_000
 
 
 def test_rates_are_those_of_the_whole_load() -> None:
