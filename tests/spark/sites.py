@@ -11,13 +11,13 @@ from tests.spark.driver import Driver
 from tests.spark.standalone import HOSTS, Standalone
 from tests.spark.ui import SparkUI, await_that
 
-_CLASSIC = {
+CLASSIC_DRIVER = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.memory": "1g",
     "spark.ui.port": "0",
 }
-_ON_CLUSTER = {
+ON_CLUSTER = {
     **short_lived_jvm.EXECUTORS,
     "spark.executor.memory": "512m",
     "spark.speculation": "true",  # start a second attempt of a task that is slower than the others
@@ -72,11 +72,11 @@ class Sites:
     def _open(self, name: str) -> Site:
         folder = self._folder / name.replace(", ", "-")
         cluster = self._running.enter_context(Standalone(folder / "cluster")) if name in CLUSTER_NAMES else None
-        settings = {"spark.master": cluster.url, **_ON_CLUSTER} if cluster else {"spark.master": "local[2,2]"}
+        settings = {"spark.master": cluster.url, **ON_CLUSTER} if cluster else {"spark.master": "local[2,2]"}
         if name.startswith("Connect"):
             server = self._running.enter_context(connect_server(folder / "server", settings))
             driver = self._running.enter_context(Driver({"remote": server.url}))
             return Site(driver=driver, ui=SparkUI(url=server.ui), cluster=cluster)
         master = settings.pop("spark.master")
-        driver = self._running.enter_context(Driver({"master": master, **_CLASSIC, **settings}))
+        driver = self._running.enter_context(Driver({"master": master, **CLASSIC_DRIVER, **settings}))
         return Site(driver=driver, ui=SparkUI(url=driver.ui), cluster=cluster)

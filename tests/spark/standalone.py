@@ -1,8 +1,9 @@
-"""A standalone Spark cluster with PySpark's jars: a master and two workers, each worker on its own loopback address.
+"""A standalone Spark cluster with PySpark's jars: a master and some workers, each on its own loopback address.
 
 Spark starts a second attempt of a slow task only if there are workers on different hosts (decision D06).
 """
 
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Self
@@ -16,13 +17,14 @@ _FREE_PORTS = ("--port", "0", "--webui-port", "0")
 
 
 class Standalone:
-    """A master and a worker on each of HOSTS, with their files in `folder`; a context manager.
+    """A master and a worker on each of the hosts, with their files in `folder`; a context manager.
 
     A host has one core, so it runs one executor. A dead executor is replaced only when its host is started again.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, hosts: Sequence[str] = HOSTS) -> None:
         self._folder = folder
+        self._names = hosts
         self._running = ExitStack()
         self._hosts: dict[str, ExitStack] = {}
         self.url = ""
@@ -53,7 +55,7 @@ class Standalone:
 
     def restart_missing(self) -> None:
         """Start a worker on each host that has none."""
-        missing = [host for host in HOSTS if host not in self._hosts]
+        missing = [host for host in self._names if host not in self._hosts]
         for host in missing:
             self._hosts[host] = self._worker(host)
         for host in missing:

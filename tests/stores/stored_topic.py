@@ -22,7 +22,7 @@ from tests.fakes.cluster import EVERYTHING, FakeCluster
 from tests.fakes.records import holding
 from tests.pipelines.maintenance.loaded import Loaded
 
-_OFFERED = {**EVERYTHING, OffsetForLeaderEpochRequest.API.key: OffsetForLeaderEpochRequest.API.versions}
+OFFERED = {**EVERYTHING, OffsetForLeaderEpochRequest.API.key: OffsetForLeaderEpochRequest.API.versions}
 _QUICK = {"timeout": "10s", "backoff_config.init_backoff": "10ms", "backoff_config.max_backoff": "100ms"}
 """Options with which a failed request is repeated soon."""
 LOAD = ("load", "clicks", "--json")
@@ -30,7 +30,7 @@ LOAD = ("load", "clicks", "--json")
 
 def new_cluster() -> FakeCluster:
     """A cluster whose topic has a few records in two partitions."""
-    return FakeCluster(logs={0: holding(0, 20), 1: holding(0, 10)}, offered=_OFFERED, topic_id=UUID(int=7))
+    return FakeCluster(logs={0: holding(0, 20), 1: holding(0, 10)}, offered=OFFERED, topic_id=UUID(int=7))
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,13 +56,12 @@ class StoredTopic(Loaded):
         topic.configure(options)
         return topic
 
-    def configure(self, options: Mapping[str, str]) -> None:
-        """Write the settings file, with these options of the lake."""
+    def configure(self, options: Mapping[str, str], *, caps: str = "attempts = 2\nslice_records = 15\n") -> None:
+        """Write the settings file, with these options of the lake, and these lines of the section [caps]."""
         lines = "".join(f"{json.dumps(name)} = {json.dumps(value)}\n" for name, value in {**_QUICK, **options}.items())
         bootstrap = ",".join(broker.address for broker in self.fake.bootstrap)
         self.settings.write_text(
-            f'lake = "{self.root}"\n[lake_options]\n{lines}[clusters.main]\nbootstrap = "{bootstrap}"\n'
-            "[caps]\nattempts = 2\nslice_records = 15\n"
+            f'lake = "{self.root}"\n[lake_options]\n{lines}[clusters.main]\nbootstrap = "{bootstrap}"\n[caps]\n{caps}'
         )
 
     @property
