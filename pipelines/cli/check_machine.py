@@ -122,6 +122,7 @@ def _storage() -> str:
     try:
         with dg.DagsterInstance.get() as instance:
             runs = instance.get_runs_count()
+            _check_driver(instance)
             _check_migrated(instance)
             kind = type(instance.run_storage).__name__
             limit = instance.get_concurrency_config().pool_config.default_pool_limit
@@ -131,6 +132,20 @@ def _storage() -> str:
         raise StorageUnusable(f"Dagster cannot use the storage that {home}/dagster.yaml names", Where()) from error
     pools = "pools have no limit" if limit is None else f"limit of pools: {limit}"
     return f"{kind}, runs: {runs}, {pools}"
+
+
+def _check_driver(instance: "dg.DagsterInstance") -> None:
+    """Check that Postgres is reached through psycopg2: with psycopg, Dagster 1.13 cannot write events.
+
+    SQLAlchemy from 2.1 on chooses psycopg if the URL names no driver.
+    """
+    engine = getattr(instance.event_log_storage, "_engine", None)
+    if getattr(engine, "driver", None) == "psycopg":
+        raise StorageUnusable(
+            "Dagster cannot write events through the driver psycopg: begin the URL of Postgres with "
+            "postgresql+psycopg2://",
+            Where(),
+        )
 
 
 def _check_migrated(instance: "dg.DagsterInstance") -> None:
