@@ -91,7 +91,7 @@ def main() -> None:
     results = {" ".join(words): run(settings, *words) for words in commands}
     small = Path(settings).with_name("small.toml")
     text = Path(settings).read_text().replace('"lake"', '"small"')
-    small.write_text(f"{text}[caps]\nslice_records = 1\n")
+    small.write_text(f"{text}[caps]\nslice_records = 1\ndriver_slices = 1\n")
     results["load clicks, in small slices"] = run(str(small), "load", "clicks")
     results["imports"] = {
         "build_defs": refusal("from penstock import build_defs"),

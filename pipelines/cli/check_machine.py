@@ -83,7 +83,7 @@ def _spark(spark: Mapping[str, str]) -> str:
     from resources.spark import DEFAULT_MASTER
 
     if not has_extra("spark") and not spark:
-        return f"not installed, so a load of more than one task fails; {install_hint('spark')}"
+        return f"not installed, so each load runs in one process; for Spark, {install_hint('spark')}"
     check_extra("spark", "the section [spark] of the settings")
     address = spark.get("remote") or spark.get("master", DEFAULT_MASTER)
     return f"{address}, other Spark settings: {len(spark.keys() - {'master', 'remote'})}"

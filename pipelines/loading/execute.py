@@ -30,7 +30,6 @@ from pipelines.loading.slice_times import EventTimeColumn
 from pipelines.loading.slices import SliceSizes, group_slices
 from pipelines.loading.truncation import check_incarnation
 from pipelines.loading.work import SliceFacts
-from resources.extras import check_extra
 from resources.progress import Progress, no_progress
 from resources.settings import Caps
 from resources.spark_job import SparkJob, is_remote
@@ -203,10 +202,10 @@ class FetchRunner:
     cores work while its last slices are fetched. Spark gives free cores to the job that began first.
 
     Args:
-        spark: gives the session; called only for work that needs Spark.
+        spark: gives the session; called only for work that needs Spark. None if all work is done in this process.
     """
 
-    spark: Callable[[], "SparkSession"]
+    spark: Callable[[], "SparkSession"] | None
     _jobs: dict[str, dict[Slices, "_StepJob"]] = field(default_factory=dict)
     _cores: int = 0
 
@@ -225,7 +224,10 @@ class FetchRunner:
         """
         for generation in {task.source.generation for task in tasks}:
             warm(generation)  # once per machine: local workers then load the compiled kernels from the cache
-        facts = self._in_spark(tasks, on_progress, ahead) if _needs_spark(tasks) else fetch_here(tasks, on_progress)
+        if self.spark and _needs_spark(tasks):
+            facts = self._in_spark(self.spark(), tasks, on_progress, ahead)
+        else:
+            facts = fetch_here(tasks, on_progress)
         return sorted(facts, key=lambda slice_facts: slice_facts.offsets)
 
     def abandon(self, topic: str) -> None:
@@ -234,10 +236,13 @@ class FetchRunner:
             begun.job.cancel()
 
     def _in_spark(
-        self, tasks: Sequence[FetchTask], on_progress: Progress, ahead: Sequence[Sequence[FetchTask]]
+        self,
+        session: "SparkSession",
+        tasks: Sequence[FetchTask],
+        on_progress: Progress,
+        ahead: Sequence[Sequence[FetchTask]],
     ) -> list[SliceFacts]:
-        check_extra("spark", "a load of more than `caps.driver_slices` full slices")
-        session, jobs = self.spark(), self._jobs.setdefault(tasks[0].planned.topic, {})
+        jobs = self._jobs.setdefault(tasks[0].planned.topic, {})
         self._cores = 0 if is_remote(session) else session.sparkContext.defaultParallelism
         job = newest = _begun(session, jobs, tasks)
         for next_tasks in filter(_needs_spark, ahead):

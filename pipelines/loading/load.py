@@ -53,6 +53,7 @@ from pipelines.loading.window import AllBounds, LoadWindow, OffsetWindow
 from pipelines.loading.work import EXPIRED, DecodedCounts, SliceFacts, SliceFailure
 from resources.choices import Choices
 from resources.errors import TableLost, TopicUnknown
+from resources.extras import has_extra
 from resources.kafka import open_schema_registry
 from resources.lake import Lake
 from resources.lake_marker import use_lake
@@ -119,7 +120,8 @@ class Loader(SliceFetcher):
         """
         lake = Lake.of(settings)
         marker, mirror_group = use_lake(lake), settings.clusters[cluster.name].mirror_group
-        runner = FetchRunner(cache(spark))
+        # Without the package, one process loads everything, step by step. Settings for Spark ask for it.
+        runner = FetchRunner(cache(spark) if has_extra("spark") or settings.spark else None)
         values = {
             "tables": lambda topic: LakeTable.of(lake, cluster.name, topic, layout_of(settings.format_of(topic))),
             "formats": settings.format_of,

@@ -34,12 +34,14 @@ def programs() -> dict[str, Any]:
 def check_command(words: list[str]) -> None:
     """Check that a program has the subcommands and options of a command line."""
     program, *rest = words
-    command, context = programs()[program], None
+    command = programs()[program]
+    # A command keeps the names of its option for help, which the settings of the program decide.
+    context = click.Context(command, info_name=program, **command.context_settings)
     while isinstance(command, click.Group) and rest and rest[0] in command.commands:
         command = command.commands[rest.pop(0)]
-    context = click.Context(command, info_name=program)
+        context = click.Context(command, context, **command.context_settings)
     assert not isinstance(command, click.Group) or rest == ["--help"], words
-    command.parse_args(click.Context(command, info_name=program, resilient_parsing=True), list(rest))
+    command.parse_args(click.Context(command, context, resilient_parsing=True), list(rest))
     _, unknown, _ = command.make_parser(context).parse_args(list(rest))
     assert unknown == [], words
 
