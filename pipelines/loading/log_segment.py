@@ -86,7 +86,7 @@ class TableDefinition:
 
 
 @dataclass(frozen=True, kw_only=True)
-class LogSegment:
+class DeltaLogSegment:
     """A checkpoint, and all entries after it.
 
     Args:
@@ -157,7 +157,7 @@ class LogSegment:
         yield from self.entries.values()
 
 
-def read_segment(client: ObjectClient) -> LogSegment | None:
+def read_segment(client: ObjectClient) -> DeltaLogSegment | None:
     """The newest part of the log of the table; None if there is no table.
 
     Raises:
@@ -180,7 +180,7 @@ def read_segment(client: ObjectClient) -> LogSegment | None:
         contents = {file.path: file for file in client.read_all(files)}
     except FileNotFoundError as error:  # another program removes the table, or cleans up its log
         raise LogUnclear from error
-    segment = LogSegment(
+    segment = DeltaLogSegment(
         checkpoint_version=base,
         checkpoint=contents[checkpoint_file(base)] if base >= 0 else None,
         entries={version: contents[path] for version, path in entries.items()},
@@ -189,7 +189,7 @@ def read_segment(client: ObjectClient) -> LogSegment | None:
     return segment
 
 
-def read_newer(client: ObjectClient, segment: LogSegment) -> LogSegment | None:
+def read_newer(client: ObjectClient, segment: DeltaLogSegment) -> DeltaLogSegment | None:
     """The segment with the entries that were written since; None if the log no longer has its newest entry.
 
     This takes one listing, and one request for each new entry.

@@ -1,6 +1,6 @@
 """A table in an object store, opened by deltalake from a copy of its log on the local disk.
 
-deltalake reads the log and decides what an entry says, but sends no request: the copy is made of a LogSegment, and what
+deltalake reads the log and decides what an entry says, but sends no request: the copy is made of a DeltaLogSegment, and what
 deltalake writes into it is copied to the store with one request. The copy is removed with its object.
 """
 
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable
 
-from pipelines.loading.log_segment import LOG, POINTER, LogSegment, checkpoint_file, log_entry
+from pipelines.loading.log_segment import LOG, POINTER, DeltaLogSegment, checkpoint_file, log_entry
 from resources.lake import filesystem
 from resources.object_client import ObjectClient, object_client
 
@@ -44,7 +44,7 @@ class TableCopy(DeltaTable):
     or need other parts of the log, are refused: `TableSnapshot.writer` has them.
     """
 
-    def __init__(self, uri: str, options: Mapping[str, str], segment: LogSegment) -> None:
+    def __init__(self, uri: str, options: Mapping[str, str], segment: DeltaLogSegment) -> None:
         folder = Path(tempfile.mkdtemp(prefix="penstock-log-"))
         weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
         (folder / LOG).mkdir()

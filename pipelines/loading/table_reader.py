@@ -1,7 +1,7 @@
 """Opens a topic's Delta table: snapshots with their cursors, handles of versions, and the commits of the log.
 
-The log of a table in an object store is read once, as a LogSegment. deltalake itself reads the tables on local disks
-and in HDFS, and every log that LogSegment does not understand.
+The log of a table in an object store is read once, as a DeltaLogSegment. deltalake itself reads the tables on local disks
+and in HDFS, and every log that DeltaLogSegment does not understand.
 """
 
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ from pipelines.loading.ledger import LedgerEntry
 from pipelines.loading.log_commits import LogCommit
 from pipelines.loading.log_entries import LogEntries
 from pipelines.loading.log_segment import (
-    LogSegment,
+    DeltaLogSegment,
     LogUnclear,
     TableDefinition,
     log_entry,
@@ -100,7 +100,7 @@ class TableReader:
         except LogUnclear:
             return self._opened_by_deltalake()
 
-    def _segment(self) -> LogSegment | None:
+    def _segment(self) -> DeltaLogSegment | None:
         """The newest part of the log; None if there is no table.
 
         Raises:
@@ -113,7 +113,7 @@ class TableReader:
         with lake_errors(self.uri):
             return read_segment(client)
 
-    def _newer_segment(self, after: TableSnapshot | None) -> LogSegment | None:
+    def _newer_segment(self, after: TableSnapshot | None) -> DeltaLogSegment | None:
         """The log from the checkpoint of a snapshot on, of which only the new entries are read.
 
         None if the log no longer has the entry of the snapshot, or all has to be read again.
@@ -139,7 +139,7 @@ class TableReader:
         )
         return replace(snapshot, version=handle.version(), writer=lambda: handle)
 
-    def _of_segment(self, segment: LogSegment) -> TableSnapshot:
+    def _of_segment(self, segment: DeltaLogSegment) -> TableSnapshot:
         """The snapshot of the newest version. deltalake opens it only if it is asked for more.
 
         Raises:
@@ -153,7 +153,7 @@ class TableReader:
             raise LogUnclear from error
         return replace(snapshot, version=segment.version, writer=writer, segment=segment)
 
-    def _copy(self, segment: LogSegment) -> TableCopy:
+    def _copy(self, segment: DeltaLogSegment) -> TableCopy:
         try:
             with lake_errors(self.uri):
                 return TableCopy(self.uri, self.lake.options, segment)
@@ -182,7 +182,7 @@ class TableReader:
             return self._commits_of_segment(handle.segment)
         return self.commits(handle.version())
 
-    def _commits_of_segment(self, segment: LogSegment) -> Iterator[LogCommit]:
+    def _commits_of_segment(self, segment: DeltaLogSegment) -> Iterator[LogCommit]:
         yield from (segment.commit(version) for version in sorted(segment.entries, reverse=True))
         yield from self.commits(min(segment.entries) - 1)
 
