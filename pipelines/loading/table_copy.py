@@ -1,7 +1,7 @@
 """A table in an object store, opened by deltalake from a copy of its log on the local disk.
 
-deltalake reads the log and decides what an entry says, but sends no request: the copy is made of a DeltaLogSegment, and what
-deltalake writes into it is copied to the store with one request. The copy is removed with its object.
+deltalake reads the log and decides what an entry says, but sends no request: the copy is made of a DeltaLogSegment, and
+what deltalake writes into it is copied to the store with one request. The copy is removed with its object.
 """
 
 import shutil

@@ -1,7 +1,7 @@
 """Opens a topic's Delta table: snapshots with their cursors, handles of versions, and the commits of the log.
 
-The log of a table in an object store is read once, as a DeltaLogSegment. deltalake itself reads the tables on local disks
-and in HDFS, and every log that DeltaLogSegment does not understand.
+The log of a table in an object store is read once, as a DeltaLogSegment. deltalake itself reads the tables on local
+disks and in HDFS, and every log that DeltaLogSegment does not understand.
 """
 
 from collections.abc import Iterator
