@@ -206,6 +206,17 @@ def test_newer_entries_alone_are_read(table: SmallStore) -> None:  # fault L22
     assert sorted(newest.handle.file_uris()) == sorted(table.handle().file_uris())
 
 
+def test_a_log_whose_newest_entry_is_another_is_read_again(table: SmallStore) -> None:  # fault P07
+    snapshot = table.table.snapshot()
+    assert snapshot.entry is not None
+    before, after = snapshot.entry.commit.encode(), uuid4().hex
+    content = client(table).read(log_file(12)).content
+    client(table).write(log_file(12), content.replace(before, after.encode()))
+    newest = table.table.newer(snapshot).entry
+    assert newest is not None
+    assert newest.commit == after
+
+
 def test_a_removed_table_is_noticed(table: SmallStore) -> None:  # fault P07
     snapshot = table.table.snapshot()
     segment = read_segment(client(table))
