@@ -166,9 +166,9 @@ def read_segment(client: ObjectClient) -> DeltaLogSegment | None:
     """
     pointed = _pointed_version(client)
     names = _Names.listed(client, after=f"{LOG}/{pointed:020d}" if pointed >= 0 else "")
-    if pointed >= 0 and pointed not in names.checkpoints:
-        raise LogUnclear
     if not names.checkpoints and not names.entries:
+        if pointed >= 0:
+            raise LogUnclear
         return None
     base = max(names.checkpoints, default=_NO_CHECKPOINT)
     versions = [version for version in sorted(names.entries) if version > base] or [base]

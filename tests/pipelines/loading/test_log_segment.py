@@ -7,11 +7,12 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from deltalake import DeltaTable
+from deltalake import DeltaTable, Field
+from deltalake.schema import PrimitiveType
 
 from pipelines.loading.commit import commit
 from pipelines.loading.ledger import CommitKind
-from pipelines.loading.log_segment import LogUnclear, read_newer, read_segment
+from pipelines.loading.log_segment import LogUnclear, TableDefinition, read_newer, read_segment
 from pipelines.loading.table_copy import TableCopy
 from pipelines.loading.table_log import CommitConflict
 from pipelines.loading.verify import verify
@@ -86,6 +87,17 @@ def test_a_folder_without_a_log_is_no_table(table: SmallStore) -> None:
     elsewhere = object_client(f"{table.lake.root}/other/topic", table.lake.options)
     assert elsewhere is not None
     assert read_segment(elsewhere) is None
+
+
+def test_the_newest_properties_and_columns_count(table: SmallStore) -> None:
+    for owner in ("first", "second"):
+        table.handle().alter.set_table_properties({"owner": owner}, raise_if_not_exists=False)
+        table.handle().alter.add_columns([Field(owner, PrimitiveType("string"))])
+    segment, handle = read_segment(client(table)), table.handle()
+    assert segment is not None
+    assert segment.definition == TableDefinition.of_handle(handle)
+    assert segment.definition.configuration["owner"] == "second"
+    check_read(table, version=16)
 
 
 @pytest.mark.parametrize("name", ["crc", "compacted"])
@@ -174,6 +186,12 @@ def test_a_checkpoint_that_the_log_points_to_and_lacks_is_an_error(table: SmallS
         read_segment(client(table))
     with pytest.raises(LakeUnavailable, match="clicks"):
         table.table.existing()
+
+
+def test_a_pointer_beyond_the_log_is_left_to_deltalake(table: SmallStore) -> None:
+    client(table).write(f"_delta_log/{_POINTER}", b'{"version":1000000000,"size":1}')
+    with pytest.raises(LogUnclear):
+        read_segment(client(table))
 
 
 def test_a_missing_entry_is_an_error(table: SmallStore) -> None:  # fault P06
@@ -286,6 +304,10 @@ def test_a_checkpoint_that_deltalake_writes_into_the_copy_is_complete(table: Sma
         table.commit(table.write(start, start + 10))
     pointer = json.loads(client(table).read(f"_delta_log/{_POINTER}").content)
     assert pointer["version"] == 20
+    client(table).write(f"_delta_log/{_POINTER}", json.dumps({**pointer, "version": 10}).encode())
+    segment = read_segment(client(table))
+    assert segment is not None
+    assert (segment.checkpoint_version, list(segment.entries)) == (20, [20]), "the listing shows it"
     for version in range(20):
         table.store.delete(table.key(f"{version:020d}.json"))
     assert table.handle().version() == 20
