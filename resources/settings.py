@@ -280,7 +280,8 @@ class Settings(Section):
     """Folder or URI that contains the tables. A relative folder is relative to the settings file."""
 
     lake_options: Annotated[dict[str, str], BeforeValidator(_prepared_lake_options)] = Field(default={})
-    """Options of the object store, passed to deltalake. A secret is a reference: `env:NAME` or `file:PATH`."""
+    """Options of the object store, passed to deltalake. A secret is a reference: `env:NAME`, `file:PATH` or
+    `command:LINE`."""
 
     parquet_codec: Literal["zstd", "snappy"] = "zstd"
     """Compression of the Parquet files. "snappy" needs less CPU; its files are almost twice as large."""

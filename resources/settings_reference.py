@@ -34,7 +34,7 @@ This file sets every key. Your own file needs only `lake` and one cluster.
 _PER_NAME = "NAME"  # stands for the name of a cluster or a group
 _KINDS = {"string": "text", "boolean": "true or false", "integer": "whole number", "number": "number"}
 _BOUNDS = {"exclusiveMinimum": " above {}", "minimum": " from {}", "maximum": " up to {:_}"}
-_FORMATS = {"secret": "`env:NAME` or `file:PATH`", "path": "path, relative to this file"}
+_FORMATS = {"secret": "`env:NAME`, `file:PATH` or `command:LINE`", "path": "path, relative to this file"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

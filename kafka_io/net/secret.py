@@ -10,16 +10,20 @@ from pathlib import Path
 from typing import Any, NoReturn, Self
 
 from kafka_io.errors import SecretMissing, system_reason
+from kafka_io.net.secret_command import CommandFailed, is_command_line, output_of
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _MAX_BYTES = 64 * 1024
 _MAX_SHOWN = 200
-HOW_TO_NAME_ONE = "write a reference instead of the secret: `env:NAME` for a variable, `file:/absolute/path` for a file"
+HOW_TO_NAME_ONE = (
+    "write a reference instead of the secret: `env:NAME` for a variable, `file:/absolute/path` for a file, "
+    "`command:PROGRAM ARGUMENTS` for what a program prints"
+)
 
 
 def is_reference(text: str) -> bool:
     """Whether a text that may also be something else names a secret."""
-    return text.startswith(("env:", "file:"))
+    return text.startswith(("env:", "file:", "command:"))
 
 
 def one_line(text: str) -> str:
@@ -52,7 +56,9 @@ class Secret:
 
 @dataclass(frozen=True, slots=True)
 class SecretReference:
-    """Where a secret is stored: in an environment variable (`env`) or a file (`file`) of each process that connects.
+    """Where each process that connects finds a secret.
+
+    It is in an environment variable (`env`) or a file (`file`), or a program prints it (`command`).
 
     Raises:
         ValueError: the text is not a reference. The message does not repeat it, because it may be the secret itself.
@@ -62,8 +68,12 @@ class SecretReference:
     name: str
 
     def __post_init__(self) -> None:
-        is_file = self.kind == "file" and Path(self.name).is_absolute()
-        if not is_file and not (self.kind == "env" and _VARIABLE.fullmatch(self.name)):
+        is_valid = {
+            "env": lambda: _VARIABLE.fullmatch(self.name) is not None,
+            "file": lambda: Path(self.name).is_absolute(),
+            "command": lambda: is_command_line(self.name),
+        }.get(self.kind)
+        if is_valid is None or not is_valid():
             raise ValueError(HOW_TO_NAME_ONE)
 
     def __str__(self) -> str:
@@ -87,16 +97,19 @@ class SecretReference:
         return {"type": "string", "format": "secret"}
 
     def read(self) -> Secret:
-        """Read the secret. Files are read at each call, so another program can renew a token.
+        """Read the secret. A file is read and a command runs at each call, so another program can renew a token.
 
-        Line ends at the end of a file are not part of the secret.
+        Line ends at the end of a file or of an output are not part of the secret.
 
         Raises:
-            SecretMissing: the variable or file does not exist, or is empty or too large.
+            SecretMissing: the variable or file does not exist, the command fails, or the secret is empty or too large.
         """
-        secret = self._from_environment() if self.kind == "env" else self._from_file()
+        read = {"env": self._from_environment, "file": self._from_file, "command": self._from_command}[self.kind]
+        secret = read()
         if not secret.reveal():
             raise SecretMissing(f"the secret {self} is empty")
+        if len(secret.reveal()) > _MAX_BYTES:
+            raise SecretMissing(f"the secret {self} is larger than {_MAX_BYTES} bytes")
         return secret
 
     def _from_environment(self) -> Secret:
@@ -107,11 +120,14 @@ class SecretReference:
     def _from_file(self) -> Secret:
         try:
             with Path(self.name).open("rb") as file:
-                secret = Secret(file.read(_MAX_BYTES + 1).rstrip(b"\r\n"))
+                return Secret(file.read(_MAX_BYTES + 1).rstrip(b"\r\n"))
         except OSError as error:
             raise SecretMissing(f"the secret {self} cannot be read: {system_reason(error)}") from error
         except ValueError as error:
             raise SecretMissing(f"the secret {self} cannot be read: this text cannot be a path") from error
-        if len(secret.reveal()) > _MAX_BYTES:
-            raise SecretMissing(f"the secret {self} is larger than {_MAX_BYTES} bytes")
-        return secret
+
+    def _from_command(self) -> Secret:
+        try:
+            return Secret(output_of(self.name, max_bytes=_MAX_BYTES + 1).rstrip(b"\r\n"))
+        except CommandFailed as error:
+            raise SecretMissing(f"the secret {self} cannot be read: {error}") from error

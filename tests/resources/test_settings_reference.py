@@ -28,7 +28,7 @@ def test_the_meaning_of_every_key_is_a_sentence() -> None:
         ("clusters.NAME.generation", '`"0.7"` or `"0.8-0.9"` or `"modern"`', "-"),
         ("clusters.NAME.security", "section", "-"),
         ("registries.NAME.tls.ca", "path, relative to this file", "-"),
-        ("clusters.NAME.security.sasl.password", "`env:NAME` or `file:PATH`", "-"),
+        ("clusters.NAME.security.sasl.password", "`env:NAME`, `file:PATH` or `command:LINE`", "-"),
         ("clusters.NAME.security.sasl.allow_secret_over_plaintext", "true or false", "`false`"),
         ("topics.allow", "list of text", '`[".*"]`'),
     ],

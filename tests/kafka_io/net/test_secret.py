@@ -13,7 +13,9 @@ from kafka_io.errors import SecretMissing
 from kafka_io.net.secret import HOW_TO_NAME_ONE, Secret, SecretReference
 
 
-@pytest.mark.parametrize("text", ["env:KAFKA_PASSWORD", "env:_a1", "file:/run/secrets/kafka", "file:/with:colon"])
+@pytest.mark.parametrize(
+    "text", ["env:KAFKA_PASSWORD", "env:_a1", "file:/run/secrets/kafka", "file:/with:colon", "command:vault read -f x"]
+)
 def test_a_reference_is_written_as_its_text(text: str) -> None:
     assert str(SecretReference.parse(text)) == text
 
@@ -25,7 +27,11 @@ def test_a_reference_survives_json() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["canary", "", ":", "env:", "env", "env:canary!", "env:1canary", "file:", "file:canary", "file", "http://canary"],
+    [
+        *("canary", "", ":", "env:", "env", "env:canary!", "env:1canary", "file:", "file:canary", "file"),
+        *("http://canary", "command:", "command:./canary", "command:bin/canary", "command:'canary", "command:''"),
+        "command:pass canary\nlogged: a line",
+    ],
 )
 def test_an_error_does_not_repeat_a_text_that_may_be_a_secret(text: str) -> None:  # fault X01
     with pytest.raises(ValueError, match="env:NAME") as raised:
