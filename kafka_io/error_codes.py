@@ -34,23 +34,27 @@ class KafkaErrorCode(IntEnum):
         return code
 
     @classmethod
-    def error_of(cls, number: int, where: Where) -> BrokerError | None:
-        """The error for a number in an answer; None for 0, which is success."""
+    def error_of(cls, number: int, where: Where, *, right: str = "") -> BrokerError | None:
+        """The error for a number in an answer; None for 0, which is success.
+
+        `right` is the operation that the request needs in Kafka's access control, such as READ.
+        """
         if number == 0:
             return None
         code = cls._value2member_map_.get(number)
         if not isinstance(code, cls):
             return BrokerError(f"the broker answered with an unknown error code (error {number} ?)", where, number)
-        return code.exception(f"{code.sentence} (error {number} {code.name})", where, number)
+        advice = f"; grant it {right}" if right and code.exception is AuthorizationFailed else ""
+        return code.exception(f"{code.sentence}{advice} (error {number} {code.name})", where, number)
 
     @classmethod
-    def check(cls, number: int, where: Where) -> None:
-        """Raise the error for a number in an answer.
+    def check(cls, number: int, where: Where, *, right: str = "") -> None:
+        """Raise the error for a number in an answer. See `error_of` for `right`.
 
         Raises:
             BrokerError: for every number except 0.
         """
-        error = cls.error_of(number, where)
+        error = cls.error_of(number, where, right=right)
         if error is not None:
             raise error
 

@@ -164,6 +164,10 @@ class DeadlineExceeded(NetworkError):
     """The answer was not complete before its deadline."""
 
 
+class TokenServerUnavailable(NetworkError):
+    """The server that gives tokens for logins cannot answer now; the same request can succeed later."""
+
+
 class TlsFailed(KafkaIOError):
     """TLS failed: one side refuses the other's certificate, or they have no version of TLS in common."""
 

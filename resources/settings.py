@@ -26,7 +26,7 @@ from kafka_io.brokers.retry import Backoff
 from kafka_io.errors import LocatedError, NodeMalformed, system_reason
 from kafka_io.model import Generation
 from kafka_io.net.secret import SecretReference, is_reference
-from kafka_io.net.security import FILE, PLAINTEXT, Sasl, Security, Tls
+from kafka_io.net.security import FILE, PLAINTEXT, ClientCredentials, Sasl, Security, Tls
 from kafka_io.registry.node_values import check_name
 from kafka_io.schema_registry.settings import SchemaRegistrySettings
 from resources.choices import Choices
@@ -41,14 +41,14 @@ PATH_VARIABLE = "PENSTOCK_SETTINGS"
 DEFAULT_PATH = "penstock.toml"
 MIB = 1024 * 1024
 # What precedes a path in the values of `[clusters.<name>.security]` and `[registries.<name>]`, by key.
-_REFERENCE = SecretReference | None
+_REFERENCES = (SecretReference, SecretReference | None)
 _PATH_PREFIXES = {
     **{field.name: "" for field in fields(Tls) if field.metadata == FILE},
     **{
         field.name: "file:"
-        for section in (Tls, Sasl, SchemaRegistrySettings)
+        for section in (Tls, Sasl, ClientCredentials, SchemaRegistrySettings)
         for field in fields(section)
-        if field.type == _REFERENCE
+        if field.type in _REFERENCES
     },
 }
 
@@ -85,18 +85,7 @@ def _spark_settings(value: Any, *, prefix: str = "") -> Any:
 
 def _prepared_security(value: Any, info: ValidationInfo) -> Any:
     """The section with absolute paths."""
-    if not isinstance(value, dict):
-        return value
-    folder = folder_of(info)
-    return {name: _with_absolute_paths(section, folder) for name, section in _with_tls_section(value).items()}
-
-
-def _prepared_registry(value: Any, info: ValidationInfo) -> Any:
-    """The section with absolute paths."""
-    if not isinstance(value, dict):
-        return value
-    section = _with_tls_section(_with_absolute_paths(value, folder_of(info)))
-    return {**section, "tls": _with_absolute_paths(section["tls"], folder_of(info))}
+    return _prepared_section(value, folder_of(info))
 
 
 def _prepared_lake_options(value: Any, info: ValidationInfo) -> Any:
@@ -116,16 +105,16 @@ def _prepared_lake_option(option: Any, folder: Path) -> Any:
     return str(SecretReference.parse(_absolute(option, "file:", folder)))
 
 
-def _with_tls_section(section: dict[str, Any]) -> dict[str, Any]:
-    """The section, where `tls = true` is an empty section and `tls = false` none."""
-    tls = section.get("tls")
-    return {**section, "tls": ({} if tls else None) if isinstance(tls, bool) else tls}
-
-
-def _with_absolute_paths(section: Any, folder: Path) -> Any:
+def _prepared_section(section: Any, folder: Path) -> Any:
+    """The section and those in it with absolute paths. `tls = true` is an empty section, and `tls = false` is none."""
     if not isinstance(section, dict):
         return section
-    return {key: _absolute(text, _PATH_PREFIXES.get(key), folder) for key, text in section.items()}
+    return {
+        key: ({} if value else None)
+        if key == "tls" and isinstance(value, bool)
+        else _absolute(_prepared_section(value, folder), _PATH_PREFIXES.get(key), folder)
+        for key, value in section.items()
+    }
 
 
 def _absolute(text: Any, prefix: str | None, folder: Path) -> Any:
@@ -289,7 +278,7 @@ class Settings(Section):
     clusters: dict[str, ClusterSettings] = Field(min_length=1)
     """The clusters, each under a name that you choose. The name is a folder of the lake and part of Dagster's names."""
 
-    registries: dict[str, Annotated[SchemaRegistrySettings, BeforeValidator(_prepared_registry)]] = Field(default={})
+    registries: dict[str, Annotated[SchemaRegistrySettings, BeforeValidator(_prepared_security)]] = Field(default={})
     """The schema registries, each under a name that you choose."""
 
     topics: TopicSections = TopicSections()

@@ -310,7 +310,7 @@ def _described(answer: MetadataResponse, name: str) -> MetadataTopic | None:
     topic = next((topic for topic in answer.topics if topic.name == name), None)
     if topic is None or topic.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
         return None
-    ErrorCode.check(topic.error_code, Where(topic=name))
+    ErrorCode.check(topic.error_code, Where(topic=name), right="DESCRIBE")
     check_topic(topic)
     return topic
 

@@ -65,5 +65,5 @@ class CoordinatorConnection:
         key = {"coordinator_keys": (self.key,)} if version >= MANY_KEYS_SINCE else {"key": self.key}
         response: FindCoordinatorResponse = connection.request(FindCoordinatorRequest(key_type=self._key_type, **key))
         coordinator = response if version < MANY_KEYS_SINCE else response.coordinators[0]
-        ErrorCode.check(coordinator.error_code, NOWHERE)
+        ErrorCode.check(coordinator.error_code, NOWHERE, right="DESCRIBE")
         return Broker(coordinator.node_id, coordinator.host, coordinator.port)

@@ -5,10 +5,11 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from kafka_io.brokers.connection import BrokerConnection
-from kafka_io.brokers.negotiation import Connector, VersionedConnection
+from kafka_io.brokers.negotiation import Connector, NegotiatedConnection, VersionedConnection
 from kafka_io.errors import Throttled, error_context
 from kafka_io.messages.fetch import FetchResponse
 from kafka_io.model import Broker, Generation
+from kafka_io.net.connection import Connection
 from kafka_io.wire.conversation import ApiVersionRanges, VersionedRequest
 from kafka_io.wire.schema import Request
 
@@ -25,15 +26,23 @@ class ModernBrokerConnection(BrokerConnection[VersionedRequest[Any], Any]):
         super().__init__(broker)
         self._connector = connector
         self._sleep = sleep
-        self._versions: ApiVersionRanges | None = None
+        self._negotiated: NegotiatedConnection | None = None
         self.generation: Generation | None = None
         self._throttled_until = 0.0
         self._throttle_s = 0.0  # the sum of the waits that the broker asked for without any progress
 
     def _connect(self) -> VersionedConnection:
-        negotiated = self._connector.connect(self.broker)
-        self._versions, self.generation = negotiated.versions, negotiated.generation
-        return negotiated.connection
+        self._negotiated = self._connector.connect(self.broker)
+        self.generation = self._negotiated.generation
+        return self._negotiated.connection
+
+    def _without_pending(self) -> Connection[VersionedRequest[Any], Any]:
+        """See BrokerConnection. If the broker demands it, the client logs in again first (KIP-368)."""
+        connection = super()._without_pending()
+        assert self._negotiated is not None
+        if time.monotonic() >= self._negotiated.login_due_at:
+            self._negotiated = self._connector.log_in(self._negotiated)
+        return connection
 
     @property
     def versions(self) -> ApiVersionRanges:
@@ -42,11 +51,11 @@ class ModernBrokerConnection(BrokerConnection[VersionedRequest[Any], Any]):
         Raises:
             NetworkError: the broker cannot be reached.
         """
-        if self._versions is None:
+        if self._negotiated is None:
             with error_context(self.where):
                 self._open()
-        assert self._versions is not None
-        return self._versions
+        assert self._negotiated is not None
+        return self._negotiated.versions
 
     def request(self, request: Request[AnswerT], *, max_version: int | None = None) -> AnswerT:
         """The answer to `request` in the newest version that both sides support, not above `max_version`.

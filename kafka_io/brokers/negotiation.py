@@ -7,7 +7,8 @@ they support the version: for them the versions are fixed.
 
 import time
 from contextlib import closing, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from math import inf
 from typing import Any
 
 from kafka_io.closing import closed_on_error
@@ -28,6 +29,7 @@ from kafka_io.net.sasl.authentication import authenticate
 from kafka_io.net.sasl.mechanisms import mechanism_of
 from kafka_io.net.security import PLAINTEXT, Sasl, Security
 from kafka_io.net.tls import tls_context
+from kafka_io.net.token_server import TOKENS
 from kafka_io.wire.conversation import ApiVersionRanges, ClientConversation, VersionedRequest
 
 CLIENT_ID = "penstock"
@@ -48,16 +50,22 @@ _DELAY_S = 0.2
 _KNOWN_AS_OLD_S = 600.0
 _API_VERSIONS = VersionedRequest(ApiVersionsRequest(), 0)  # every broker that has this API supports this version
 _METADATA = VersionedRequest(MetadataRequest(topics=()), 0)
+# A session with an end is used for this share of its length: the broker closes the connection on a later request.
+_SESSION_SHARE = 0.85
 _FRAMED_LOGIN_SINCE = 1  # version of SaslHandshake; before it, the tokens of a login have no request header (KIP-152)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NegotiatedConnection:
-    """An open connection, and the versions that the broker supports on it."""
+    """An open connection, and the versions that the broker supports on it.
+
+    `login_due_at` is the time on the monotonic clock from which the client must log in again (KIP-368).
+    """
 
     connection: VersionedConnection
     versions: ApiVersionRanges
     generation: Generation
+    login_due_at: float = inf
 
 
 class Connector:
@@ -104,10 +112,19 @@ class Connector:
             AuthenticationFailed: the broker refuses the login.
         """
         negotiated = self._negotiated(broker)
-        if self._sasl is not None:
-            with closed_on_error(negotiated.connection):
-                _log_in(negotiated, self._sasl)
-        return negotiated
+        return negotiated if self._sasl is None else self.log_in(negotiated)
+
+    def log_in(self, negotiated: NegotiatedConnection) -> NegotiatedConnection:
+        """Log in on a connection without pending answers, for the first time or again. Raises the errors of `connect`.
+
+        An error closes the connection.
+        """
+        assert self._sasl is not None
+        started = time.monotonic()
+        with closed_on_error(negotiated.connection):
+            lifetime_ms = _log_in(negotiated, self._sasl, self.timeout_s)
+        due_at = started + lifetime_ms / 1000 * _SESSION_SHARE if lifetime_ms > 0 else inf
+        return replace(negotiated, login_due_at=due_at)
 
     def _negotiated(self, broker: Broker) -> NegotiatedConnection:
         old_since = self._known_as_old.get(broker.address, -_KNOWN_AS_OLD_S)
@@ -184,31 +201,45 @@ class Connector:
         return VersionedConnection.open(broker, conversation, timeout_s=self.timeout_s, tls=self._tls)
 
 
-def _log_in(negotiated: NegotiatedConnection, sasl: Sasl) -> None:
+def _log_in(negotiated: NegotiatedConnection, sasl: Sasl, timeout_s: float) -> int:
     """Authenticate with SASL, in the framing that the broker supports (KIP-43, KIP-152).
 
+    Returns the milliseconds until the broker demands another login (KIP-368); 0 if it never does.
+
     Raises:
-        AuthenticationFailed: the broker refuses the login, or does not prove that it knows the secret.
+        AuthenticationFailed: the broker or the token server refuses the login, or the broker does not prove that it
+            knows the secret.
         SecretMissing: the secret of the settings does not exist.
         Unsupported: the broker is older than 0.10, which has no SASL that this client supports.
-        NetworkError: the connection broke. A broker before 1.0 refuses a login in this way.
+        NetworkError: the connection broke, or the token server cannot be reached. A broker before 1.0 refuses a login
+            in this way.
     """
     connection, versions = negotiated.connection, negotiated.versions
-    mechanism = mechanism_of(sasl)
+    credentials = sasl.client_credentials
+    mechanism = mechanism_of(sasl, TOKENS.token(credentials, timeout_s=timeout_s) if credentials else None)
     version = versions.pick(SaslHandshakeRequest.API)
     handshake = VersionedRequest(SaslHandshakeRequest(mechanism=mechanism.name), version)
     answer: SaslHandshakeResponse = connection.request(handshake)
     if answer.error_code:
         offered = mechanism.secret.masked(", ".join(answer.mechanisms)) or "none"
         raise AuthenticationFailed(f"the broker does not accept {mechanism.name}; it accepts: {offered}")
+    lifetime_ms = 0
 
     def send_token(token: bytes) -> bytes:
+        nonlocal lifetime_ms
         request = SaslAuthenticateRequest(auth_bytes=token)
         versioned = VersionedRequest(request, versions.pick(SaslAuthenticateRequest.API))
         answer: SaslAuthenticateResponse = connection.request(versioned)
         if answer.error_message:
             raise BrokerError(answer.error_message, NOWHERE, answer.error_code)
         ErrorCode.check(answer.error_code, NOWHERE)
+        lifetime_ms = answer.session_lifetime_ms
         return bytes(answer.auth_bytes)
 
-    authenticate(mechanism, send_token if version >= _FRAMED_LOGIN_SINCE else connection.exchange)
+    try:
+        authenticate(mechanism, send_token if version >= _FRAMED_LOGIN_SINCE else connection.exchange)
+    except AuthenticationFailed:
+        if credentials:
+            TOKENS.forget(credentials)
+        raise
+    return lifetime_ms

@@ -133,7 +133,7 @@ def list_offsets(
 def _offsets(answer: ListOffsetsPartitionResponse | None) -> tuple[int, ...] | KafkaIOError:
     if answer is None:
         return Corrupt("the answer lacks one of the requested partitions")
-    if error := ErrorCode.error_of(answer.error_code, NOWHERE):
+    if error := ErrorCode.error_of(answer.error_code, NOWHERE, right="DESCRIBE"):
         return error
     offsets = answer.old_style_offsets or (() if answer.offset == _NO_OFFSET else (answer.offset,))
     if not all(0 <= offset <= MAX_OFFSET for offset in offsets):

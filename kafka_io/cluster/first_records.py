@@ -74,7 +74,7 @@ class FirstRecordSearch(Generic[T]):
 
     def _search(self, partition: TopicPartition, answer: FetchPartitionResponse) -> None:
         """Settle the partition if the answer contains the record, or the log ends before it."""
-        ErrorCode.check(answer.error_code, NOWHERE)
+        ErrorCode.check(answer.error_code, NOWHERE, right="READ")
         end = answer.high_watermark
         if self.read_settings.committed and answer.last_stable_offset >= 0:  # brokers send it from v4 on
             end = min(end, answer.last_stable_offset)

@@ -295,7 +295,7 @@ def _entry(topic: MetadataTopic, skipped: list[SkippedNode]) -> TopicEntry | Non
     name = topic.name or ""
     try:
         check_topic(topic)
-        ErrorCode.check(topic.error_code, Where(topic=name))
+        ErrorCode.check(topic.error_code, Where(topic=name), right="DESCRIBE")
     except (BrokerError, Corrupt) as error:
         skipped.append(SkippedNode(path=printable(name), reason=str(error)))
         return None
@@ -327,5 +327,5 @@ def described_settings(metadata: ClusterMetadata, topics: Sequence[str]) -> dict
 def _settings(described: DescribedConfigs | None) -> TopicSettings | KafkaIOError:
     if described is None:
         return Corrupt("the answer lacks one of the requested topics")
-    error = ErrorCode.error_of(described.error_code, NOWHERE)
+    error = ErrorCode.error_of(described.error_code, NOWHERE, right="DESCRIBE_CONFIGS")
     return error or {config.name: config.value for config in described.configs}

@@ -75,7 +75,7 @@ def _ask_producers(connection: ModernBrokerConnection, leaders: PartitionLeaders
 
 
 def _producer_id(described: DescribedProducersPartition) -> int | KafkaIOError | None:
-    if error := ErrorCode.error_of(described.error_code, NOWHERE):
+    if error := ErrorCode.error_of(described.error_code, NOWHERE, right="READ"):
         return error
     open_ = [producer for producer in described.active_producers if producer.current_txn_start_offset >= 0]
     return min(open_, key=lambda producer: producer.current_txn_start_offset).producer_id if open_ else None

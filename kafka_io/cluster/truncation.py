@@ -52,5 +52,5 @@ def _end_of_epoch(topic: str, partition: int, epoch: int, leader: Leader) -> int
     answers = [answer for topic_ in leader.connection.request(request).topics for answer in topic_.partitions]
     if not answers:
         raise Corrupt("the answer lacks the requested partition")
-    ErrorCode.check(answers[0].error_code, NOWHERE)
+    ErrorCode.check(answers[0].error_code, NOWHERE, right="DESCRIBE")
     return answers[0].end_offset

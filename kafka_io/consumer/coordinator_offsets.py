@@ -89,7 +89,7 @@ def _fetched(
     answer: Any = connection.request(request)
     if version >= GROUPS_SINCE:
         [answer] = answer.groups
-    ErrorCode.check(answer.error_code, NOWHERE)
+    ErrorCode.check(answer.error_code, NOWHERE, right="DESCRIBE")
     for topic in answer.topics:
         check_listed_topic(topic.name, (partition.partition_index for partition in topic.partitions))
     return {
@@ -105,7 +105,7 @@ def _offset(topic: str, answer: Any) -> int | None:
     if answer.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
         return None  # so 0.8.2 answers when the group has no offset
     where = Where(topic=topic, partition=answer.partition_index)
-    ErrorCode.check(answer.error_code, where)
+    ErrorCode.check(answer.error_code, where, right="DESCRIBE")
     if answer.committed_offset < _NO_OFFSET:
         raise Corrupt(f"the committed offset is {answer.committed_offset}, which is not valid", where)
     return None if answer.committed_offset == _NO_OFFSET else int(answer.committed_offset)
@@ -123,7 +123,8 @@ def _commit(connection: ModernBrokerConnection, request: OffsetCommitRequest) ->
     answer = connection.request(request)
     for topic in answer.topics:
         for partition in topic.partitions:
-            ErrorCode.check(partition.error_code, Where(topic=topic.name, partition=partition.partition_index))
+            where = Where(topic=topic.name, partition=partition.partition_index)
+            ErrorCode.check(partition.error_code, where, right="READ")
 
 
 def _coordinated(connection: ModernBrokerConnection, api: Api[Any]) -> int:

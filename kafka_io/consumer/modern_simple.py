@@ -68,7 +68,10 @@ class ModernPartitionFetcher(Closing):
         answers = fetch(connection, leaders, request)
         # A broker leaves partitions out when the client's quota is used up (KIP-219).
         left_out = BrokerBusy("the broker answered without this partition")
-        checked = {key: ErrorCode.error_of(answer.error_code, NOWHERE) or answer for key, answer in answers.items()}
+        checked = {
+            key: ErrorCode.error_of(answer.error_code, NOWHERE, right="READ") or answer
+            for key, answer in answers.items()
+        }
         return {**dict.fromkeys(leaders, left_out), **checked}
 
     def _result(

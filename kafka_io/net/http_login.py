@@ -3,6 +3,7 @@
 import base64
 from dataclasses import dataclass
 from typing import Self
+from urllib.parse import quote_plus
 
 from kafka_io.errors import AuthenticationFailed
 from kafka_io.net.sasl.mechanisms import BEARER_TOKEN
@@ -28,6 +29,12 @@ class HttpLogin:
         """User name and password (RFC 7617). Only TLS protects them."""
         encoded = base64.b64encode(username.encode() + b":" + password.reveal())
         return cls(scheme="Basic", secret=password, credentials=Secret(encoded))
+
+    @classmethod
+    def client_credentials(cls, client_id: str, secret: Secret) -> Self:
+        """Id and secret of a client at a token server (RFC 6749, section 2.3.1): both are encoded for a form first."""
+        encoded = b":".join((quote_plus(client_id).encode(), quote_plus(secret.reveal()).encode()))
+        return cls(scheme="Basic", secret=secret, credentials=Secret(base64.b64encode(encoded)))
 
     @classmethod
     def bearer(cls, token: Secret) -> Self:

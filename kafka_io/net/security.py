@@ -4,15 +4,24 @@ These values hold references to secrets, never a secret, so they may be shown, l
 and variables must exist on every machine that connects. The docstrings are also the text of docs/settings.md.
 """
 
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
+from kafka_io.net.http_address import HttpAddress
 from kafka_io.net.secret import SecretReference
 
 MechanismName = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"]
 
 # These mechanisms send the secret itself; SCRAM sends only a proof of it (fault X08).
 _SEND_THE_SECRET = frozenset({"PLAIN", "OAUTHBEARER"})
+
+# RFC 7628, section 3.1: what a key and a value of an extension consist of.
+_EXTENSION_KEY = re.compile(r"[A-Za-z]+")
+_EXTENSION_VALUE = re.compile(r"[\x21-\x7e \t\r\n]*")
+# RFC 6749, appendix A.
+_PRINTABLE = re.compile(r"[\x20-\x7e]+")
 
 # pydantic reads the metadata of a dataclass field when the class is part of a settings model.
 FILE: dict[str, Any] = {"min_length": 1, "json_schema_extra": {"format": "path"}}
@@ -50,6 +59,56 @@ class Tls:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ClientCredentials:
+    """A token server (OAuth 2.0 or OpenID Connect) that gives the client a token for its own id and secret.
+
+    Raises:
+        ValueError: the URL is not valid, or the secret would cross the network unencrypted, and the settings do not
+            allow that explicitly.
+    """
+
+    url: str
+    """URL of the token endpoint, such as `https://login.example.org/oauth2/token`. Redirects are not followed."""
+
+    client_id: str
+    """The id of the client at the token server."""
+
+    client_secret: SecretReference
+    """The secret of the client. It is sent to the token server only."""
+
+    scope: str | None = None
+    """The scope of the token, if the token server requires one. Several are separated by spaces."""
+
+    tls: Tls | None = None
+    """A section for `https`: the authorities to trust, and a client certificate if the token server requires one. By
+    default the authorities of the operating system are trusted."""
+
+    allow_secret_over_plaintext: bool = False
+    """Allow a token server with `http`, in a network that you trust."""
+
+    def __post_init__(self) -> None:
+        address = self.address
+        if self.tls is not None and not address.uses_tls:
+            raise ValueError("client_credentials: the `url` begins with http://; write https:// to use `tls`")
+        if not address.uses_tls and not self.allow_secret_over_plaintext:
+            raise ValueError(
+                "client_credentials: http:// lets everyone on the way read the secret; use https://, "
+                "or set `allow_secret_over_plaintext = true` if that is meant"
+            )
+        for name, text in (("client_id", self.client_id), ("scope", self.scope)):
+            if text is not None and not _PRINTABLE.fullmatch(text):
+                raise ValueError(f"client_credentials: `{name}` must consist of printable ASCII characters")
+
+    @property
+    def address(self) -> HttpAddress:
+        """The parts of the URL."""
+        try:
+            return HttpAddress.parse(self.url)
+        except ValueError as error:
+            raise ValueError(f"client_credentials: {error}") from None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Sasl:
     """How the client authenticates: with user name and password, or with a token.
 
@@ -70,17 +129,36 @@ class Sasl:
     token: SecretReference | None = None
     """Token for OAUTHBEARER. It is read again for each connection, so another program can renew it."""
 
+    client_credentials: ClientCredentials | None = None
+    """A section, instead of `token`: Penstock requests the tokens from a token server, and renews them."""
+
+    extensions: Mapping[str, str] = field(default_factory=dict, hash=False)
+    """Further fields that OAUTHBEARER sends to the broker, for example `logicalCluster` for a cloud (KIP-342). They are
+    not secret."""
+
     allow_secret_over_plaintext: bool = False
     """Allow PLAIN or OAUTHBEARER without TLS, in a network that you trust."""
 
     def __post_init__(self) -> None:
         if self.mechanism not in get_args(MechanismName):
             raise ValueError(f"sasl: `mechanism` is one of {', '.join(get_args(MechanismName))}")
-        by_token = self.mechanism == "OAUTHBEARER"
-        if by_token and (self.token is None or self.username is not None or self.password is not None):
-            raise ValueError("sasl: OAUTHBEARER takes a `token`, and neither `username` nor `password`")
-        if not by_token and (self.token is not None or not self.username or self.password is None):
-            raise ValueError(f"sasl: {self.mechanism} takes `username` and `password`, and no `token`")
+        if self.mechanism == "OAUTHBEARER":
+            self._check_bearer()
+            return
+        if self.token or self.client_credentials or self.extensions:
+            raise ValueError("sasl: `token`, `client_credentials` and `extensions` are for OAUTHBEARER only")
+        if not self.username or self.password is None:
+            raise ValueError(f"sasl: {self.mechanism} takes `username` and `password`")
+
+    def _check_bearer(self) -> None:
+        if self.username is not None or self.password is not None:
+            raise ValueError("sasl: OAUTHBEARER takes neither `username` nor `password`")
+        if (self.token is None) == (self.client_credentials is None):
+            raise ValueError("sasl: OAUTHBEARER takes a `token` or `client_credentials`, and not both")
+        for key, value in self.extensions.items():
+            # `auth` is the field of the token itself.
+            if not _EXTENSION_KEY.fullmatch(key) or key == "auth" or not _EXTENSION_VALUE.fullmatch(value):
+                raise ValueError("sasl: a key of `extensions` has only letters and is not `auth`, a value only ASCII")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -191,7 +191,7 @@ class TransactionManager:
             transactional_id=self._transactional_id, transaction_timeout_ms=self._settings.transaction_timeout_ms
         )
         answer = connection.request(request)
-        ErrorCode.check(answer.error_code, NOWHERE)
+        ErrorCode.check(answer.error_code, NOWHERE, right="WRITE" if self._transactional_id else "IDEMPOTENT_WRITE")
         return answer.producer_id, answer.producer_epoch
 
     @property
@@ -225,7 +225,7 @@ class TransactionManager:
         def ask(connection: ModernBrokerConnection) -> None:
             answer = connection.request(request, max_version=_MAX_VERSIONS.get(type(request)))
             for code, where in _error_codes(answer):
-                ErrorCode.check(code, where)
+                ErrorCode.check(code, where, right="READ" if coordinator else "WRITE")
 
         try:
             (coordinator or self._coordinator).on(ask)

@@ -230,7 +230,7 @@ def _first_offset(answer: ProducePartitionResponse | None) -> BatchOutcome:
         raise Corrupt("the answer lacks a partition that was written to")
     if answer.error_code == ErrorCode.DUPLICATE_SEQUENCE_NUMBER:
         return None
-    error = ErrorCode.error_of(answer.error_code, NOWHERE)
+    error = ErrorCode.error_of(answer.error_code, NOWHERE, right="WRITE")
     if error is not None:
         return error
     return None if answer.base_offset == _NO_OFFSET else answer.base_offset

@@ -63,7 +63,7 @@ def fetch(
         BrokerError: the broker refuses the whole request.
     """
     response = connection.request(request, max_version=max_fetch_version(leaders.values()))
-    ErrorCode.check(response.error_code, NOWHERE)
+    ErrorCode.check(response.error_code, NOWHERE, right="READ")
     names = {leader.topic_id: partition.topic for partition, leader in leaders.items()}
     return {
         TopicPartition(topic.topic or names[topic.topic_id], answer.partition_index): answer

@@ -212,10 +212,10 @@ class ModernPartition:
                 request must be sent again.
             BrokerError: the broker refused.
         """
-        ErrorCode.check(answer.error_code, NOWHERE)
+        ErrorCode.check(answer.error_code, NOWHERE, right="READ")
         for topic in answer.responses:
             for partition in topic.partitions:
-                ErrorCode.check(partition.error_code, NOWHERE)
+                ErrorCode.check(partition.error_code, NOWHERE, right="READ")
                 if partition.preferred_read_replica >= 0 and not partition.records:
                     self._metadata.prefer_replica(self._topic, self._number, partition.preferred_read_replica)
                     raise LogShort(f"the leader asks to read from broker {partition.preferred_read_replica}")

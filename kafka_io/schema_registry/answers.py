@@ -12,7 +12,7 @@ from kafka_io.errors import (
     SchemaRegistryError,
     SchemaRegistryUnavailable,
 )
-from kafka_io.net.http_get import HttpAnswer
+from kafka_io.net.http_exchange import HttpAnswer
 from kafka_io.net.http_login import HttpLogin
 from kafka_io.net.secret import one_line
 

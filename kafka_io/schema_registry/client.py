@@ -14,7 +14,7 @@ from urllib.parse import quote
 from kafka_io.brokers.connection import RetryPolicy
 from kafka_io.brokers.retry import retrying
 from kafka_io.errors import SchemaNotFound, Throttled, Unsupported, Where, error_context, printable
-from kafka_io.net.http_get import HttpAnswer, HttpServer, http_get
+from kafka_io.net.http_exchange import HttpAnswer, HttpServer, http_get
 from kafka_io.net.security import Tls
 from kafka_io.net.tls import tls_context
 from kafka_io.schema_registry.answers import (

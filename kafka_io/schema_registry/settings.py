@@ -4,47 +4,12 @@ The values hold references to secrets, never a secret, so they may be shown, log
 are also the text of docs/settings.md.
 """
 
-import re
 from dataclasses import dataclass
 
+from kafka_io.net.http_address import HttpAddress
 from kafka_io.net.http_login import HttpLogin
 from kafka_io.net.secret import SecretReference
 from kafka_io.net.security import Tls
-
-_URL = re.compile(
-    r"(?P<scheme>https?)://(?:\[(?P<ipv6>[0-9A-Fa-f:.]+)\]|(?P<host>[A-Za-z0-9._-]+))(?::(?P<port>[0-9]{1,5}))?"
-    r"(?P<path>(?:/[A-Za-z0-9._~%!$&'()*+,;=:@-]+)*)/?"
-)
-_DEFAULT_PORTS = {"http": 80, "https": 443}
-_MAX_PORT = 65_535
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RegistryAddress:
-    """The parts of a registry's URL. `path` precedes the path of each request; it is empty or begins with a slash."""
-
-    host: str
-    port: int
-    path: str
-    uses_tls: bool
-
-    @classmethod
-    def parse(cls, url: str) -> "RegistryAddress":
-        """The parts of `url`.
-
-        Raises:
-            ValueError: the text is not such a URL. The message does not repeat it: it may contain a password.
-        """
-        match = _URL.fullmatch(url)
-        port = 0 if match is None else int(match["port"] or _DEFAULT_PORTS[match["scheme"]])
-        if match is None or not 0 < port <= _MAX_PORT:
-            raise ValueError(
-                "url: write `http://host:port` or `https://host:port`, with the path of the API if it has one, "
-                "and without a user name, password or query"
-            )
-        return cls(
-            host=match["ipv6"] or match["host"], port=port, path=match["path"], uses_tls=match["scheme"] == "https"
-        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,9 +63,9 @@ class SchemaRegistrySettings:
             )
 
     @property
-    def address(self) -> RegistryAddress:
+    def address(self) -> HttpAddress:
         """The parts of the URL."""
-        return RegistryAddress.parse(self.url)
+        return HttpAddress.parse(self.url)
 
     def login(self) -> HttpLogin | None:
         """The login for one request. It reads the secret now; drop it after the request.

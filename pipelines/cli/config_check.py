@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from kafka_io.net.secret import SecretReference
-from kafka_io.net.security import FILE, Sasl, Tls
+from kafka_io.net.security import FILE, ClientCredentials, Sasl, Tls
 from kafka_io.schema_registry.settings import SchemaRegistrySettings
 from pipelines.cli.check_cluster import check_cluster
 from pipelines.cli.check_machine import check_definitions, check_lake, check_machine, check_spark
@@ -58,10 +58,12 @@ def _secrets(settings: Settings) -> Iterator[tuple[str, Callable[[], object]]]:
     yield from sorted(readers.items())
 
 
-def _sections_with_secrets(settings: Settings) -> Iterator[Tls | Sasl | SchemaRegistrySettings]:
+def _sections_with_secrets(settings: Settings) -> Iterator[Tls | Sasl | ClientCredentials | SchemaRegistrySettings]:
     """The sections that can name secrets and files."""
     for cluster in settings.clusters.values():
-        yield from filter(None, (cluster.security.tls, cluster.security.sasl))
+        tls, sasl = cluster.security.tls, cluster.security.sasl
+        server = sasl and sasl.client_credentials
+        yield from filter(None, (tls, sasl, server, server and server.tls))
     for registry in settings.registries.values():
         yield from filter(None, (registry, registry.tls))
 

@@ -137,7 +137,7 @@ def _coordinated_groups(metadata: ClusterMetadata, broker: Broker) -> Iterable[G
     connection = metadata.connection(broker)
     with error_context(connection.where):
         answer = connection.request(ListGroupsRequest())
-        ErrorCode.check(answer.error_code, Where())
+        ErrorCode.check(answer.error_code, Where(), right="DESCRIBE")
     return [
         GroupListing(name=group.group_id, protocol_type=group.protocol_type, state=group.group_state or None)
         for group in answer.groups
@@ -147,7 +147,7 @@ def _coordinated_groups(metadata: ClusterMetadata, broker: Broker) -> Iterable[G
 def _described(connection: ModernBrokerConnection, group: str) -> DescribedGroup:
     [described] = connection.request(DescribeGroupsRequest(groups=(group,))).groups
     if described.error_code != ErrorCode.GROUP_ID_NOT_FOUND:
-        ErrorCode.check(described.error_code, Where())
+        ErrorCode.check(described.error_code, Where(), right="DESCRIBE")
     return described
 
 

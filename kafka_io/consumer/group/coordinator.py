@@ -242,7 +242,7 @@ class Heartbeater(Closing):
         self._heartbeat_due_s = time.monotonic() + self._settings.heartbeat_s
         request = self._state.heartbeat_request()
         answer = self._coordinator.once(lambda connection: connection.request(request))
-        ErrorCode.check(answer.error_code, NOWHERE)
+        ErrorCode.check(answer.error_code, NOWHERE, right="READ")
 
     def _leave_idle(self) -> None:
         """Leave because the consumer does not poll, so that others read its partitions."""

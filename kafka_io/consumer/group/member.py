@@ -141,7 +141,7 @@ class GroupMemberState:
         if answer.error_code == ErrorCode.MEMBER_ID_REQUIRED:
             self.member = replace(self.member, id=answer.member_id)
             return None
-        ErrorCode.check(answer.error_code, NOWHERE)
+        ErrorCode.check(answer.error_code, NOWHERE, right="READ")
         self.member = replace(self.member, id=answer.member_id, generation=answer.generation_id)
         offered = {assignor.name: assignor for assignor in self._settings.assignors}
         if answer.protocol_name not in offered:
@@ -163,7 +163,7 @@ class GroupMemberState:
 
     def synced(self, answer: SyncGroupResponse) -> None:
         """Handle the assignment. Raises what `joined` does."""
-        ErrorCode.check(answer.error_code, NOWHERE)
+        ErrorCode.check(answer.error_code, NOWHERE, right="READ")
         partitions = decode_assignment(answer.assignment)
         self._last_assigned = OwnedPartitions(partitions=partitions, generation=self.member.generation)
         self.is_joining = False

@@ -2,6 +2,8 @@
 
 import json
 import re
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 from kafka_io.errors import AuthenticationFailed
@@ -14,16 +16,22 @@ from kafka_io.net.security import Sasl
 BEARER_TOKEN = re.compile(rb"[A-Za-z0-9._~+/-]+=*")
 
 
-def mechanism_of(sasl: Sasl) -> Mechanism:
+def mechanism_of(sasl: Sasl, token: Secret | None = None) -> Mechanism:
     """The mechanism for one connection. It reads its secret now; drop it after the login.
+
+    Args:
+        sasl: the settings.
+        token: the token of a token server, if the settings name one.
 
     Raises:
         SecretMissing: the secret does not exist.
         AuthenticationFailed: this mechanism cannot send the secret.
     """
     if sasl.mechanism == "OAUTHBEARER":
-        assert sasl.token is not None
-        return OAuthBearer(sasl.token.read())
+        if token is None:
+            assert sasl.token is not None
+            token = sasl.token.read()
+        return OAuthBearer(token, sasl.extensions)
     assert sasl.username is not None
     assert sasl.password is not None
     if sasl.mechanism == "PLAIN":
@@ -57,14 +65,15 @@ class OAuthBearer:
 
     name = "OAUTHBEARER"
 
-    def __init__(self, token: Secret) -> None:
+    def __init__(self, token: Secret, extensions: Mapping[str, str] = MappingProxyType({})) -> None:
         self.secret = token
+        self._extensions = "".join(f"{key}={value}\x01" for key, value in extensions.items()).encode()
         if not BEARER_TOKEN.fullmatch(token.reveal()):
             raise AuthenticationFailed("OAUTHBEARER: the token contains characters that bearer tokens cannot have")
 
     def first(self) -> bytes:
-        """A header without channel binding and without another identity, then the token in the form of HTTP."""
-        return b"n,,\x01auth=Bearer " + self.secret.reveal() + b"\x01\x01"
+        """A header without channel binding and without another identity, the token in the form of HTTP, extensions."""
+        return b"n,,\x01auth=Bearer " + self.secret.reveal() + b"\x01" + self._extensions + b"\x01"
 
     def answer(self, challenge: bytes) -> None:
         """Check the broker's answer: it is empty, or contains the reason of a refusal.

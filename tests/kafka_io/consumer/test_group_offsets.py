@@ -1,12 +1,14 @@
 """Offsets of groups come back as they were committed, in every generation."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from kafka_io.brokers.coordinators import CoordinatorConnection
+from kafka_io.brokers.modern_connection import ModernBrokerConnection
 from kafka_io.cluster.modern_cluster import ModernCluster
 from kafka_io.cluster.opening import open_cluster
 from kafka_io.consumer.coordinator_offsets import CoordinatorOffsets
@@ -53,6 +55,13 @@ def test_offsets_of_a_group_come_back(tmp_path: Path) -> None:
         assert offsets.fetch("others") == {}
 
 
+def with_versions(connection: ModernBrokerConnection, versions: Mapping[int, tuple[int, int]]) -> None:
+    """Let the client believe that the broker supports these versions, on the open connection."""
+    assert connection.versions
+    assert connection._negotiated is not None
+    connection._negotiated = replace(connection._negotiated, versions=ApiVersionRanges(versions))
+
+
 @pytest.mark.parametrize("version", range(1, 10))
 def test_every_version_of_the_requests_returns_the_same_offsets(version: int, tmp_path: Path) -> None:
     with broker(tmp_path) as server, opened(server) as cluster:
@@ -62,9 +71,7 @@ def test_every_version_of_the_requests_returns_the_same_offsets(version: int, tm
         connection = CoordinatorConnection(metadata, "lake").connection()
         versions = {kind.API.key: (version, version) for kind in (OffsetCommitRequest, OffsetFetchRequest)}
         find_version = min(version, FindCoordinatorRequest.API.versions[1])
-        connection._versions = ApiVersionRanges(
-            {**versions, FindCoordinatorRequest.API.key: (find_version, find_version), 3: (9, 9)}
-        )
+        with_versions(connection, {**versions, FindCoordinatorRequest.API.key: (find_version, find_version), 3: (9, 9)})
         offsets.commit("lake", {"clicks": {P0: 40 + version}})
         assert offsets.fetch("lake", ["clicks"]) == {"clicks": {P0: 40 + version, P1: 1, P2: None}}
 
@@ -73,10 +80,10 @@ def test_brokers_before_0_10_need_the_names_of_the_topics(tmp_path: Path) -> Non
     with broker(tmp_path) as server, opened(server) as cluster:
         offsets = CoordinatorOffsets(cluster.metadata())
         connection = CoordinatorConnection(cluster.metadata(), "lake").connection()
-        connection._versions = ApiVersionRanges({8: (0, 1), 9: (0, 1), 10: (0, 0), 3: (0, 0)})
+        with_versions(connection, {8: (0, 1), 9: (0, 1), 10: (0, 0), 3: (0, 0)})
         with pytest.raises(Unsupported, match="only for named topics"):
             offsets.fetch("lake")
-        connection._versions = ApiVersionRanges({8: (0, 0), 9: (0, 0), 10: (0, 0), 3: (0, 0)})
+        with_versions(connection, {8: (0, 0), 9: (0, 0), 10: (0, 0), 3: (0, 0)})
         with pytest.raises(Unsupported, match=r"brokers before 0\.8\.2 store no offsets"):
             offsets.commit("lake", {"clicks": {P0: 1}})
 

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from kafka_io.net.secret import SecretReference
-from kafka_io.net.security import MechanismName, Sasl, Security, Tls
+from kafka_io.net.security import ClientCredentials, MechanismName, Sasl, Security, Tls
 
 PASSWORD = SecretReference("env", "KAFKA_PASSWORD")
 TLS = Tls(
@@ -18,12 +18,16 @@ TLS = Tls(
 )
 SCRAM = Sasl(mechanism="SCRAM-SHA-512", username="loader", password=PASSWORD)
 BEARER = Sasl(mechanism="OAUTHBEARER", token=SecretReference("file", "/run/token"))
+TOKEN_URL = "https://login.example.org/oauth2/token"
+CLIENT = ClientCredentials(url=TOKEN_URL, client_id="penstock", client_secret=PASSWORD, scope="a b", tls=TLS)
+OAUTH = Sasl(mechanism="OAUTHBEARER", client_credentials=CLIENT, extensions={"logicalCluster": "lkc-1"})
 PLAIN = Sasl(mechanism="PLAIN", username="loader", password=PASSWORD, allow_secret_over_plaintext=True)
 VALID = [
     (Security(), "PLAINTEXT"),
     (Security(tls=Tls()), "SSL"),
     (Security(tls=TLS, sasl=SCRAM), "SASL_SSL"),
     (Security(tls=Tls(), sasl=BEARER), "SASL_SSL"),
+    (Security(tls=Tls(), sasl=OAUTH), "SASL_SSL"),
     (Security(sasl=SCRAM), "SASL_PLAINTEXT"),
     (Security(sasl=PLAIN), "SASL_PLAINTEXT"),
 ]
@@ -66,6 +70,12 @@ def test_decoding_checks_the_values_again() -> None:  # fault X08
         {"mechanism": "SCRAM-SHA-256", "username": "loader", "password": PASSWORD, "token": PASSWORD},
         {"mechanism": "SCRAM-SHA-1", "username": "loader", "password": PASSWORD},
         {"mechanism": "GSSAPI"},
+        {"mechanism": "PLAIN", "username": "loader", "password": PASSWORD, "client_credentials": CLIENT},
+        {"mechanism": "PLAIN", "username": "loader", "password": PASSWORD, "extensions": {"a": "b"}},
+        {"mechanism": "OAUTHBEARER", "token": PASSWORD, "client_credentials": CLIENT},
+        {"mechanism": "OAUTHBEARER", "token": PASSWORD, "extensions": {"auth": "Bearer x"}},
+        {"mechanism": "OAUTHBEARER", "token": PASSWORD, "extensions": {"a b": "x"}},
+        {"mechanism": "OAUTHBEARER", "token": PASSWORD, "extensions": {"a": "x\x01host=y"}},
     ],
 )
 def test_a_mechanism_needs_exactly_its_own_fields(fields: dict[str, Any]) -> None:
@@ -86,3 +96,21 @@ def test_tls_fields_that_need_others_are_refused_without_them(
 ) -> None:  # fault X07
     with pytest.raises(ValueError, match=message):
         Tls(**fields)
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"url": "http://login.example.org/token"}, "lets everyone on the way read the secret"),
+        ({"url": "http://login/token", "allow_secret_over_plaintext": True, "tls": Tls()}, "begins with http://"),
+        ({"url": "https://canary@login.example.org/token"}, "client_credentials: url: write `http"),
+        ({"client_id": "two\nlines"}, "`client_id` must consist of printable"),
+        ({"scope": ""}, "`scope` must consist of printable"),
+    ],
+)
+def test_a_token_server_that_is_not_safe_is_refused(fields: dict[str, Any], message: str) -> None:  # faults X08, X10
+    values = {"url": TOKEN_URL, "client_id": "penstock", "client_secret": PASSWORD, **fields}
+    with pytest.raises(ValueError, match=message) as raised:
+        ClientCredentials(**values)
+    assert "canary" not in str(raised.value)
+    assert ClientCredentials(url="http://x/", client_id="y", client_secret=PASSWORD, allow_secret_over_plaintext=True)

@@ -9,10 +9,11 @@ import msgspec
 import pytest
 
 from kafka_io.errors import AuthenticationFailed, KafkaIOError, SecretMissing, TlsFailed
+from kafka_io.net.http_address import HttpAddress
 from kafka_io.net.http_login import HttpLogin
 from kafka_io.net.secret import Secret, SecretReference
 from kafka_io.net.security import Tls
-from kafka_io.schema_registry.settings import RegistryAddress, SchemaRegistrySettings
+from kafka_io.schema_registry.settings import SchemaRegistrySettings
 from kafka_io.testing.schema_registry.faults import Fault, answers, ends_after, sends, sends_raw, stalls
 from kafka_io.testing.schema_registry.server import EmbeddedSchemaRegistry
 from tests.fakes.tls import CA, GOLDEN, serving
@@ -143,13 +144,13 @@ def test_plain_text_to_a_tls_port_is_named(client_of: MakeClient) -> None:  # fa
 @pytest.mark.parametrize(
     ("url", "address"),
     [
-        ("http://registry", RegistryAddress(host="registry", port=80, path="", uses_tls=False)),
-        ("https://registry/", RegistryAddress(host="registry", port=443, path="", uses_tls=True)),
-        ("http://[::1]:8081/a/b/", RegistryAddress(host="::1", port=8081, path="/a/b", uses_tls=False)),
-        ("https://r_1.x:1/contexts/.c", RegistryAddress(host="r_1.x", port=1, path="/contexts/.c", uses_tls=True)),
+        ("http://registry", HttpAddress(host="registry", port=80, path="", uses_tls=False)),
+        ("https://registry/", HttpAddress(host="registry", port=443, path="", uses_tls=True)),
+        ("http://[::1]:8081/a/b/", HttpAddress(host="::1", port=8081, path="/a/b", uses_tls=False)),
+        ("https://r_1.x:1/contexts/.c", HttpAddress(host="r_1.x", port=1, path="/contexts/.c", uses_tls=True)),
     ],
 )
-def test_a_url_is_read(url: str, address: RegistryAddress) -> None:
+def test_a_url_is_read(url: str, address: HttpAddress) -> None:
     assert SchemaRegistrySettings(url=url).address == address
 
 

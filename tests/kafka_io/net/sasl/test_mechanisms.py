@@ -36,6 +36,11 @@ def test_oauthbearer_sends_the_bytes_of_the_rfc() -> None:
     bearer.answer(b"")
 
 
+def test_oauthbearer_sends_extensions_after_the_token() -> None:  # the message of KIP-342
+    bearer = OAuthBearer(Secret(b"x.y.z"), {"logicalCluster": "lkc-1", "identityPoolId": "pool-1"})
+    assert bearer.first() == b"n,,\x01auth=Bearer x.y.z\x01logicalCluster=lkc-1\x01identityPoolId=pool-1\x01\x01"
+
+
 @pytest.mark.parametrize("token", [b"a\x01host=evil", b"a b", b"a\nb", b"=", b"a=b", b"\xff", "\u00e9".encode()])
 def test_a_token_with_characters_that_bearer_tokens_cannot_have_is_refused(token: bytes) -> None:
     with pytest.raises(AuthenticationFailed, match="characters that bearer tokens cannot have"):

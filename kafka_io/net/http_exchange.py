@@ -1,4 +1,4 @@
-"""One HTTP/1.1 request: GET on a connection of its own, with one deadline up to the last byte of the answer.
+"""One HTTP/1.1 request, GET or POST, on a connection of its own, with one deadline up to the last byte of the answer.
 
 `http.client` parses the answer. Compression is not offered and redirects are not followed, so no answer can grow, and
 no login is sent to another server.
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 _MAX_REASON_BYTES = 64 * 1024  # of an answer that is not 200, which contains only the reason
 _OK = 200
+_REGISTRY_ANSWERS = "application/vnd.schemaregistry.v1+json, application/json"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +56,14 @@ class HttpAnswer:
     retry_after_s: float = 0.0
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HttpContent:
+    """What a POST sends. It is not a secret: secrets are in the login."""
+
+    media_type: str
+    data: bytes
+
+
 def http_get(server: HttpServer, path: str, *, timeout_s: float, max_bytes: int) -> HttpAnswer:
     """Send `GET path` on a new connection, and return the answer.
 
@@ -69,37 +78,53 @@ def http_get(server: HttpServer, path: str, *, timeout_s: float, max_bytes: int)
         TlsFailed: the server did not prove its identity, or refuses us.
         Corrupt: the answer is not HTTP, or is too large.
     """
-    answer = _answer_or_error(server, path, Deadline.after(timeout_s), max_bytes)
+    return _answer(server, path, None, Deadline.after(timeout_s), max_bytes)
+
+
+def http_post(server: HttpServer, path: str, content: HttpContent, *, timeout_s: float, max_bytes: int) -> HttpAnswer:
+    """Send `POST path` with this content. See `http_get` for the arguments and the errors."""
+    return _answer(server, path, content, Deadline.after(timeout_s), max_bytes)
+
+
+def _answer(
+    server: HttpServer, path: str, content: HttpContent | None, deadline: Deadline, max_bytes: int
+) -> HttpAnswer:
+    answer = _answer_or_error(server, path, content, deadline, max_bytes)
     if isinstance(answer, KafkaIOError):
         raise answer
     return answer
 
 
-def _answer_or_error(server: HttpServer, path: str, deadline: Deadline, max_bytes: int) -> HttpAnswer | KafkaIOError:
+def _answer_or_error(
+    server: HttpServer, path: str, content: HttpContent | None, deadline: Deadline, max_bytes: int
+) -> HttpAnswer | KafkaIOError:
     """The answer. An error after a login is a new one without a cause: stack frames can contain the login."""
     try:
         with closing(Stream.connect(server.host, server.port, deadline, server.tls)) as stream:
             with suppress(ConnectionLost):  # a server can refuse a request that it has not read; its answer says why
-                stream.send(_request(server, path), deadline)
-            return _received(stream, deadline, max_bytes)
+                stream.send(_request(server, path, content), deadline)
+            return _received(stream, "POST" if content else "GET", deadline, max_bytes)
     except KafkaIOError as error:
         if server.login is None:
             return error
         return type(error)(server.login.masked(error.reason), error.where)
 
 
-def _request(server: HttpServer, path: str) -> bytes:
+def _request(server: HttpServer, path: str, content: HttpContent | None) -> bytes:
     host = f"[{server.host}]" if ":" in server.host else server.host
-    lines = (
-        f"GET {path} HTTP/1.1",
+    lines = [
+        f"{'POST' if content else 'GET'} {path} HTTP/1.1",
         f"Host: {host}:{server.port}",
-        "Accept: application/vnd.schemaregistry.v1+json, application/json",
+        f"Accept: {'application/json' if content else _REGISTRY_ANSWERS}",
         "Accept-Encoding: identity",
         "Connection: close",
         "User-Agent: penstock",
-    )
+    ]
+    if content:
+        lines += [f"Content-Type: {content.media_type}", f"Content-Length: {len(content.data)}"]
     login = b"" if server.login is None else server.login.header()
-    return "".join(f"{line}\r\n" for line in lines).encode("ascii") + login + b"\r\n"
+    head = "".join(f"{line}\r\n" for line in lines).encode("ascii")
+    return head + login + b"\r\n" + (content.data if content else b"")
 
 
 class _ReceivedBytes(io.RawIOBase):
@@ -128,10 +153,10 @@ class _ReceivedBytes(io.RawIOBase):
             return 0
 
 
-def _received(stream: Stream, deadline: Deadline, max_bytes: int) -> HttpAnswer:
+def _received(stream: Stream, method: str, deadline: Deadline, max_bytes: int) -> HttpAnswer:
     received = _ReceivedBytes(stream, deadline)
     try:
-        with closing(HTTPResponse(cast("socket.socket", received), method="GET")) as response:
+        with closing(HTTPResponse(cast("socket.socket", received), method=method)) as response:
             response.begin()
             # A body without a length ends with the connection. A cut one is no JSON, so it is noticed later.
             received.end_is_allowed = response.length is None and not response.chunked
