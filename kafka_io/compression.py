@@ -27,6 +27,8 @@ BytesLike = bytes | bytearray | memoryview
 # beyond the cap is in memory, and each of many small streams copies at most one piece.
 _PIECE = 16 * 1024
 _STEP = 256 * 1024
+_KEPT_BYTES = 4 * 1024 * 1024  # memory of this size is used again
+_NO_MEMORY = memoryview(bytearray())
 
 # RFC 1952: magic | method | flags | time | extra flags | system, then the fields that bits of the flags announce.
 _GZIP_HEADER = Struct("<HBB6x")
@@ -61,17 +63,72 @@ _ZSTD_LARGEST_BLOCK = 128 * 1024
 _ZSTD_LARGEST_WINDOW = 1 << 27  # the window of level 22, and the default limit of the library
 
 
+class OutputBuffer:
+    """Bytes to which codecs append. Their memory is used again after `clear`, because touching new memory costs more.
+
+    Attributes:
+        size: the number of bytes.
+    """
+
+    __slots__ = ("_memory", "size")
+
+    def __init__(self) -> None:
+        self._memory = _NO_MEMORY
+        self.size = 0
+
+    def space(self, size: int) -> memoryview:
+        """At least `size` bytes of memory after the bytes. Add what was written there to `size`."""
+        needed = self.size + size
+        if needed > len(self._memory):
+            # Allocated memory costs nothing until it is written.
+            larger = memoryview(np.empty(max(needed, len(self._memory) * 3 // 2), np.uint8).data)
+            larger[: self.size] = self._memory[: self.size]
+            self._memory = larger
+        return self._memory[self.size :]
+
+    def append(self, data: BytesLike) -> None:
+        """Append a copy of `data`."""
+        self.space(len(data))[: len(data)] = data
+        self.size += len(data)
+
+    @property
+    def view(self) -> memoryview:
+        """The bytes, as long as the buffer is not cleared."""
+        return self._memory[: self.size]
+
+    def clear(self) -> None:
+        """Remove all bytes. The memory of an unusually large stream is released."""
+        self.size = 0
+        if len(self._memory) > _KEPT_BYTES:
+            self._memory = _NO_MEMORY
+
+
 @dataclass(frozen=True, slots=True)
 class Codec:
     """A way to compress a message set.
 
-    `decompress` returns at most `cap` bytes. It raises Corrupt for a stream that is incomplete or damaged, and TooLarge
-    for one that contains more than `cap` bytes.
+    `decompress_into` appends at most `cap` bytes. It raises Corrupt for a stream that is incomplete or damaged, and
+    TooLarge for one that contains more than `cap` bytes.
     """
 
     name: str
     compress: Callable[[bytes], bytes]
-    decompress: Callable[[BytesLike, int], BytesLike]
+    decompress_into: Callable[[BytesLike, int, OutputBuffer], None]
+
+    def decompress(self, data: BytesLike, cap: int) -> memoryview:
+        """The content of `data` in memory of its own; see `decompress_into`."""
+        output = OutputBuffer()
+        self.decompress_into(data, cap, output)
+        return output.view
+
+
+def _appending(decompress: Callable[[BytesLike, int], BytesLike]) -> Callable[[BytesLike, int, OutputBuffer], None]:
+    """The codec's `decompress_into`, if its library grows memory of its own step by step."""
+
+    def append(data: BytesLike, cap: int, output: OutputBuffer) -> None:
+        output.append(decompress(data, cap))
+
+    return append
 
 
 def _too_large(cap: int) -> TooLarge:
@@ -151,8 +208,8 @@ def _snappy_compress(data: bytes) -> bytes:
     return b"".join(parts)
 
 
-def _snappy_decompress(data: BytesLike, cap: int) -> BytesLike:
-    """The contents of blocks in xerial's framing, or of one block without framing.
+def _snappy_decompress_into(data: BytesLike, cap: int, output: OutputBuffer) -> None:
+    """Append the contents of blocks in xerial's framing, or of one block without framing.
 
     python-snappy would return each block as a new object. cramjam reads the size of a block without decompressing it,
     so the sum is compared with the cap before memory is allocated, and it decompresses each block into one buffer.
@@ -165,14 +222,13 @@ def _snappy_decompress(data: BytesLike, cap: int) -> BytesLike:
             size += length(block)
             if size > cap:
                 raise _too_large(cap)
-        out = bytearray(size)
-        unfilled = memoryview(out)
+        unfilled = output.space(size)[:size]
         for block in _snappy_blocks(view):
             if filled := cramjam.snappy.decompress_raw_into(block, unfilled):
                 unfilled = unfilled[filled:]
     except cramjam.DecompressionError as error:
         raise Corrupt("cannot decompress a snappy block") from error
-    return out
+    output.size += size - len(unfilled)
 
 
 def _snappy_blocks(view: memoryview) -> Iterator[memoryview]:
@@ -261,25 +317,24 @@ class _ThreadDecompressor(threading.local):
 _THREAD = _ThreadDecompressor()
 
 
-def _zstd_decompress(data: BytesLike, cap: int) -> BytesLike:
-    """The contents of consecutive frames, also skippable ones, which fill `data` to its last byte.
+def _zstd_decompress_into(data: BytesLike, cap: int, output: OutputBuffer) -> None:
+    """Append the contents of consecutive frames, also skippable ones, which fill `data` to its last byte.
 
     The library takes an incomplete stream for a complete one, so the frames are measured first.
     """
     try:
-        bound = _zstd_bound(memoryview(data))
-        # Allocated memory costs nothing until it is written.
-        out = memoryview(np.empty(min(bound, cap) + 1, np.uint8).data)
-        filled = 0
+        limit = min(_zstd_bound(memoryview(data)), cap) + 1
+        unfilled = output.space(limit)[:limit]
         with _THREAD.zstd.stream_reader(data, read_across_frames=True) as stream:
-            while filled < len(out) and (step := stream.readinto(out[filled:])):
-                filled += step
+            while unfilled and (step := stream.readinto(unfilled)):
+                unfilled = unfilled[step:]
     except zstandard.ZstdError as error:
         reason = ": its window needs too much memory" if "too much memory" in str(error) else ""
         raise Corrupt(f"cannot decompress a zstd stream{reason}") from error
+    filled = limit - len(unfilled)
     if filled > cap:
         raise _too_large(cap)
-    return out[:filled]
+    output.size += filled
 
 
 def _zstd_bound(view: memoryview) -> int:
@@ -332,13 +387,13 @@ def _zstd_blocks(view: memoryview, position: int) -> tuple[int, int]:
 
 
 CODECS: dict[int, Codec] = {
-    0: Codec("none", bytes, _plain_decompress),
-    1: Codec("gzip", _gzip_compress, _gzip_decompress),
-    2: Codec("snappy", _snappy_compress, _snappy_decompress),
-    3: Codec("lz4", _lz4_compress, _lz4_decompress),
-    4: Codec("zstd", _zstd_compress, _zstd_decompress),
+    0: Codec("none", bytes, _appending(_plain_decompress)),
+    1: Codec("gzip", _gzip_compress, _appending(_gzip_decompress)),
+    2: Codec("snappy", _snappy_compress, _snappy_decompress_into),
+    3: Codec("lz4", _lz4_compress, _appending(_lz4_decompress)),
+    4: Codec("zstd", _zstd_compress, _zstd_decompress_into),
 }
-OLD_LZ4 = Codec("lz4", _old_lz4_compress, _old_lz4_decompress)
+OLD_LZ4 = Codec("lz4", _old_lz4_compress, _appending(_old_lz4_decompress))
 # The codecs of messages, for message formats 0 and 1.
 MESSAGE_CODECS: tuple[dict[int, Codec], ...] = (
     {1: CODECS[1], 2: CODECS[2], 3: OLD_LZ4},

@@ -5,13 +5,13 @@ decompressed one by one into a common buffer first. A batch that ends a transact
 is handled separately.
 """
 
+import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
-from kafka_io.compression import CODECS
-from kafka_io.compression import BytesLike as Octets
+from kafka_io.compression import CODECS, OutputBuffer
 from kafka_io.errors import Corrupt, TooLarge, Unsupported, WireError
 from kafka_io.jit.scalars import ByteArray, Int64s, read_only
 from kafka_io.records.column_builder import ColumnBuilder
@@ -46,9 +46,19 @@ from kafka_io.records.record_set import REASONS, RecordSet
 from kafka_io.records.transactions import AbortedTransactions
 
 _MAX_BATCHES = 1024
-# Decompressed batches are joined up to this size, to save kernel calls; larger ones are not worth the copy.
+# Decompressed batches are decoded together from this size on, to save kernel calls and to stay in the cache.
 _JOINED_BYTES = 256 * 1024
 _Row = list[int]
+
+
+class _ThreadContent(threading.local):
+    """The decompressed content of each thread, which is empty whenever the caller of `read` has its turn."""
+
+    def __init__(self) -> None:
+        self.content = OutputBuffer()
+
+
+_THREAD = _ThreadContent()
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +120,11 @@ class BatchReader:
 
     def _first_key(self, row: _Row) -> bytes | None:
         """Key of the first record of a control batch: the type of the transaction marker."""
-        records = self._records(row)
+        records = self.record_set.view[row[BODY] : row[STOP]]
+        if row[ATTRIBUTES] & MODERN_CODEC_MASK:
+            content = OutputBuffer()
+            self._decompress(row, content)
+            records = content.view
         status, size, position = kernels.first_key(read_only(records), 0, len(records))
         if status != status_codes.END:
             where = self.record_set.where.at_offset(row[NEEDED])
@@ -118,50 +132,45 @@ class BatchReader:
         return None if size < 0 else bytes(records[position : position + size])
 
     def _decode_compressed(self, rows: list[_Row], batches: Int64s) -> Iterator[None]:
-        """Decompress and decode batches, small ones together."""
+        """Decompress and decode batches, small ones together.
+
+        The content of a batch follows that of the batch before it. BODY and STOP in the table rows are set to the
+        positions there.
+        """
         max_bytes = min(_JOINED_BYTES, self.limits.batch_bytes)
-        contents: list[Octets] = []
-        size = 0
+        content, first = _THREAD.content, 0
+        content.clear()
         for index, row in enumerate(rows):
-            content = self._records(row)
-            size += len(content)
-            if contents and size >= max_bytes:
-                # This content may be large: decode the smaller ones before it now, so that it is not copied.
-                earlier = slice(index - len(contents), index)
-                self._decode_joined(contents, rows[earlier], batches[earlier])
-                contents = []
-            contents.append(content)
-            if size >= max_bytes or index + 1 == len(rows):
-                present = slice(index + 1 - len(contents), index + 1)
-                self._decode_joined(contents, rows[present], batches[present])
-                contents, size = [], 0
+            batches[index, BODY] = content.size
+            try:
+                self._decompress(row, content)
+                batches[index, STOP] = content.size
+                is_full = content.size >= max_bytes or index + 1 == len(rows)
+                if is_full:
+                    joined = slice(first, index + 1)
+                    self._decode_plain(read_only(content.view), rows[joined], batches[joined])
+            except WireError:
+                content.clear()
+                raise
+            if is_full:
+                content.clear()
+                first = index + 1
                 yield
 
-    def _records(self, row: _Row) -> Octets:
-        """The records of a batch, decompressed."""
+    def _decompress(self, row: _Row, output: OutputBuffer) -> None:
+        """Append the records of a batch, decompressed."""
         record_set, number = self.record_set, row[ATTRIBUTES] & MODERN_CODEC_MASK
         codec = CODECS.get(number)
         if codec is None:
             raise Unsupported(f"a record batch compressed with codec {number}", record_set.where.at_offset(row[NEEDED]))
         records = record_set.view[row[BODY] : row[STOP]]
         # Compaction can remove all records of a batch. Its content is then empty, without even a compressed stream.
-        if not number or not (row[COUNT] or records):
-            return records
+        if not (row[COUNT] or records):
+            return
         try:
-            return codec.decompress(records, self.limits.max_decompressed_bytes)
+            codec.decompress_into(records, self.limits.max_decompressed_bytes, output)
         except WireError as error:  # a context manager costs as much as a small batch
             raise error.with_context(record_set.where.at_offset(row[NEEDED])) from error.__cause__
-
-    def _decode_joined(self, contents: list[Octets], rows: list[_Row], batches: Int64s) -> None:
-        """Decode the decompressed records of several batches, one item of `contents` each, with one kernel call.
-
-        BODY and STOP in the table rows are set to the positions in the joined contents.
-        """
-        batches[:, STOP] = np.cumsum([len(content) for content in contents])
-        batches[0, BODY] = 0
-        batches[1:, BODY] = batches[:-1, STOP]
-        data = contents[0] if len(contents) == 1 else b"".join(contents)
-        self._decode_plain(read_only(data), rows, batches)
 
     def _decode_plain(self, data: ByteArray, rows: list[_Row], batches: Int64s) -> None:
         """Decode the uncompressed records in `data`, at the positions that `batches` give, to rows.

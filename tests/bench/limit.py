@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from kafka_io.compression import CODECS
+from kafka_io.compression import CODECS, OutputBuffer
 from kafka_io.records import decoder
 from pipelines.loading import slice_file
 from pipelines.loading.execute import fetch_here
@@ -70,6 +70,7 @@ def _recorded(job: Job) -> list[RecordedSlice]:
 def _pair(recorded: RecordedSlice, folder: Path, name: str, answers: "Answers", inside: Timer) -> Pair:
     ours_folder, limit_folder = folder / OURS / name, folder / LIMIT / name
     rows = sum(batch.num_rows for batch in recorded.batches)
+    content = OutputBuffer()
 
     def prepare() -> None:
         for output in (ours_folder, limit_folder):
@@ -85,7 +86,8 @@ def _pair(recorded: RecordedSlice, folder: Path, name: str, answers: "Answers", 
     def run_limit() -> None:
         answers.receive(recorded.requests)
         for codec, records in recorded.compressed:
-            CODECS[codec].decompress(records, _MAX_DECOMPRESSED_BYTES)
+            content.clear()
+            CODECS[codec].decompress_into(records, _MAX_DECOMPRESSED_BYTES, content)
         with slice_file.SliceFile(replace(recorded.work, table_uri=str(limit_folder))) as file:
             for batch in recorded.batches:
                 file.write(batch)

@@ -80,7 +80,9 @@ def _compressed_batches(data: memoryview) -> Iterator[tuple[int, bytes]]:
 @contextmanager
 def timed_inside(timer: Timer) -> Iterator[None]:
     """Time the calls of ours that the limit also makes: receive, decompress, encode and write, and fsync."""
-    codecs = {number: replace(codec, decompress=timer.around(codec.decompress)) for number, codec in CODECS.items()}
+    codecs = {
+        number: replace(codec, decompress_into=timer.around(codec.decompress_into)) for number, codec in CODECS.items()
+    }
     with ExitStack() as patches:
         patches.enter_context(patch.dict(CODECS, codecs))
         for owner, name in (
