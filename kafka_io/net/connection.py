@@ -40,6 +40,9 @@ class Conversation(Protocol[RequestT_contra, AnswerT_co]):
         """
         ...
 
+    def release(self) -> None:
+        """Release the memory of answers: the connection is closed."""
+
 
 class Connection(Generic[RequestT_contra, AnswerT_co]):
     """Sends requests and receives their answers in order.
@@ -120,6 +123,7 @@ class Connection(Generic[RequestT_contra, AnswerT_co]):
         """Close the connection. Calling it again does nothing."""
         self.closed = True
         self._stream.close()
+        self._conversation.release()
 
     def _send(self, request: RequestT_contra, deadline: Deadline) -> None:
         # 0.7 has no correlation ids: a duplicated answer would pass for the answer to the next request. It can only be

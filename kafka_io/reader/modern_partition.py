@@ -92,6 +92,7 @@ class ModernPartition:
                 rows += decoded.batch.num_rows
                 aborted += decoded.gaps.get(ABORTED, 0)
                 yield decoded
+                del decoded  # the caller may have released the batch, and then the next one uses its memory
             self._check_count(rows, aborted)
 
     def _check_count(self, rows: int, aborted: int) -> None:

@@ -86,9 +86,10 @@ _CAPACITY_OF, _BYTE_CAPACITY = {ROWS: 0, HEADER_ROWS: 1}, 2
 class _ColumnBuffer:
     """The growing memory of one array. `array` is its whole capacity, as kernels take it."""
 
-    __slots__ = ("_kind", "_memory", "array")
+    __slots__ = ("_kind", "_memory", "_name", "array")
 
-    def __init__(self, kind: _ArrayKind) -> None:
+    def __init__(self, name: str, kind: _ArrayKind) -> None:
+        self._name = name
         self._kind = kind
         self._memory: PooledMemory | None = None
         self.array: npt.NDArray[Any] = np.empty(0, kind.dtype)
@@ -103,7 +104,7 @@ class _ColumnBuffer:
         size = kind.elements(items)
         if self._memory is not None and size <= len(old):
             return
-        self._memory = PooledMemory(size * old.itemsize)
+        self._memory = PooledMemory(size * old.itemsize, self._name)
         self.array = self._memory.bytes.view(kind.dtype)
         kept = min(kind.elements(filled), len(old))
         if kept:
@@ -189,11 +190,12 @@ class ColumnBuilder:
         )
         if any(map(gt, needed, self._capacity)):
             sizes = zip(needed, self._likely, self._capacity, strict=True)
-            self._grow(filled, [max(need, likely, 2 * capacity) for need, likely, capacity in sizes])
+            # The columns are full when they reach the likely size, and the last reservation goes beyond it.
+            self._grow(filled, [max(need + likely, 2 * capacity) for need, likely, capacity in sizes])
 
     def _grow(self, filled: list[int], capacity: list[int]) -> None:
         if not self._buffers:
-            self._buffers = {name: _ColumnBuffer(kind) for name, kind, _ in self._layout.buffers}
+            self._buffers = {name: _ColumnBuffer(name, kind) for name, kind, _ in self._layout.buffers}
         for name, kind, index in self._layout.buffers:
             self._buffers[name].grow(filled[kind.counter], capacity[index])
         arrays = {name: buffer.array for name, buffer in self._buffers.items()}

@@ -51,6 +51,10 @@ class ClientConversation07:
         frame = self._frames.filled(count)
         return None if frame is None else self._unanswered.popleft().decode_answer(frame)
 
+    def release(self) -> None:
+        """Release the memory of answers: no more of them arrive."""
+        self._frames.release()
+
     def _largest_answer(self) -> int:
         if not self._unanswered:
             raise Corrupt("the broker sent bytes without a request")

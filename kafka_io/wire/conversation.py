@@ -104,6 +104,10 @@ class ClientConversation:
         frame = self._frames.filled(count)
         return None if frame is None else self._answer(frame, check_time)
 
+    def release(self) -> None:
+        """Release the memory of answers: no more of them arrive."""
+        self._frames.release()
+
     def _max_answer_size(self) -> int:
         """The maximum size of the next answer: that of its API, or else that of this client (fault H05)."""
         if not self._unanswered:

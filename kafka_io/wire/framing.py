@@ -58,6 +58,10 @@ class Frames:
         body, self._body, self._received_bytes = self._body, None, 0
         return body
 
+    def release(self) -> None:
+        """Forget the kept memory. A conversation and its frames refer to each other, so it could live on for long."""
+        self._kept = []
+
     def _memory(self, size: int) -> memoryview:
         """`size` bytes that nothing else uses. A view, and everything made from it, keeps a reference to its memory."""
         if not _MIN_KEPT_BYTES <= size <= _MAX_KEPT_BYTES:

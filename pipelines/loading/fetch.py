@@ -87,6 +87,7 @@ def _fetch_slice(
             for decoded in readable_batches(reader, task.planned, batches, skip):
                 failpoint("batch fetched")
                 rows.add(decoded, output)
+                del decoded  # its columns are free before the next batch is decoded, which fills them again
         except LocatedError as error:
             if rows.next_offset == task.offsets.start or not is_unreadable(error):
                 raise
@@ -136,12 +137,7 @@ class _SliceRows:
         self.holes: tuple[int, int] | None = None
         self.column_bytes = 0
         self.odd_times = 0
-        self._last_row: pa.RecordBatch | None = None
-
-    @property
-    def last_message(self) -> LastMessage | None:
-        """The last message of the slice; None without rows."""
-        return LastMessage.of(self._last_row) if self._last_row else None
+        self.last_message: LastMessage | None = None
 
     @property
     def is_undecoded(self) -> bool:
@@ -167,7 +163,7 @@ class _SliceRows:
             self.holes = (self.holes or decoded.holes)[0], decoded.holes[1]
         self.column_bytes += decoded.batch.nbytes
         if decoded.batch.num_rows:
-            self._last_row = decoded.batch.slice(decoded.batch.num_rows - 1)
+            self.last_message = LastMessage.of(decoded.batch)  # a row that is kept would keep the columns of its batch
             as_rows = self.typed.rows if self.typed else table_rows
             try:
                 rows = as_rows(decoded.batch, self._constants)

@@ -52,6 +52,7 @@ def readable_batches(
             for decoded in batches:
                 position = decoded.next_offset
                 yield decoded
+                del decoded  # see fetch.py
         except LocatedError as error:
             if not is_unreadable(error):
                 raise

@@ -26,3 +26,12 @@ def test_memory_has_at_least_the_requested_size(size: int) -> None:
 
 def test_memory_that_is_too_large_for_the_pool_is_allocated() -> None:
     assert len(PooledMemory(100 * 1024 * 1024).bytes) == 128 * 1024 * 1024
+
+
+def test_memory_is_reused_for_the_same_purpose_only() -> None:
+    keys = PooledMemory(5000, "keys")
+    place = keys.bytes.ctypes.data
+    del keys
+    values = PooledMemory(5000, "values")
+    again = PooledMemory(5000, "keys")
+    assert again.bytes.ctypes.data == place != values.bytes.ctypes.data

@@ -1,6 +1,8 @@
 """Connections of 0.7 to a server that breaks every rule of the protocol."""
 
+import gc
 import pickle
+import tracemalloc
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 
@@ -52,6 +54,21 @@ def test_answers_arrive_in_the_order_of_their_requests() -> None:
 def test_a_connection_cannot_be_sent_to_another_process() -> None:  # fault S09
     with connection([hear]) as opened, pytest.raises(TypeError, match="pickle"):
         pickle.dumps(opened)
+
+
+def test_a_closed_connection_holds_no_memory_of_answers() -> None:
+    answer = FetchAnswer07(0, bytes(3_000_000)).encode()
+    gc.disable()  # the objects of a connection refer to each other, so otherwise it would depend on the next collection
+    tracemalloc.start()
+    try:
+        with connection([hear, send(answer)]) as opened:
+            opened.request(FetchRequest07("clicks", 0, 0, 4_000_000))
+            before, _ = tracemalloc.get_traced_memory()
+        after, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+        gc.enable()
+    assert before - after > 2_500_000
 
 
 def test_an_answer_can_arrive_byte_by_byte() -> None:
