@@ -17,8 +17,8 @@ from pipelines.loading.fetch_task import FetchTask
 from pipelines.loading.load import Loader
 from pipelines.loading.work import SliceFacts
 from resources.kafka import open_cluster
+from resources.progress import Progress
 from resources.settings import ClusterSettings, Settings
-from resources.spark import Progress
 from tests.fakes.cluster import FakeCluster
 from tests.fakes.records import holding, numbered, values
 
