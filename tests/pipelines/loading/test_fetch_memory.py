@@ -39,7 +39,7 @@ def test_a_batch_is_decoded_into_the_memory_of_the_one_before(
         places[purpose, len(memory.bytes)].append(memory.bytes.ctypes.data)
         return memory
 
-    def fetch_small_batches(tasks: Sequence[FetchTask], on_progress: Progress) -> list[SliceFacts]:
+    def fetch_small_batches(tasks: Sequence[FetchTask], on_progress: Progress, _ahead: object) -> list[SliceFacts]:
         reading = replace(tasks[0].source.read_settings, limits=DecodeLimits(batch_bytes=_BATCH_BYTES))
         return fetch_here(
             [replace(task, source=replace(task.source, read_settings=reading)) for task in tasks], on_progress
