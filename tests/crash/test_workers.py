@@ -7,6 +7,7 @@ import pytest
 
 from tests.crash.spark_driver import SparkDriver
 from tests.crash.stage import WORLDS, Stage
+from tests.thorough import first
 
 pytestmark = [pytest.mark.crash, pytest.mark.spark, pytest.mark.zookeeper]
 STEPS = ("fetch began", "batch fetched", "file opened", "file written", "file closed", "file synced", "facts sent")
@@ -20,7 +21,7 @@ def driver() -> Iterator[SparkDriver]:
         yield driver
 
 
-@pytest.mark.parametrize("world", WORLDS)
+@pytest.mark.parametrize("world", first(1, reversed(WORLDS)))
 def test_a_load_survives_workers_that_are_killed_at_each_failpoint(
     world: str, driver: SparkDriver, stage: Stage, tmp_path: Path
 ) -> None:  # fault S01

@@ -97,6 +97,7 @@ print("compiled", *(sum(each.cache_misses.values()) for each in stats))
 
 
 @pytest.mark.slow
+@pytest.mark.thorough  # test_zips_of_the_same_kernels_share_one_compilation: all kernels are compiled in the same way
 def test_the_kernels_of_later_formats_are_compiled_once_too(tmp_path: Path) -> None:
     cache = str(tmp_path / "cache")
     assert run(shipped(tmp_path / "first"), LATER, NUMBA_CACHE_DIR=cache) == "compiled 1 1 1 1"
