@@ -4,9 +4,8 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from kafka_io.brokers.authorizations import TopicOperation, topic_operations
 from kafka_io.brokers.bootstrap import BOOTSTRAP_ID
-from kafka_io.brokers.releases import release_of
+from kafka_io.brokers.broker_description import TopicOperation, release_of, topic_operations
 from kafka_io.errors import KafkaIOError, Where
 from kafka_io.model import Broker, Generation, TopicEntry, TopicIds
 from pipelines.cli.check_result import (

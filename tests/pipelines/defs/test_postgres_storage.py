@@ -24,6 +24,8 @@ from tests.publishing import publish_by_settings
 pytestmark = pytest.mark.postgres
 
 DEPLOY = Path(__file__).parents[3] / "docs" / "deploy"
+EARLIER = "7e2f3204cf8e"
+"""A revision of Dagster's tables to which that of its newest version adds nothing in Postgres."""
 
 
 @pytest.fixture
@@ -64,40 +66,34 @@ def dagster_command(*words: str) -> str:
     return result.output
 
 
-def test_the_storage_keeps_runs_pools_and_events_and_is_migrated(
+def test_the_storage_keeps_runs_and_pools_and_is_migrated_and_cleaned(
     home: Path, settings: Settings, postgres_dsn: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with dg.DagsterInstance.get() as instance:
         result = run(instance, ["clicks"], settings=settings)
-        assert result.success
         event = instance.get_latest_materialization_event(key("clicks"))
         assert event
-        assert event.run_id == result.run_id
+        assert (result.success, event.run_id) == (True, result.run_id)
     dagster_command("instance", "concurrency", "set", "kafka_main", "3")
     assert '"kafka_main"' in dagster_command("instance", "concurrency", "get", "--all")
     assert checked_storage() == (True, "PostgresRunStorage, runs: 1, limit of pools: 2")
+
     with psycopg.connect(postgres_dsn, autocommit=True) as connection:
         [(head,)] = connection.execute("select version_num from alembic_version").fetchall()
-        connection.execute("update alembic_version set version_num = '7e2f3204cf8e'")
+        connection.execute(f"update alembic_version set version_num = '{EARLIER}'".encode())
     is_ok, sentence = checked_storage()
     assert not is_ok
-    assert f"at the revision 7e2f3204cf8e, and this version of Dagster needs {head}" in sentence
+    assert f"at the revision {EARLIER}, and this version of Dagster needs {head}" in sentence
     dagster_command("instance", "migrate")
-    assert checked_storage()[0]
-    monkeypatch.setenv("DAGSTER_POSTGRES_URL", postgres_dsn)  # SQLAlchemy then takes a driver that cannot write events
-    assert checked_storage()[1].startswith("StorageUnusable: Dagster cannot write events through the driver psycopg: ")
 
-
-def test_old_runs_are_deleted_with_their_events_and_new_runs_stay(home: Path, settings: Settings) -> None:
     delete_old_runs = runpy.run_path(str(DEPLOY / "delete_old_runs.py"))["delete_old_runs"]
     with dg.DagsterInstance.get() as instance:
-        result = run(instance, ["clicks"], settings=settings)
-        assert delete_old_runs(instance, days=1) == 0
-        assert instance.get_run_by_id(result.run_id)
-        assert delete_old_runs(instance, days=0) == 1
-        assert instance.get_run_by_id(result.run_id) is None
-        assert instance.all_logs(result.run_id) == []
+        assert (delete_old_runs(instance, days=1), delete_old_runs(instance, days=0)) == (0, 1)
+        assert (instance.get_run_by_id(result.run_id), instance.all_logs(result.run_id)) == (None, [])
         publish_by_settings(settings, "clicks", numbered(5, start=20))
-        assert run(instance, ["clicks"], settings=settings).success  # the cursor is in the table
+        assert run(instance, ["clicks"], settings=settings).success
     history = json.loads(CliRunner().invoke(main, ["history", "clicks", "--json"]).stdout)["results"]
-    assert [commit["rows"] for commit in history][:2] == [5, 20]
+    assert [commit["rows"] for commit in history[:2]] == [5, 20]  # the cursor is in the table
+
+    monkeypatch.setenv("DAGSTER_POSTGRES_URL", postgres_dsn)  # SQLAlchemy then takes a driver that cannot write events
+    assert checked_storage()[1].startswith("StorageUnusable: Dagster cannot write events through the driver psycopg: ")

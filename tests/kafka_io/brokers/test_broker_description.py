@@ -3,7 +3,7 @@
 import pytest
 from kafka.protocol.broker_version_data import BROKER_API_VERSIONS
 
-from kafka_io.brokers.releases import release_of
+from kafka_io.brokers.broker_description import release_of
 from kafka_io.wire.conversation import ApiVersionRanges
 
 RELEASES = {".".join(map(str, release)): offered for release, offered in BROKER_API_VERSIONS.items()}
