@@ -146,9 +146,14 @@ class DeltaLogSegment:
                     return dict(action[kind])
         if self.checkpoint is None:
             raise KeyError(kind)
-        column = pq.read_table(pa.BufferReader(self.checkpoint.content), columns=[kind]).column(kind)
+        column = self._checkpoint_file.read(columns=[kind]).column(kind)
         [action] = column.filter(column.is_valid()).to_pylist()
         return dict(action)
+
+    @cached_property
+    def _checkpoint_file(self) -> pq.ParquetFile:
+        assert self.checkpoint is not None
+        return pq.ParquetFile(pa.BufferReader(self.checkpoint.content))  # `read_table` would import pandas
 
     def files(self) -> Iterator[StoredObject]:
         """The objects of the segment."""

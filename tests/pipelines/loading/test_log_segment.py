@@ -1,6 +1,8 @@
 """The log of a table in an object store is read once. What only deltalake can read, deltalake reads."""
 
 import json
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -10,6 +12,7 @@ import pytest
 from deltalake import DeltaTable, Field
 from deltalake.schema import PrimitiveType
 
+from pipelines.loading import table_reader
 from pipelines.loading.commit import commit
 from pipelines.loading.ledger import CommitKind
 from pipelines.loading.log_segment import LogUnclear, TableDefinition, read_newer, read_segment
@@ -233,6 +236,32 @@ def test_a_log_whose_newest_entry_is_another_is_read_again(table: SmallStore) ->
     newest = table.table.newer(snapshot).entry
     assert newest is not None
     assert newest.commit == after
+
+
+def test_a_long_segment_is_read_again_for_a_newer_checkpoint(
+    table: SmallStore, monkeypatch: pytest.MonkeyPatch
+) -> None:  # fault L22
+    snapshot = table.table.snapshot()
+    monkeypatch.setattr(table_reader, "_MAX_ENTRIES_KEPT", 1)
+    before = len(table.store.requests)
+    assert table.table.newer(snapshot).version == 12
+    assert len(table.store.requests) - before == 5, "the pointer, the listing, the checkpoint and two entries"
+
+
+def test_opening_a_table_imports_no_pandas(table: SmallStore) -> None:
+    """It would cost each load its time and memory."""
+    program = (
+        "import json, sys\n"
+        "from pipelines.loading.table import table_at\n"
+        "snapshot = table_at(sys.argv[1], json.loads(sys.argv[2])).existing()\n"
+        "print(snapshot.version, 'pandas' in sys.modules, 'pyarrow.dataset' in sys.modules)\n"
+    )
+    command = [sys.executable, "-c", program, table.uri, json.dumps(dict(table.lake.options))]
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout.split() == [
+        "12",
+        "False",
+        "False",
+    ]
 
 
 def test_a_removed_table_is_noticed(table: SmallStore) -> None:  # fault P07
