@@ -22,18 +22,25 @@ _SCHEMES = {"s3", "s3a", "gs", "az", "azure", "adl", "abfs", "abfss"}
 _REQUESTS_AT_ONCE = 16
 PART_BYTES = 8 * 1024 * 1024
 _PARTS_AT_ONCE = 2
-_CLIENT_OPTIONS = {
+_CLIENT_FLAGS = {
     "allow_http",
     "allow_invalid_certificates",
-    "connect_timeout",
     "http1_only",
     "http2_only",
+    "randomize_addresses",
+}
+_CLIENT_OPTIONS = _CLIENT_FLAGS | {
+    "connect_timeout",
+    "default_content_type",
+    "http2_keep_alive_interval",
+    "http2_keep_alive_timeout",
+    "http2_keep_alive_while_idle",
     "pool_idle_timeout",
     "pool_max_idle_per_host",
     "proxy_ca_certificate",
     "proxy_excludes",
     "proxy_url",
-    "randomize_addresses",
+    "read_timeout",
     "timeout",
     "user_agent",
 }
@@ -252,8 +259,7 @@ class _SplitOptions:
             elif name in _RETRY_OPTIONS:
                 retries[name] = int(value) if name == "max_retries" else duration(value)
             elif plain in _CLIENT_OPTIONS:
-                is_flag = plain.startswith(("allow_", "http1_", "http2_", "randomize_"))
-                client[plain] = value.lower() in _TRUE if is_flag else value
+                client[plain] = value.lower() in _TRUE if plain in _CLIENT_FLAGS else value
             else:
                 config[name] = value
         return cls(config, client, retries)

@@ -185,6 +185,32 @@ def test_flags_of_the_client_are_not_options_of_the_store(name: str) -> None:
     assert object_client("s3://bucket/lake", {**OPTIONS, name: "true", "retry_timeout": "60s", "max_retries": "3"})
 
 
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("allow_invalid_certificates", "true"),
+        ("connect_timeout", "5s"),
+        ("default_content_type", "application/json"),
+        ("http1_only", "false"),
+        ("http2_keep_alive_interval", "5s"),
+        ("http2_keep_alive_timeout", "5s"),
+        ("http2_keep_alive_while_idle", "true"),
+        ("http2_only", "true"),
+        ("pool_idle_timeout", "5s"),
+        ("pool_max_idle_per_host", "3"),
+        ("proxy_url", "http://127.0.0.1:9"),
+        ("proxy_excludes", "localhost"),
+        ("randomize_addresses", "false"),
+        ("read_timeout", "5s"),
+        ("timeout", "5s"),
+        ("user_agent", "penstock"),
+    ],
+)
+def test_each_option_of_the_connection_is_known(name: str, value: str) -> None:
+    """As an option of the store itself, such a name would end the process with a panic of the library."""
+    assert object_client("s3://bucket/lake", {**OPTIONS, name: value}) is not None
+
+
 def test_secrets_are_read_from_their_references(store: ObjectStore, monkeypatch: pytest.MonkeyPatch) -> None:
     options = {**store.options, "aws_access_key_id": "env:KEY_OF_STORE"}
     with pytest.raises(SecretMissing):
