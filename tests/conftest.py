@@ -98,7 +98,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         _sort(items, sample.rank_of)
 
 
-def _sort(items: list[pytest.Item], rank_of: Callable[[str], int]) -> None:
+def _sort(items: list[pytest.Item], rank_of: Callable[[str], tuple[int, int]]) -> None:
     units = {
         unit: number for number, unit in enumerate(dict.fromkeys(spreading.unit_of(item.nodeid) for item in items))
     }

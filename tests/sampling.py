@@ -2,7 +2,8 @@
 
 CI runs such a sample for each commit. The commit chooses it: in the course of some commits all cases run, and the same
 commit has the same sample again. A case takes from milliseconds to minutes, but the sample has a fixed place in the
-time of CI. So a case that would begin too late is left out; the commit also chooses which units of work begin first.
+time of CI. So a case that would begin too late is left out. The commit also chooses the order, except that scenarios of
+minutes begin first.
 """
 
 import hashlib
@@ -16,10 +17,13 @@ from typing import Self
 import pytest
 
 from tests import spreading
+from tests.thorough import MOVED
 
 ROOT = Path(__file__).parents[1]
 PLUGIN = "penstock sample"
 _REPORTED = "left_out_late"
+_LONG = ("tests/ui/", "tests/spark/", *(moved.tests for moved in MOVED))
+"""Each of these takes a minute or more, so it begins at once, and the sample ends soon after the last one begins."""
 
 
 def add_options(parser: pytest.Parser) -> None:
@@ -78,9 +82,11 @@ class Sample:
             config.hook.pytest_deselected(items=others)
             items[:] = [item for item in items if self.has(item.nodeid)]
 
-    def rank_of(self, nodeid: str) -> int:
-        """The rank of a test's unit: those that take long begin first, but those of a sample in an order of its own."""
-        return spreading.rank_of(nodeid) if self.share == 1 else number_of(spreading.unit_of(nodeid), self.name)
+    def rank_of(self, nodeid: str) -> tuple[int, int]:
+        """The rank of a test: what takes long begins first. The other units of a sample have an order of its own."""
+        if self.share == 1:
+            return spreading.rank_of(nodeid), 0
+        return int(not nodeid.startswith(_LONG)), number_of(spreading.unit_of(nodeid), self.name)
 
     def pytest_report_header(self) -> str:
         """Say how to run the same sample again."""

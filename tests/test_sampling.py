@@ -66,8 +66,13 @@ def test_without_a_share_all_tests_run_and_units_that_take_long_begin_first() ->
     tests = ["tests/kafka_io/test_a.py::test_b", "tests/brokers/test_a.py::test_b"]
     assert all(map(everything.has, tests))
     assert sorted(tests, key=everything.rank_of) == tests[::-1]
+
+
+def test_a_sample_has_an_order_of_its_own_in_which_scenarios_of_minutes_begin_first() -> None:
+    tests = ["tests/kafka_io/test_a.py::test_b", "tests/brokers/test_a.py::test_b", "tests/ui/test_a.py::test_b"]
     orders = [tuple(sorted(tests, key=Sample(share=8, name=str(commit)).rank_of)) for commit in range(20)]
     assert len(set(orders)) == 2
+    assert {first for first, *_ in orders} == {tests[-1]}
 
 
 def test_the_commit_chooses_the_sample() -> None:
