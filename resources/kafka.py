@@ -1,21 +1,23 @@
 """Opens the clusters and the schema registries that the settings name."""
 
+from typing import TYPE_CHECKING
+
 from kafka_io.brokers.connection import RetryPolicy
 from kafka_io.brokers.retry import Backoff
 from kafka_io.cluster import opening as cluster_opening
 from kafka_io.cluster.cluster import Cluster
 from kafka_io.errors import Where, error_context
-from kafka_io.producer import opening as producer_opening
-from kafka_io.producer.message import Delivered
-from kafka_io.producer.producer import Producer
-from kafka_io.producer.settings import ProducerSettings
 from kafka_io.reader.reader import FetchSizes, ReadSettings
 from kafka_io.records.decoded_batch import DecodeLimits
 from kafka_io.schema_registry.client import SchemaRegistry
 from resources.settings import Caps, ClusterSettings, Settings, SettingsError
 
+if TYPE_CHECKING:  # a load needs no producer
+    from kafka_io.producer.message import Delivered
+    from kafka_io.producer.producer import Producer
 
-def open_producer(settings: Settings, name: str, *, compression: str = "none") -> Producer[Delivered]:
+
+def open_producer(settings: Settings, name: str, *, compression: str = "none") -> "Producer[Delivered]":
     """A synchronous producer to a cluster of the settings; the caller closes it.
 
     Batches are not numbered, because brokers before 2.8 demand the right IDEMPOTENT_WRITE for it. If an answer is
@@ -27,6 +29,9 @@ def open_producer(settings: Settings, name: str, *, compression: str = "none") -
         RegistryError: its ZooKeeper has no Kafka registry, or no broker is registered.
         Unsupported: the settings ask for TLS or SASL, but the cluster is of 0.7.
     """
+    from kafka_io.producer import opening as producer_opening  # noqa: PLC0415 - see TYPE_CHECKING
+    from kafka_io.producer.settings import ProducerSettings  # noqa: PLC0415
+
     cluster = _cluster_settings(settings, name)
     with error_context(Where(cluster=name)):
         return producer_opening.open_producer(

@@ -30,12 +30,26 @@ _DEFAULTS = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": "1000",
     "spark.sql.adaptive.enabled": "false",  # a slice group is a task: nothing to coalesce
 }
+_JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+_FIRST_COMPILER_ONLY = "-XX:TieredStopAtLevel=1"
 _LOCAL = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.memory": "1g",
     "spark.python.daemon.module": "resources.spark_daemon",
 }
+
+
+def for_fetches(settings: Mapping[str, str]) -> dict[str, str]:
+    """The settings for a session that only fetches slices; `settings` are those of `[spark]`.
+
+    Java then only passes tasks and facts on, so its optimizing compiler costs more than it gains (decision D38). The
+    user's options follow ours, so they win. The Java of a cluster or of a Connect server is not ours.
+    """
+    if not _address(settings).startswith("local"):
+        return dict(settings)
+    options = f"{_FIRST_COMPILER_ONLY} {settings.get(_JAVA_OPTIONS, '')}".rstrip()
+    return {**settings, _JAVA_OPTIONS: options}
 
 
 def open_session(settings: Mapping[str, str]) -> "SparkSession":
@@ -68,6 +82,14 @@ def open_session(settings: Mapping[str, str]) -> "SparkSession":
     return session
 
 
+def _spark_errors() -> tuple[type[Exception], ...]:
+    """The errors of Spark itself, and of the connection to its JVM."""
+    from py4j.protocol import Py4JError  # noqa: PLC0415 - see TYPE_CHECKING
+    from pyspark.errors import PySparkException  # noqa: PLC0415
+
+    return PySparkException, Py4JError
+
+
 def _silence_py4j() -> None:
     """Let py4j log no stack traces: its errors are raised too, and Ctrl-C is reported in one line (fault U11)."""
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
@@ -85,6 +107,8 @@ def ui_of(session: "SparkSession") -> str | None:
 
 def close_session() -> None:
     """End the session of this process, if there is one, and the work of its JVM."""
+    if "pyspark" not in sys.modules:
+        return
     from pyspark.sql import SparkSession  # noqa: PLC0415 - see TYPE_CHECKING
 
     session = SparkSession.getActiveSession()

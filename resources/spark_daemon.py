@@ -15,7 +15,7 @@ _FOR_WORKERS = (
     "pyspark.worker",
     "kafka_io.reader.reader",
     "kafka_io.reader.source",
-    "resources.lake",
+    "resources.table_files",
 )
 
 if __name__ == "__main__":

@@ -61,7 +61,7 @@ def load_command(
     from pipelines.loading.load import Loader
     from pipelines.loading.window import LoadWindow
     from resources.kafka import open_cluster
-    from resources.spark import open_session
+    from resources.spark import for_fetches, open_session
 
     with usage_errors():
         window = LoadWindow.parse(since, until, now=datetime.now(UTC))
@@ -73,7 +73,7 @@ def load_command(
             loader = Loader.of(
                 settings,
                 connected,
-                lambda: open_session(settings.spark),
+                lambda: open_session(for_fetches(settings.spark)),
                 window=window,
                 choices=settings.choices_of(name).with_overrides(overrides),
                 run_id=run_id,

@@ -156,7 +156,7 @@ def import_command(
     from pipelines.loading.table import LakeTable
     from resources.kafka import open_cluster
     from resources.lake import Lake
-    from resources.spark import open_session
+    from resources.spark import for_fetches, open_session
 
     with usage_errors():
         read_offsets = parse_source(source)
@@ -167,7 +167,7 @@ def import_command(
     choices = settings.choices_of(name).with_overrides({"on_expired": on_expired})
     lake = Lake.of(settings)
     with open_cluster(settings, name) as connected:
-        loader = Loader.of(settings, connected, lambda: open_session(settings.spark), choices=choices)
+        loader = Loader.of(settings, connected, lambda: open_session(for_fetches(settings.spark)), choices=choices)
         tables = {topic: LakeTable.of(lake, name, topic) for topic in check_topics(settings, connected, topics)}
         plans = {
             topic: plan_import(loader, table, topic, read_offsets(connected, topic), source=source, missing=missing)

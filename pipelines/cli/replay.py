@@ -63,7 +63,7 @@ def replay_command(
     from pipelines.maintenance.replay import replay
     from pipelines.maintenance.replay_request import ReplayRequest
     from resources.kafka import open_cluster
-    from resources.spark import open_session
+    from resources.spark import for_fetches, open_session
 
     with usage_errors():
         request = ReplayRequest.parse(topic, since, until, partitions, on_compacted=on_compacted, now=datetime.now(UTC))
@@ -71,7 +71,9 @@ def replay_command(
     name = only_cluster(settings, cluster)
     table = table_of(settings, name, topic)
     with open_cluster(settings, name) as connected, console.progress() as on_progress:
-        loader = Loader.of(settings, connected, lambda: open_session(settings.spark), on_progress=on_progress)
+        loader = Loader.of(
+            settings, connected, lambda: open_session(for_fetches(settings.spark)), on_progress=on_progress
+        )
         result = replay(loader, table, request)
     records = [{"cluster": name, **result.as_dict()}]
     traces = [result.failure.trace] if result.failure else []

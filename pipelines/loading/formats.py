@@ -22,12 +22,10 @@ from kafka_io.values.decoding import ValueDecoder
 from kafka_io.values.json.decoder import FramedJsonDecoder, JsonDecoder
 from kafka_io.values.json.inference import fields_of_sample
 from kafka_io.values.json.schema import columns_of_json_schema
-from kafka_io.values.protobuf.columns import columns_of_protobuf
-from kafka_io.values.protobuf.decoder import FIRST_MESSAGE, ProtobufDecoder
-from kafka_io.values.protobuf.descriptors import ProtobufSchema, parse_descriptor_set, parse_protobuf
 from kafka_io.values.text import TEXT_FIELD, TextDecoder
 
-if TYPE_CHECKING:  # pydantic is slow to import, and workers need no settings
+if TYPE_CHECKING:  # pydantic and protobuf are slow to import; workers need no settings, and few topics need protobuf
+    from kafka_io.values.protobuf.descriptors import ProtobufSchema
     from resources.topic_formats import TopicFormat
 
 KnownSchemas = Mapping[int, RegisteredSchema]
@@ -125,22 +123,32 @@ def _declared_json(format_: "TopicFormat") -> Sequence[pa.Field]:
         raise InvalidSchema(str(error)) from error
 
 
-def _protobuf_schema(schema: RegisteredSchema) -> ProtobufSchema:
+def _protobuf_schema(schema: RegisteredSchema) -> "ProtobufSchema":
+    from kafka_io.values.protobuf.descriptors import parse_protobuf  # noqa: PLC0415 - see TYPE_CHECKING
+
     _check_type(schema, SchemaType.PROTOBUF, "Protobuf")
     return parse_protobuf(schema.text, {reference.name: reference.text for reference in schema.references})
+
+
+def _protobuf_columns(schema: "ProtobufSchema", message: str | None) -> Sequence[pa.Field]:
+    from kafka_io.values.protobuf.columns import columns_of_protobuf  # noqa: PLC0415 - see TYPE_CHECKING
+
+    return list(columns_of_protobuf(schema, message))
 
 
 def _protobuf(message: str | None) -> ValueEncoding:
     """The encoding of values of one message type, by default of the first one of each schema."""
 
     def decoder(columns: pa.Schema, schemas: KnownSchemas) -> ValueDecoder:
+        from kafka_io.values.protobuf.decoder import FIRST_MESSAGE, ProtobufDecoder  # noqa: PLC0415 - see TYPE_CHECKING
+
         return ProtobufDecoder(
             columns, {id_: _protobuf_schema(schema) for id_, schema in schemas.items()}, message or FIRST_MESSAGE
         )
 
     return ValueEncoding(
         decoder=decoder,
-        of_schema=lambda schema: list(columns_of_protobuf(_protobuf_schema(schema), message)),
+        of_schema=lambda schema: _protobuf_columns(_protobuf_schema(schema), message),
     )
 
 
@@ -153,11 +161,14 @@ def _protobuf_file(message: str | None) -> ValueEncoding:
         return {LOCAL_ID: RegisteredSchema(id=LOCAL_ID, schema_type=SchemaType.PROTOBUF, text=text)}
 
     def decoder(columns: pa.Schema, schemas: KnownSchemas) -> ValueDecoder:
+        from kafka_io.values.protobuf.decoder import ProtobufDecoder  # noqa: PLC0415 - see TYPE_CHECKING
+        from kafka_io.values.protobuf.descriptors import parse_descriptor_set  # noqa: PLC0415
+
         return ProtobufDecoder(columns, parse_descriptor_set(base64.b64decode(schemas[LOCAL_ID].text)), message)
 
     return ValueEncoding(
         decoder=decoder,
-        declared=lambda format_: list(columns_of_protobuf(format_.declared_messages(), message)),
+        declared=lambda format_: _protobuf_columns(format_.declared_messages(), message),
         in_file=in_file,
     )
 

@@ -13,7 +13,7 @@ from pipelines.loading.file_statistics import file_stats
 from pipelines.loading.layout import RAW, TableLayout
 from pipelines.loading.work import DataFile
 from resources import durable
-from resources.lake import filesystem, lake_errors
+from resources.table_files import table_errors, table_files
 
 _LEVELS = {"zstd": 1}
 ROW_GROUP_BYTES = 30 * 1024 * 1024
@@ -60,7 +60,7 @@ class SliceFile:
 
     def __init__(self, task: FileTask) -> None:
         self._uri = task.table_uri
-        self._files = filesystem(task.table_uri, task.options)
+        self._files = table_files(task.table_uri, task.options)
         self._codec = task.parquet_codec
         self._layout = task.layout
         self._local = durable.local_path(task.table_uri)
@@ -84,7 +84,7 @@ class SliceFile:
 
     def flush(self) -> None:
         """Write the waiting rows as a row group, also if it is small."""
-        with lake_errors(self._uri):
+        with table_errors(self._uri):
             if self._writer is None:
                 self._writer = self._open()
             self._writer.write_table(pa.Table.from_batches(self._waiting), row_group_size=_ROW_GROUP_ROWS)
@@ -118,7 +118,7 @@ class SliceFile:
 
         No commit will name an unfinished file, and housekeeping collects it.
         """
-        with lake_errors(self._uri), self._open_files:
+        with table_errors(self._uri), self._open_files:
             if kind is None and self._waiting:
                 self.flush()
         if kind is None and self.rows:

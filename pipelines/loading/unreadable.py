@@ -18,7 +18,7 @@ from kafka_io.records.decoded_batch import DecodedBatch
 from pipelines.loading.fetch_task import FetchTask
 from pipelines.loading.work import SkippedOffsets
 from resources import durable
-from resources.lake import filesystem, lake_errors, write_file
+from resources.table_files import table_errors, table_files
 
 QUARANTINE_FOLDER = "_quarantine"
 """The folder inside a table for bytes that were skipped. Delta ignores names that begin with an underscore."""
@@ -110,10 +110,12 @@ class SkipByChoice:
 
 def _kept(task: FetchTask, offsets: OffsetRange, data: bytes) -> str:
     """Write the bytes that the broker gave for the offsets to a file; its path in the table."""
-    files = filesystem(task.table_uri, task.options)
+    from resources.lake import write_file  # noqa: PLC0415 - it imports deltalake, which other workers do not need
+
+    files = table_files(task.table_uri, task.options)
     name = f"{offsets.partition}-{offsets.start:020d}-{offsets.stop:020d}-{uuid.uuid4().hex}.bytes"
     path = f"{QUARANTINE_FOLDER}/{name}"
-    with lake_errors(task.table_uri):
+    with table_errors(task.table_uri):
         write_file(files, path, data)
     local = durable.local_path(task.table_uri)
     if local is not None:

@@ -19,11 +19,12 @@ def measured(
     inside: float = 1.25,
     last_messages: float = 0.01,
     event_times: float = 0.005,
+    peak_mb: float = 380,
 ) -> Round:
     """A round in which ours needs 2 CPU seconds."""
     return Round(
         usages={
-            by.OURS: Usage(wall_s=1, cpu_s=2, peak_mb=100),
+            by.OURS: Usage(wall_s=1, cpu_s=2, peak_mb=peak_mb),
             by.CONFLUENT: Usage(wall_s=1, cpu_s=confluent_cpu_s, peak_mb=100),
         },
         comparison=Comparison(pairs=1, records=1, ours_cpu_s=1, limit_cpu_s=1 / limit, inside_cpu_s=1 / inside),
@@ -54,6 +55,11 @@ def measured(
         (
             [measured(last_messages=0.05), measured(last_messages=0.04)],
             ["200 B, zstd, last messages / ours: <= 0.03: every round misses it (0.05, 0.04)"],
+        ),
+        ([measured(peak_mb=430), measured(peak_mb=400)], []),
+        (
+            [measured(peak_mb=430), measured(peak_mb=440)],
+            ["200 B, zstd, ours, peak MB: <= 410: every round misses it (430.00, 440.00)"],
         ),
         (
             [measured(event_times=0.02), measured(event_times=0.03)],

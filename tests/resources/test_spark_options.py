@@ -100,3 +100,21 @@ def test_py4j_logs_no_stack_trace_of_an_interrupt(caplog: pytest.LogCaptureFixtu
     logging.getLogger("py4j.clientserver").error("an error that is raised too")
     logging.getLogger("penstock").error("an error of others")
     assert caplog.messages == ["an error of others"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "options"),
+    [
+        ({}, "-XX:TieredStopAtLevel=1"),
+        ({"master": "local[2]"}, "-XX:TieredStopAtLevel=1"),
+        ({"spark.driver.extraJavaOptions": "-Xss4m"}, "-XX:TieredStopAtLevel=1 -Xss4m"),
+        ({"master": "spark://host:7077"}, None),
+        ({"remote": "sc://host:15002"}, None),
+    ],
+)
+def test_a_local_session_that_only_fetches_needs_no_optimizing_compiler(
+    settings: dict[str, str], options: str | None
+) -> None:
+    fetching = spark.for_fetches(settings)
+    assert fetching.get("spark.driver.extraJavaOptions") == options
+    assert settings.items() - {("spark.driver.extraJavaOptions", "-Xss4m")} <= fetching.items()

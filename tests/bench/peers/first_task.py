@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from resources.spark import close_session, open_session
+from resources.spark import close_session, for_fetches, open_session
 from tests.bench.cases import PARTITIONS, Job
 from tests.bench.peers.ours import load, settings
 from tests.bench.peers.spark_job import SETTINGS
@@ -12,7 +12,7 @@ from tests.bench.peers.spark_job import SETTINGS
 @contextmanager
 def ready(job: Job) -> Iterator[Callable[[], None]]:
     """The load, in a session that has run one job without Python."""
-    session = open_session(SETTINGS)
+    session = open_session(for_fetches(SETTINGS))
     try:
         session.range(100).collect()
         yield lambda: load(job.topic, settings(job, tasks=PARTITIONS), lambda: session)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
-from resources.spark import close_session, open_session
+from resources.spark import close_session, for_fetches, open_session
 from tests.bench.cases import PARTITIONS, Job
 from tests.bench.peers.ours import load, settings
 from tests.bench.peers.spark_job import SETTINGS
@@ -15,7 +15,7 @@ _WARM_UP_TASKS = 10 * PARTITIONS  # enough slices for Spark even if the warm-up 
 @contextmanager
 def ready(job: Job) -> Iterator[Callable[[], None]]:
     """The load, in a session that has loaded once."""
-    session = open_session(SETTINGS)
+    session = open_session(for_fetches(SETTINGS))
     try:
         warm_up = replace(job, topic=job.warm_up, folder=job.folder.with_name("warm-up"))
         load(warm_up.topic, settings(warm_up, tasks=_WARM_UP_TASKS), lambda: session)

@@ -5,7 +5,21 @@ import sys
 
 import pytest
 
-WORKER = {"dagster", "duckdb", "pandas", "pydantic", "kazoo", "rich", "resources.settings"}
+# A worker of Spark imports pyspark's part for workers before, and deltalake only if the lake is in an object store.
+WORKER = {
+    "dagster",
+    "deltalake",
+    "duckdb",
+    "google.protobuf",
+    "pandas",
+    "pydantic",
+    "kazoo",
+    "pyspark",
+    "rich",
+    "resources.settings",
+}
+# A load with nothing new is over in the time that these take.
+LOAD = {"dagster", "duckdb", "google.protobuf", "kafka_io.producer.producer", "pandas", "py4j", "pyspark"}
 # Decoders, compilers and Spark would take more memory than the proof of a long history.
 VERIFY = {"dagster", "llvmlite", "numba", "pandas", "pydantic", "pyspark", "kazoo", "rich", "kafka_io.records.decoder"}
 
@@ -14,6 +28,7 @@ VERIFY = {"dagster", "llvmlite", "numba", "pandas", "pydantic", "pyspark", "kazo
     ("module", "unneeded"),
     [
         ("pipelines.loading.fetch", WORKER),
+        ("pipelines.loading.load", LOAD),
         ("pipelines.loading.verify", VERIFY),  # fault U19
         ("pipelines.defs.build", {"duckdb", "pandas", "pyarrow.dataset"}),
     ],
