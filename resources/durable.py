@@ -28,13 +28,24 @@ def sync(path: Path) -> None:
         os.close(descriptor)
 
 
-def sync_below(root: Path, path: Path) -> None:
+def sync_below(root: Path, path: Path, durable_folders: set[Path] | None = None) -> None:
     """Force `path` to disk, and the entries of all folders from its own up to the parent of `root`.
 
     A new file is lost if the entry of one of these folders is lost.
+
+    Args:
+        root: the uppermost folder that may be new.
+        path: the file or folder.
+        durable_folders: folders whose own entries were forced to disk before; this call adds those that it forces. The
+            caller knows that nobody has removed them since.
     """
     sync(path)
+    known = durable_folders or set()
+    forced = []
     for folder in path.parents:
         sync(folder)
-        if folder == root.parent:
-            return
+        if folder == root.parent or folder in known:
+            break
+        forced.append(folder)
+    if durable_folders is not None:
+        durable_folders.update(forced)

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
 from itertools import groupby
+from pathlib import Path
 
 import pyarrow as pa
 
@@ -51,11 +52,12 @@ def fetch_slices(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 def _fetch_group(source: Source, tasks: Sequence[FetchTask]) -> Iterator[SliceFacts]:
     """The facts of slices that have one source, read through one reader."""
+    durable_folders: set[Path] = set()
     with closing(source.open()) as reader:
         for task, batches in zip(tasks, reader.read([task.planned for task in tasks]), strict=True):
             began = time.monotonic()
             try:
-                facts = _fetch_slice(task, reader, batches, began)
+                facts = _fetch_slice(task, reader, batches, began, durable_folders)
             except Exception as error:  # noqa: BLE001 - whatever fails belongs to this slice and is reported with it
                 facts = [_failed(task.offsets, task, error)]
             for part in facts:
@@ -76,13 +78,13 @@ def _name(broker: Broker | None) -> str:
 
 
 def _fetch_slice(
-    task: FetchTask, reader: Reader, batches: Iterator[DecodedBatch], began: float
+    task: FetchTask, reader: Reader, batches: Iterator[DecodedBatch], began: float, durable_folders: set[Path]
 ) -> Sequence[SliceFacts]:
     """Write the slice's rows to its file. If a record cannot be read, the facts of what is before it come first."""
     rows = _SliceRows(task)
     skip = SkipByChoice(task)
     failed: list[SliceFacts] = []
-    with SliceFile(task) if task.folder else DayFiles(task) as output:
+    with SliceFile(task, durable_folders) if task.folder else DayFiles(task, durable_folders) as output:
         try:
             for decoded in readable_batches(reader, task.planned, batches, skip):
                 failpoint("batch fetched")

@@ -120,6 +120,6 @@ def test_batches_share_a_row_group_until_it_is_large_enough(
 
 def test_a_file_is_forced_to_disk_before_it_can_be_committed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     synced: list[tuple[Path, Path]] = []
-    monkeypatch.setattr(durable, "sync_below", lambda root, path: synced.append((root, path)))
+    monkeypatch.setattr(durable, "sync_below", lambda root, path, _: synced.append((root, path)))
     file = written(tmp_path, 1)
     assert synced == [(tmp_path, tmp_path / file.path)]
