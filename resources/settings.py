@@ -31,6 +31,7 @@ from kafka_io.registry.node_values import check_name
 from kafka_io.schema_registry.settings import SchemaRegistrySettings
 from resources.choices import Choices
 from resources.groups import REST, GroupLimits, Timing, TopicGroupSettings, check_names
+from resources.lineage_settings import LineageSettings
 from resources.metrics_settings import MetricsSettings
 from resources.section import FOLDER, NO_SECTION, UNKNOWN_KEY, Section, first_problem, folder_of
 from resources.suggestion import did_you_mean
@@ -330,6 +331,9 @@ class Settings(Section):
 
     metrics: MetricsSettings = MetricsSettings()
     """Where each load writes its own metrics."""
+
+    lineage: Annotated[LineageSettings, BeforeValidator(_prepared_security)] = LineageSettings()
+    """Where each load sends OpenLineage events."""
 
     spark: Annotated[dict[str, str], BeforeValidator(_spark_settings)] = Field(default={})
     """`master`, or `remote` for Spark Connect, and any other Spark setting. The master is `local[*,4]` by default."""

@@ -48,6 +48,8 @@ def check_environment(settings: Settings) -> Iterator[CheckResult]:
 def _secrets(settings: Settings) -> Iterator[tuple[str, Callable[[], object]]]:
     """The secrets and files that the settings name, each once, with a function that reads it."""
     readers: dict[str, Callable[[], object]] = {}
+    if settings.lineage.token is not None:
+        readers[f"secret {settings.lineage.token}"] = settings.lineage.token.read
     for section in _sections_with_secrets(settings):
         for field in fields(section):
             value = getattr(section, field.name)
@@ -66,6 +68,8 @@ def _sections_with_secrets(settings: Settings) -> Iterator[Tls | Sasl | ClientCr
         yield from filter(None, (tls, sasl, server, server and server.tls))
     for registry in settings.registries.values():
         yield from filter(None, (registry, registry.tls))
+    if settings.lineage.tls is not None:
+        yield settings.lineage.tls
 
 
 def _can_be_read(read: Callable[[], object]) -> str:

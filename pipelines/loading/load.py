@@ -34,6 +34,7 @@ from pipelines.loading.ledger import (
     TopicIdentity,
     skip_choices,
 )
+from pipelines.loading.load_reports import LoadReports, OnEnd, OnStart
 from pipelines.loading.outcome import RunRecord, TopicLoad
 from pipelines.loading.plan import UNCUT, Plan, PlannedStep, RunTarget, plan_step, steps_after
 from pipelines.loading.replacement import CutChange
@@ -88,6 +89,7 @@ class Loader(SliceFetcher):
         evidence: functions that can show that a topic without a table was loaded before.
         new_lake: a warning if this run is the first one that uses the lake; empty otherwise.
         remember: keeps why the load of a topic failed, until one succeeds, and returns warnings.
+        announce: publishes that the load of a topic begins in this run, and returns warnings.
         report: publishes the result of a load, and returns warnings.
         now: the time, in UTC.
         abandon: ends the fetches of a topic that were begun for steps to come.
@@ -106,7 +108,8 @@ class Loader(SliceFetcher):
     evidence: tuple[Evidence, ...] = ()
     new_lake: str = ""
     remember: Remember = lambda _topic, _error: ()
-    report: Callable[[TopicLoad], Sequence[str]] = lambda _load: ()
+    announce: OnStart = lambda _topic, _run: ()
+    report: OnEnd = lambda _load: ()
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
     abandon: Callable[[str], None] = lambda _topic: None
     cores: Callable[[], int] = lambda: 0
@@ -122,6 +125,7 @@ class Loader(SliceFetcher):
         marker, mirror_group = use_lake(lake), settings.clusters[cluster.name].mirror_group
         # Without the package, one process loads everything, step by step. Settings for Spark ask for it.
         runner = FetchRunner(cache(spark) if has_extra("spark") or settings.spark else None)
+        reports = LoadReports.of(settings, cluster.name)
         values = {
             "tables": lambda topic: LakeTable.of(lake, cluster.name, topic, layout_of(settings.format_of(topic))),
             "formats": settings.format_of,
@@ -138,7 +142,8 @@ class Loader(SliceFetcher):
             "evidence": (FormerName(lake, settings.clusters), MirroredOffsets(cluster, mirror_group)),
             "new_lake": NEW_LAKE.format(lake=lake.root) if marker.is_new else "",
             "remember": LastErrors(lake, cluster.name),
-            "report": _metrics_of_loads(settings, cluster.name),
+            "announce": reports.started,
+            "report": reports.ended,
             **overrides,
         }
         return cls(cluster=cluster, **values)
@@ -153,6 +158,7 @@ class Loader(SliceFetcher):
         began, log = self.now(), self.tables(name)
         record = RunRecord(topic=name, table=log.uri)
         target: RunTarget | None = None
+        record.warnings += self.announce(name, self.run_id)
         try:
             while target is None or not target.reached:
                 target = self._load_step(log, target, record)
@@ -482,15 +488,6 @@ def _expired(step: Plan, began: datetime) -> list[SliceFacts]:
     return [
         SliceFacts(offsets=offsets, loaded_at_us=loaded_at_us, gaps={EXPIRED: offsets.size}) for offsets in step.skipped
     ]
-
-
-def _metrics_of_loads(settings: Settings, cluster: str) -> Callable[[TopicLoad], Sequence[str]]:
-    """The function that writes the metrics of each load, if the settings ask for it."""
-    if not settings.metrics.is_used:
-        return lambda _load: ()
-    from pipelines.loading.load_metrics import LoadMetrics  # noqa: PLC0415 - most loads do not need its library
-
-    return LoadMetrics(settings.metrics, cluster)
 
 
 def _missing_choices(committed: Sequence[SliceFacts]) -> Iterator[RecordedChoice]:
