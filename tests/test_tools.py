@@ -24,10 +24,10 @@ chmod +x "{folder}"/chrom* 2> /dev/null
 
 @pytest.fixture
 def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Path]:
-    """`machine(scripts, user id)` creates the only folder on the PATH. It contains openssl and the given scripts."""
+    """`machine(scripts, user id)` creates the only folder on the PATH. It contains openssl, keytool and the given scripts."""
 
     def machine(scripts: dict[str, str], user: int) -> Path:
-        for name, script in {"openssl": "#!/bin/sh\n", **scripts}.items():
+        for name, script in {"openssl": "#!/bin/sh\n", "keytool": "#!/bin/sh\n", **scripts}.items():
             (tmp_path / name).write_text(script)
             (tmp_path / name).chmod(0o755)
         for name in ("env", "sh", "touch", "chmod"):
@@ -58,7 +58,8 @@ def test_root_installs_the_missing_programs(machine: Callable[..., Path], tmp_pa
         "update -qq",
         "install -y -qq --no-install-recommends chromium chromium-driver",
     ]
-    assert [tool.find() for tool in TOOLS] == [str(folder / name) for name in ("chromium", "chromedriver", "openssl")]
+    programs = ("chromium", "chromedriver", "openssl", "keytool")
+    assert [tool.find() for tool in TOOLS] == [str(folder / name) for name in programs]
 
 
 def test_sudo_is_used_if_it_needs_no_password(machine: Callable[..., Path], tmp_path: Path) -> None:

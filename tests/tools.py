@@ -1,4 +1,4 @@
-"""The programs that tests run: a browser, its driver and openssl. `make tools` installs those that are missing.
+"""The programs that tests run: a browser, its driver, openssl, keytool. `make tools` installs those that are missing.
 
 It also makes an archive that lets Spark start faster (see class_archive.py).
 """
@@ -43,7 +43,8 @@ class Tool:
 BROWSER = Tool(commands=("chromium", "chromium-browser", "google-chrome"), package="chromium")
 DRIVER = Tool(commands=("chromedriver",), package="chromium-driver")
 OPENSSL = Tool(commands=("openssl",), package="openssl")
-TOOLS = (BROWSER, DRIVER, OPENSSL)
+KEYTOOL = Tool(commands=("keytool",), package="openjdk-17-jre-headless")
+TOOLS = (BROWSER, DRIVER, OPENSSL, KEYTOOL)
 
 
 class ToolsMissing(Exception):
@@ -98,8 +99,8 @@ Install them, then run make again. On Debian:
 
     sudo apt-get update && sudo apt-get install -y --no-install-recommends {packages}
 
-On other systems install Chromium (or Google Chrome), the chromedriver of the same version, and openssl; for example on
-Fedora: sudo dnf install chromium chromedriver openssl
+On other systems install Chromium (or Google Chrome), the chromedriver of the same version, openssl, and a Java with
+keytool; for example on Fedora: sudo dnf install chromium chromedriver openssl java-17-openjdk-headless
 """
 
 

@@ -27,6 +27,10 @@ TESTED_ELSEWHERE = {
     "dagster code-server start -m pipelines.definitions --host 127.0.0.1 --port 4266 --location-name penstock": (
         "tests/ui/test_new_topics.py"
     ),
+    **dict.fromkeys(
+        (command for block in blocks(ROOT / "docs" / "security.md") for command in block.commands()),
+        "tests/docs/test_security_page.py",
+    ),
     "dagster-daemon run -w workspace.yaml": "tests/ui/test_ui.py",
     "dagster-webserver -h 127.0.0.1 -w workspace.yaml": "tests/ui/test_ui.py",
 }
