@@ -24,7 +24,7 @@ chmod +x "{folder}"/chrom* 2> /dev/null
 
 @pytest.fixture
 def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Path]:
-    """`machine(scripts, user id)` creates the only folder on the PATH. It contains openssl, keytool and the given scripts."""
+    """`machine(scripts, user id)` creates the only folder on the PATH, with openssl, keytool and these scripts."""
 
     def machine(scripts: dict[str, str], user: int) -> Path:
         for name, script in {"openssl": "#!/bin/sh\n", "keytool": "#!/bin/sh\n", **scripts}.items():

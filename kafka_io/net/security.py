@@ -132,6 +132,10 @@ class Sasl:
     client_credentials: ClientCredentials | None = None
     """A section, instead of `token`: Penstock requests the tokens from a token server, and renews them."""
 
+    aws_region: str | None = field(default=None, metadata={"min_length": 1})
+    """AWS region, such as "eu-central-1", instead of `token`: Penstock logs in to Amazon MSK with the IAM identity of
+    the process (environment, profile, instance role). Needs `pip install penstock-etl[msk]` on each host."""
+
     extensions: Mapping[str, str] = field(default_factory=dict, hash=False)
     """Further fields that OAUTHBEARER sends to the broker, for example `logicalCluster` for a cloud (KIP-342). They are
     not secret."""
@@ -145,16 +149,19 @@ class Sasl:
         if self.mechanism == "OAUTHBEARER":
             self._check_bearer()
             return
-        if self.token or self.client_credentials or self.extensions:
-            raise ValueError("sasl: `token`, `client_credentials` and `extensions` are for OAUTHBEARER only")
+        if self.token or self.client_credentials or self.aws_region or self.extensions:
+            raise ValueError(
+                "sasl: `token`, `client_credentials`, `aws_region` and `extensions` are for OAUTHBEARER only"
+            )
         if not self.username or self.password is None:
             raise ValueError(f"sasl: {self.mechanism} takes `username` and `password`")
 
     def _check_bearer(self) -> None:
         if self.username is not None or self.password is not None:
             raise ValueError("sasl: OAUTHBEARER takes neither `username` nor `password`")
-        if (self.token is None) == (self.client_credentials is None):
-            raise ValueError("sasl: OAUTHBEARER takes a `token` or `client_credentials`, and not both")
+        sources = (self.token, self.client_credentials, self.aws_region)
+        if sum(source is not None for source in sources) != 1:
+            raise ValueError("sasl: OAUTHBEARER takes one of `token`, `client_credentials` and `aws_region`")
         for key, value in self.extensions.items():
             # `auth` is the field of the token itself.
             if not _EXTENSION_KEY.fullmatch(key) or key == "auth" or not _EXTENSION_VALUE.fullmatch(value):

@@ -9,7 +9,7 @@ from typing import Any
 from kafka_io.errors import AuthenticationFailed
 from kafka_io.net.sasl.authentication import Mechanism
 from kafka_io.net.sasl.scram import Scram
-from kafka_io.net.secret import Secret
+from kafka_io.net.secret import Secret, one_line
 from kafka_io.net.security import Sasl
 
 # RFC 6750, section 2.1. Other characters could end the field or the message.
@@ -28,15 +28,38 @@ def mechanism_of(sasl: Sasl, token: Secret | None = None) -> Mechanism:
         AuthenticationFailed: this mechanism cannot send the secret.
     """
     if sasl.mechanism == "OAUTHBEARER":
-        if token is None:
-            assert sasl.token is not None
-            token = sasl.token.read()
-        return OAuthBearer(token, sasl.extensions)
+        return OAuthBearer(token or _token_of(sasl), sasl.extensions)
     assert sasl.username is not None
     assert sasl.password is not None
     if sasl.mechanism == "PLAIN":
         return Plain(sasl.username, sasl.password.read())
     return Scram(sasl.mechanism, sasl.username, sasl.password.read())
+
+
+def _token_of(sasl: Sasl) -> Secret:
+    if sasl.aws_region is not None:
+        return _msk_token(sasl.aws_region)
+    assert sasl.token is not None
+    return sasl.token.read()
+
+
+def _msk_token(region: str) -> Secret:
+    """A token for Amazon MSK: a signed URL, as AWS's own library makes it of the identity of this process.
+
+    Raises:
+        AuthenticationFailed: the library is not installed, or this process has no identity.
+    """
+    failure: str
+    try:
+        from aws_msk_iam_sasl_signer import MSKAuthTokenProvider  # noqa: PLC0415 - an extra
+
+        token, _ = MSKAuthTokenProvider.generate_auth_token(region)
+        return Secret(token.encode())
+    except ImportError:
+        failure = "`aws_region` needs AWS's library: pip install penstock-etl[msk]"
+    except Exception as error:  # noqa: BLE001 - whatever the library says; its frames can contain a key
+        failure = f"AWS's library cannot sign a token: {one_line(str(error))}"
+    raise AuthenticationFailed(f"OAUTHBEARER: {failure}")
 
 
 class Plain:

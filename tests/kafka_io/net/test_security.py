@@ -28,6 +28,7 @@ VALID = [
     (Security(tls=TLS, sasl=SCRAM), "SASL_SSL"),
     (Security(tls=Tls(), sasl=BEARER), "SASL_SSL"),
     (Security(tls=Tls(), sasl=OAUTH), "SASL_SSL"),
+    (Security(tls=Tls(), sasl=Sasl(mechanism="OAUTHBEARER", aws_region="eu-central-1")), "SASL_SSL"),
     (Security(sasl=SCRAM), "SASL_PLAINTEXT"),
     (Security(sasl=PLAIN), "SASL_PLAINTEXT"),
 ]
@@ -73,6 +74,8 @@ def test_decoding_checks_the_values_again() -> None:  # fault X08
         {"mechanism": "PLAIN", "username": "loader", "password": PASSWORD, "client_credentials": CLIENT},
         {"mechanism": "PLAIN", "username": "loader", "password": PASSWORD, "extensions": {"a": "b"}},
         {"mechanism": "OAUTHBEARER", "token": PASSWORD, "client_credentials": CLIENT},
+        {"mechanism": "OAUTHBEARER", "token": PASSWORD, "aws_region": "eu-central-1"},
+        {"mechanism": "PLAIN", "username": "loader", "password": PASSWORD, "aws_region": "eu-central-1"},
         {"mechanism": "OAUTHBEARER", "token": PASSWORD, "extensions": {"auth": "Bearer x"}},
         {"mechanism": "OAUTHBEARER", "token": PASSWORD, "extensions": {"a b": "x"}},
         {"mechanism": "OAUTHBEARER", "token": PASSWORD, "extensions": {"a": "x\x01host=y"}},
