@@ -17,9 +17,10 @@ from kafka_io.net.security import Tls
 from kafka_io.net.tls import tls_context
 from pipelines.loading.lineage_events import DatasetName, LoadJob, run_uuid, schema_fields
 from pipelines.loading.outcome import TopicLoad
-from resources.lake import Lake, lake_errors, store_options
+from resources.lake import Lake, lake_errors
 from resources.lineage_settings import LineageSettings
 from resources.settings import Settings
+from resources.store_options import store_options
 
 _MAX_ANSWER_BYTES = 64 * 1024
 _ACCEPTED = range(200, 300)

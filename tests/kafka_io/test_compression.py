@@ -281,7 +281,7 @@ def test_a_snappy_block_that_claims_more_than_the_cap_is_refused_before_it_is_al
 def test_any_number_of_empty_snappy_blocks_needs_no_memory() -> None:
     data = xerial(*[snappy_block(b"")] * 50_000)
     with at_most(MIB):
-        assert SNAPPY.decompress(data, MIB) == b""
+        assert bytes(SNAPPY.decompress(data, MIB)) == b""
 
 
 # fault R16
@@ -346,7 +346,7 @@ def test_the_descriptor_states_the_length_of_a_zstd_header(descriptor: int) -> N
 @pytest.mark.parametrize("codec", [GZIP, LZ4, ZSTD])
 def test_any_number_of_empty_streams_decompresses_to_nothing(codec: Codec) -> None:
     with at_most(MIB):
-        assert codec.decompress(codec.compress(b"") * 5000, MIB) == b""
+        assert bytes(codec.decompress(codec.compress(b"") * 5000, MIB)) == b""
     assert codec.decompress(codec.compress(b"") * 5000 + codec.compress(TEXT), MIB) == TEXT
 
 
@@ -354,6 +354,6 @@ def test_any_number_of_empty_zstd_blocks_decompresses_to_nothing() -> None:
     frame = zstandard.ZstdCompressor(write_content_size=False).compress(b"")
     head, last = frame[:-3], frame[-3:]
     empty = bytes([last[0] & ~1]) + last[1:]
-    assert ZSTD.decompress(head + empty * 50_000 + last, MIB) == b""
+    assert bytes(ZSTD.decompress(head + empty * 50_000 + last, MIB)) == b""
     with pytest.raises(Corrupt, match="incomplete"):
         ZSTD.decompress(head + empty * 50_000, MIB)
