@@ -1,6 +1,12 @@
-"""SIGTERM and SIGINT as a value that the main thread waits for."""
+"""Signals to stop as a value that the main thread waits for, and the end of the waits of other threads.
+
+A signal interrupts only the main thread. A thread that works for it enters `stops_with`, and then its waits between
+attempts end when the main thread sets an event.
+"""
 
 import signal
+import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from queue import Empty, SimpleQueue
@@ -8,6 +14,45 @@ from queue import Empty, SimpleQueue
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 # A signal that arrives just before the wait begins does not interrupt it; its handler runs when the wait is over.
 _POLL_S = 0.2
+_local = threading.local()
+
+
+class Stopped(BaseException):
+    """The thread was asked to stop. As with KeyboardInterrupt, this is no error of what it was doing."""
+
+
+@contextmanager
+def stops_with(stop: threading.Event) -> Iterator[None]:
+    """In the `with` block, `check_stop` and `sleep` raise Stopped in this thread when the event is set."""
+    _local.stop = stop
+    try:
+        yield
+    finally:
+        del _local.stop
+
+
+def check_stop() -> None:
+    """Do nothing, unless this thread was asked to stop.
+
+    Raises:
+        Stopped: it was.
+    """
+    stop = getattr(_local, "stop", None)
+    if stop is not None and stop.is_set():
+        raise Stopped
+
+
+def sleep(seconds: float) -> None:
+    """Wait for so long, or until this thread is asked to stop.
+
+    Raises:
+        Stopped: it was.
+    """
+    stop = getattr(_local, "stop", None)
+    if stop is None:
+        time.sleep(seconds)
+    elif stop.wait(seconds):
+        raise Stopped
 
 
 @contextmanager

@@ -1,11 +1,11 @@
 """The only loop that retries: the policy is a value, and the error says whether another attempt can help."""
 
 import random
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
+from kafka_io import stopping
 from kafka_io.errors import KafkaIOError
 
 T = TypeVar("T")
@@ -39,7 +39,7 @@ class Backoff:
         return max(MIN_PAUSE_S, longest * random.uniform(0.5, 1.0))  # noqa: S311 - jitter, not a secret
 
 
-def retrying(act: Callable[[], T], backoff: Backoff, *, sleep: Callable[[float], None] = time.sleep) -> T:
+def retrying(act: Callable[[], T], backoff: Backoff, *, sleep: Callable[[float], None] = stopping.sleep) -> T:
     """Call `act` and return its result. After a retriable error call it again, until the attempts are used up.
 
     Raises:
