@@ -4,13 +4,13 @@ Any broker answers a Metadata request, but its answer can be out of date. When a
 metadata of the topic is dropped and requested again, as often as the retry policy allows.
 """
 
-import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from typing import TypeVar
 from uuid import UUID
 
+from kafka_io import stopping
 from kafka_io.brokers.modern_connection import ModernBrokerConnection
 from kafka_io.brokers.negotiation import Connector
 from kafka_io.brokers.retry import Backoff, retrying
@@ -65,7 +65,7 @@ class ClusterMetadata(Closing):
         backoff: Backoff,
         *,
         where: Where,
-        sleep: Callable[[float], None] = time.sleep,
+        sleep: Callable[[float], None] = stopping.sleep,
         cluster_id: str = "",
     ) -> None:
         """See `Source.connect`. If the `cluster_id` is given, answers of another cluster are refused."""
@@ -120,13 +120,17 @@ class ClusterMetadata(Closing):
         return self._rows[topic].get(partition)
 
     def all_topics(self) -> MetadataResponse:
-        """Every topic of the cluster, requested again after retriable errors.
+        """Every topic of the cluster, requested again after retriable errors. All of them are known afterwards.
 
         Raises:
             NetworkError: no broker can be reached.
         """
         with error_context(self.where):
-            return self.retry(self._request_metadata)
+            answer = self.retry(self._request_metadata)
+        for topic in tuple(self._topics):
+            self.forget(topic)
+        self._remember(answer)
+        return answer
 
     def retry(self, act: Callable[[], T]) -> T:
         """Call `act` and return its result. Retry after a retriable error, as often as the retry policy allows."""
@@ -217,12 +221,25 @@ class ClusterMetadata(Closing):
         """
         unknown = sorted(set(names) - self._topics.keys())
         if len(unknown) > 1:  # `topic` requests a single one
-            answer = self._request_metadata(*unknown)
-            for topic in answer.topics:
-                with suppress(Corrupt):  # `topic` raises it
-                    check_topic(topic)
-                    if topic.name and not topic.error_code:
-                        self._topics[topic.name] = topic
+            self._remember(self._request_metadata(*unknown))
+
+    def _remember(self, answer: MetadataResponse) -> None:
+        for topic in answer.topics:
+            with suppress(Corrupt):  # `topic` raises it
+                check_topic(topic)
+                if topic.name and not topic.error_code:
+                    self._topics[topic.name] = topic
+
+    def described(self, names: Collection[str]) -> dict[str, MetadataTopic]:
+        """The topics as they are now, requested again in one request, without those that do not exist or are refused.
+
+        Raises:
+            NetworkError: no broker can be reached.
+        """
+        for name in names:
+            self.forget(name)
+        self._remember(self._request_metadata(*sorted(names)))
+        return {name: self._topics[name] for name in names if name in self._topics}
 
     def auto_create(self, topic: str) -> None:
         """Request a topic as a producer does: the broker creates it, if its settings allow that.
@@ -252,7 +269,9 @@ class ClusterMetadata(Closing):
         """Request the topic again when it is needed next."""
         self._topics.pop(topic, None)
         self._rows.pop(topic, None)
-        self._replicas = {partition: broker for partition, broker in self._replicas.items() if partition.topic != topic}
+        if self._replicas:
+            chosen = self._replicas.items()
+            self._replicas = {partition: broker for partition, broker in chosen if partition.topic != topic}
 
     def from_any(self, request: Callable[[ModernBrokerConnection], T]) -> T:
         """What `request` returns for the first broker that can be reached.

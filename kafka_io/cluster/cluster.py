@@ -1,8 +1,8 @@
 """The interface of a Kafka cluster of any generation."""
 
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping
-from typing import ClassVar, TypeVar
+from collections.abc import Collection, Iterable, Mapping
+from typing import TypeVar
 
 from kafka_io.brokers.cluster_metadata import ClusterMetadata
 from kafka_io.brokers.connection import RetryPolicy
@@ -36,7 +36,7 @@ class Cluster(Closing):
     {BrokerPartition(broker=None, partition=0): Bounds(earliest=0, latest=2, segment_starts=(), epoch=0, held_back=0)}
     """
 
-    partitions_have_brokers: ClassVar[bool] = False
+    partitions_have_brokers: bool = False
     """Whether the broker is part of a partition's identity, as in 0.7."""
 
     name: str
@@ -77,6 +77,14 @@ class Cluster(Closing):
         assert self.registry is not None
         with error_context(Where(cluster=self.name, topic=name)):
             return self.registry.topic(name)
+
+    def described(self, names: Collection[str]) -> dict[str, TopicEntry]:
+        """Those of the topics that exist and can be loaded, as they are now: with one request to the brokers for all.
+
+        Raises what `topics` does.
+        """
+        wanted = set(names)
+        return {entry.name: entry for entry in self.topics().entries if entry.name in wanted}
 
     def topic_at_leaders(self, name: str, partitions: Iterable[BrokerPartition]) -> TopicEntry | None:
         """The same as `topic`, but if a leader of these partitions contradicts it, the topic that the leader knows.

@@ -1,7 +1,7 @@
 """A cluster from 0.8 on: topics from ZooKeeper if it has one, else from Metadata; bounds from the leaders."""
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
@@ -114,6 +114,16 @@ class ModernCluster(Cluster):
         with error_context(self._topic_where(name)):
             topic = metadata.retry(lambda: metadata.topic(name))
             return _entry(topic, []) if topic else None
+
+    def described(self, names: Collection[str]) -> dict[str, TopicEntry]:
+        """See Cluster."""
+        if self.registry is not None:
+            return super().described(names)
+        metadata = self.metadata()
+        with error_context(self.where):
+            topics = metadata.retry(lambda: metadata.described(names))
+        entries = {name: _entry(topic, []) for name, topic in topics.items()}
+        return {name: entry for name, entry in entries.items() if entry}
 
     def topic_at_leaders(self, name: str, partitions: Iterable[BrokerPartition]) -> TopicEntry | None:
         """See Cluster."""
