@@ -8,9 +8,11 @@ import ssl
 import time
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
+from threading import RLock
 from typing import TypeVar
 from urllib.parse import quote
 
+from kafka_io import stopping
 from kafka_io.brokers.connection import RetryPolicy
 from kafka_io.brokers.retry import retrying
 from kafka_io.errors import SchemaNotFound, Throttled, Unsupported, Where, error_context, printable
@@ -62,7 +64,7 @@ class _AnswerCache:
 
 
 class SchemaRegistry:
-    """Reads schemas of one registry. It opens a connection for each request and belongs to one thread.
+    """Reads schemas of one registry. It opens a connection for each request. Several threads can use it.
 
     The schema of an id or of a version never changes, so it is kept. An id that was not found is requested again.
 
@@ -86,7 +88,7 @@ class SchemaRegistry:
         settings: SchemaRegistrySettings,
         *,
         retry_policy: RetryPolicy | None = None,
-        sleep: Callable[[float], None] = time.sleep,
+        sleep: Callable[[float], None] = stopping.sleep,
     ) -> None:
         self.name = name
         self._settings = settings
@@ -94,6 +96,7 @@ class SchemaRegistry:
         self._policy = retry_policy or RetryPolicy()
         self._sleep = sleep
         self._cache = _AnswerCache(_MAX_CACHED_BYTES)
+        self._lock = RLock()
         self._not_before = 0.0  # on the monotonic clock: when the registry wants the next request
         self._waits_s = 0.0  # the sum of the waits that the registry asked for since its last answer
 
@@ -167,13 +170,15 @@ class SchemaRegistry:
 
     def _unchanging(self, path: str, answer_type: type[AnswerT]) -> AnswerT:
         """An answer that is always the same, so it is kept."""
-        answer = self._cache.find(path) or self._ask(path)
-        parsed = parse(answer, answer_type)
-        self._cache.keep(path, answer)
+        with self._lock:
+            answer = self._cache.find(path) or self._ask(path)
+            parsed = parse(answer, answer_type)
+            self._cache.keep(path, answer)
         return parsed
 
     def _get(self, path: str, answer_type: type[AnswerT]) -> AnswerT:
-        return parse(self._ask(path), answer_type)
+        with self._lock:
+            return parse(self._ask(path), answer_type)
 
     def _ask(self, path: str) -> HttpAnswer:
         return retrying(lambda: self._ask_once(path), self._policy.backoff, sleep=self._sleep)
