@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 from kafka_io.brokers.connection import RetryPolicy
+from kafka_io.brokers.fetch_rate import FetchRate
 from kafka_io.brokers.retry import Backoff
 from kafka_io.cluster import opening as cluster_opening
 from kafka_io.cluster.cluster import Cluster
@@ -64,6 +65,7 @@ def open_cluster(settings: Settings, name: str) -> Cluster:
             retry_policy=_retry_policy(caps),
             committed=cluster.isolation == "committed",
             rack=cluster.rack,
+            rate=FetchRate(bytes_per_s=caps.max_bytes_per_s, broker_bytes_per_s=caps.max_broker_bytes_per_s),
         ),
         generation=cluster.generation,
         security=cluster.security,

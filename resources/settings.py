@@ -224,12 +224,25 @@ class Caps(Section):
     max_decompressed_bytes: Annotated[int, Field(gt=0, le=1900 * MIB)] = 256 * MIB
     """Maximum bytes of a message or batch after decompression."""
 
+    max_bytes_per_s: Size | None = None
+    """Maximum bytes of records that a command or a run fetches per second, from all brokers together. With this limit
+    or the next one, topics are fetched one at a time, and Spark tasks that run at the same time divide it equally.
+    Unlimited by default."""
+
+    max_broker_bytes_per_s: Size | None = None
+    """The same for each broker. Unlimited by default. Quotas that brokers set are obeyed in any case."""
+
     request_timeout_s: Seconds = 30.0
     """Seconds until a broker must have answered a request completely."""
 
     attempts: Count = Backoff().attempts
     """How often a request is sent, with growing waits between attempts, before the partition fails. 12 attempts wait
     for 27 seconds in all. By default the election of a leader takes less time."""
+
+    @property
+    def limits_rate(self) -> bool:
+        """Whether there is a limit for the bytes per second."""
+        return self.max_bytes_per_s is not None or self.max_broker_bytes_per_s is not None
 
 
 class HousekeepingSettings(Section):

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from kafka_io.stopping import check_stop
 from resources.errors import SparkFailed
 from resources.progress import Progress
 
@@ -54,6 +55,11 @@ def is_remote(session: "SparkSession") -> bool:
     return hasattr(session, "registerProgressHandler") and not hasattr(session, "_jsparkSession")
 
 
+def cores_of(session: "SparkSession") -> int | None:
+    """The number of tasks that the executors of now can run at the same time; None if a Connect server knows it."""
+    return None if is_remote(session) else session.sparkContext.defaultParallelism
+
+
 def collect(session: "SparkSession", frame: "DataFrame", on_progress: Progress) -> "list[Row]":
     """The rows of `frame`, computed exactly once. If the caller is interrupted, the Spark job is cancelled first.
 
@@ -96,13 +102,15 @@ class SparkJob:
         self._monitor.begin_waiting()
         try:
             while not wait([self._running], _POLL_S).done:
+                check_stop()
                 self._monitor.check()
                 self._monitor.report(on_progress)
             rows = self._running.result()
         except spark_errors() as error:
             raise SparkFailed(f"Spark gave up: {_phrase(error)}") from error
         except BaseException:
-            # KeyboardInterrupt, or an interrupt of Dagster. PySpark's handler leaves the job running (decision D11).
+            # KeyboardInterrupt, an interrupt of Dagster, or Stopped. PySpark's handler leaves the job running
+            # (decision D11).
             self.cancel()
             raise
         self._monitor.report(on_progress)

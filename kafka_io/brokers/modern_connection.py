@@ -4,10 +4,11 @@ import time
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from kafka_io import stopping
 from kafka_io.brokers.connection import BrokerConnection
 from kafka_io.brokers.negotiation import Connector, NegotiatedConnection, VersionedConnection
 from kafka_io.errors import Throttled, error_context
-from kafka_io.messages.fetch import FetchResponse
+from kafka_io.messages.fetch import FetchRequest, FetchResponse
 from kafka_io.model import Broker, Generation
 from kafka_io.net.connection import Connection
 from kafka_io.wire.conversation import ApiVersionRanges, VersionedRequest
@@ -22,9 +23,12 @@ MAX_THROTTLE_S = 300.0
 class ModernBrokerConnection(BrokerConnection[VersionedRequest[Any], Any]):
     """Keeps at most one connection to `broker`. It never retries: first the leader must be looked up again."""
 
-    def __init__(self, broker: Broker, connector: Connector, *, sleep: Callable[[float], None] = time.sleep) -> None:
+    def __init__(
+        self, broker: Broker, connector: Connector, *, sleep: Callable[[float], None] = stopping.sleep
+    ) -> None:
         super().__init__(broker)
         self._connector = connector
+        self._pace = connector.fetch_rate.pace(broker)
         self._sleep = sleep
         self._negotiated: NegotiatedConnection | None = None
         self.generation: Generation | None = None
@@ -68,14 +72,16 @@ class ModernBrokerConnection(BrokerConnection[VersionedRequest[Any], Any]):
         """
         with error_context(self.where):
             self._wait_while_throttled()
+            if isinstance(request, FetchRequest) and (wait_s := self._pace.wait_s()):
+                self._sleep(wait_s)
             versioned = self.versioned(request, max_version=max_version)
             answer: AnswerT = self._without_pending().request(versioned)
         self._note_throttle(answer)
         return answer
 
     def request_ahead(self, request: VersionedRequest[Any]) -> Callable[[], Any | None]:
-        """See BrokerConnection. Nothing is sent while the broker asks to wait."""
-        if self._throttled_until > time.monotonic():
+        """See BrokerConnection. Nothing is sent while the broker asks to wait, or the rate of fetches is used up."""
+        if self._throttled_until > time.monotonic() or self._pace.wait_s():
             return lambda: None
         pending = super().request_ahead(request)
 
@@ -95,7 +101,9 @@ class ModernBrokerConnection(BrokerConnection[VersionedRequest[Any], Any]):
         """Remember how long the broker asks to wait before the next request (KIP-219)."""
         throttle_s = max(0, getattr(answer, "throttle_time_ms", 0)) / 1000
         self._throttled_until = time.monotonic() + throttle_s
-        if not throttle_s or _has_records(answer):
+        size = _record_bytes(answer)
+        self._pace.add(size)
+        if not throttle_s or size:
             self._throttle_s = 0.0
         self._throttle_s += throttle_s
 
@@ -112,8 +120,8 @@ class ModernBrokerConnection(BrokerConnection[VersionedRequest[Any], Any]):
         self._sleep(remaining_s)
 
 
-def _has_records(answer: object) -> bool:
-    """Whether a fetch made progress: a broker with an exhausted quota answers a fetch without records."""
-    return isinstance(answer, FetchResponse) and any(
-        partition.records for topic in answer.responses for partition in topic.partitions
-    )
+def _record_bytes(answer: object) -> int:
+    """The bytes of records in an answer: none if a broker with an exhausted quota answers a fetch without records."""
+    if not isinstance(answer, FetchResponse):
+        return 0
+    return sum(len(partition.records or b"") for topic in answer.responses for partition in topic.partitions)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from math import inf
 from typing import Any
 
+from kafka_io.brokers.fetch_rate import UNLIMITED, FetchRate
 from kafka_io.closing import closed_on_error
 from kafka_io.error_codes import ErrorCode
 from kafka_io.errors import NOWHERE, AuthenticationFailed, BrokerError, ConnectionLost, DeadlineExceeded, Unsupported
@@ -77,6 +78,7 @@ class Connector:
         generation: the generation of the brokers; None detects it, which takes four seconds per broker of 0.9.
         refuses_newer: whether brokers that are newer than V08 says are refused (fault P15).
         security: TLS and SASL.
+        fetch_rate: the rate at which this process fetches records.
 
     Raises:
         TlsFailed: a file of `security` cannot be used.
@@ -91,8 +93,10 @@ class Connector:
         generation: Generation | None = None,
         refuses_newer: bool = False,
         security: Security = PLAINTEXT,
+        fetch_rate: FetchRate = UNLIMITED,
     ) -> None:
         self.timeout_s = timeout_s
+        self.fetch_rate = fetch_rate
         self._max_answer_bytes = max_answer_bytes
         self._generation = generation
         self._refuses_newer = refuses_newer

@@ -1,25 +1,41 @@
 """A connection to a broker of 0.7."""
 
-import time
 from collections.abc import Callable
 
+from kafka_io import stopping
 from kafka_io.brokers.connection import BrokerConnection, RetryPolicy
+from kafka_io.brokers.fetch_rate import UNLIMITED, FetchRate
 from kafka_io.brokers.retry import retrying
 from kafka_io.errors import ConnectionLost, error_context
 from kafka_io.model import Broker
 from kafka_io.net.connection import Connection
 from kafka_io.v07.conversation import ClientConversation07
-from kafka_io.v07.messages import AnyAnswer, AnyRequest
+from kafka_io.v07.messages import (
+    AnyAnswer,
+    AnyRequest,
+    FetchAnswer07,
+    FetchRequest07,
+    MultiFetchAnswer07,
+    MultiFetchRequest07,
+)
+
+_FETCHES = (FetchRequest07, MultiFetchRequest07)
 
 
 class BrokerConnection07(BrokerConnection[AnyRequest, AnyAnswer]):
     """Keeps at most one connection to a broker of 0.7, and repeats requests as the retry policy allows."""
 
     def __init__(
-        self, broker: Broker, retry_policy: RetryPolicy, *, sleep: Callable[[float], None] = time.sleep
+        self,
+        broker: Broker,
+        retry_policy: RetryPolicy,
+        *,
+        fetch_rate: FetchRate = UNLIMITED,
+        sleep: Callable[[float], None] = stopping.sleep,
     ) -> None:
         super().__init__(broker)
         self._retry_policy = retry_policy
+        self._pace = fetch_rate.pace(broker)
         self._sleep = sleep
 
     def request(self, request: AnyRequest, *, accepted: Callable[[AnyAnswer], None] = lambda _: None) -> AnyAnswer:
@@ -33,12 +49,28 @@ class BrokerConnection07(BrokerConnection[AnyRequest, AnyAnswer]):
         """
 
         def attempt() -> AnyAnswer:
+            if isinstance(request, _FETCHES) and (wait_s := self._pace.wait_s()):
+                self._sleep(wait_s)
             answer = self._without_pending().request(request)
+            self._pace.add(_record_bytes(answer))
             accepted(answer)
             return answer
 
         with error_context(self.where):
             return retrying(attempt, self._retry_policy.backoff, sleep=self._sleep)
+
+    def request_ahead(self, request: AnyRequest) -> Callable[[], AnyAnswer | None]:
+        """See BrokerConnection. Nothing is sent while the rate of fetches is used up."""
+        if self._pace.wait_s():
+            return lambda: None
+        pending = super().request_ahead(request)
+
+        def answer() -> AnyAnswer | None:
+            received = pending()
+            self._pace.add(_record_bytes(received))
+            return received
+
+        return answer
 
     def confirm(self, request: AnyRequest) -> AnyAnswer:
         """The answer to `request` on the connection that carried the requests of `send`; it is never sent again.
@@ -57,3 +89,9 @@ class BrokerConnection07(BrokerConnection[AnyRequest, AnyAnswer]):
     def _connect(self) -> Connection[AnyRequest, AnyAnswer]:
         timeout_s = self._retry_policy.timeout_s
         return Connection[AnyRequest, AnyAnswer].open(self.broker, ClientConversation07(), timeout_s=timeout_s)
+
+
+def _record_bytes(answer: AnyAnswer | None) -> int:
+    """The bytes of messages in an answer."""
+    answers = answer.answers if isinstance(answer, MultiFetchAnswer07) else (answer,)
+    return sum(len(part.message_set) for part in answers if isinstance(part, FetchAnswer07))

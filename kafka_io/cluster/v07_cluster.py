@@ -71,7 +71,9 @@ class Cluster07(Cluster):
         """
         broker = self._broker(partition.holder, topic)
         if broker.id not in self._connections:
-            self._connections[broker.id] = BrokerConnection07(broker, self._read_settings.retry_policy)
+            self._connections[broker.id] = BrokerConnection07(
+                broker, self._read_settings.retry_policy, fetch_rate=self._read_settings.rate
+            )
         return Partition07(
             connection=self._connections[broker.id],
             topic=topic,

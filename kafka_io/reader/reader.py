@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from kafka_io.brokers.connection import RetryPolicy
+from kafka_io.brokers.fetch_rate import UNLIMITED, FetchRate
 from kafka_io.errors import NOWHERE, Corrupt, TooLarge, Where
 from kafka_io.model import Broker, OffsetRange
 from kafka_io.reader.unreadable import UnreadableRange
@@ -51,7 +52,7 @@ class ReadSettings:
     """How to read: the limits in bytes and seconds, the isolation, and the client's rack.
 
     With `committed`, records of open and aborted transactions are left out. `rack` is a name of the brokers'
-    configuration: a partition with a replica there is read from it (KIP-392).
+    configuration: a partition with a replica there is read from it (KIP-392). `rate` limits the process.
 
     >>> ReadSettings(rack="eu-1a").committed
     True
@@ -62,6 +63,7 @@ class ReadSettings:
     retry_policy: RetryPolicy = field(default_factory=RetryPolicy)
     committed: bool = True
     rack: str = ""
+    rate: FetchRate = UNLIMITED
 
 
 @dataclass(frozen=True, slots=True)

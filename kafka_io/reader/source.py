@@ -1,9 +1,9 @@
 """The source of a plan's partitions: a small value that a worker receives, with all that it needs to read them."""
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from kafka_io import stopping
 from kafka_io.brokers.cluster_metadata import ClusterMetadata
 from kafka_io.brokers.connection import RetryPolicy
 from kafka_io.brokers.negotiation import Connector
@@ -53,7 +53,7 @@ class Source:
         return ModernReader(self.connect(), self.read_settings)
 
     def connect(
-        self, retry_policy: RetryPolicy | None = None, *, sleep: Callable[[float], None] = time.sleep
+        self, retry_policy: RetryPolicy | None = None, *, sleep: Callable[[float], None] = stopping.sleep
     ) -> ClusterMetadata:
         """The cluster's brokers, over connections of the caller's own; nothing is connected yet.
 
@@ -75,6 +75,7 @@ class Source:
             generation=self.generation,
             refuses_newer=self.refuses_newer,
             security=self.security,
+            fetch_rate=self.read_settings.rate,
         )
         return ClusterMetadata(
             self.brokers, connector, retry_policy.backoff, where=where, sleep=sleep, cluster_id=self.cluster_id

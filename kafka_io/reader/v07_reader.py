@@ -20,7 +20,7 @@ class Reader07(Closing):
 
     def __init__(self, broker: Broker, read_settings: ReadSettings, *, cluster: str | None = None) -> None:
         self._broker = broker
-        self._connection = BrokerConnection07(broker, read_settings.retry_policy)
+        self._connection = BrokerConnection07(broker, read_settings.retry_policy, fetch_rate=read_settings.rate)
         self._read_settings = read_settings
         self._cluster = cluster
 

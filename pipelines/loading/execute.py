@@ -21,7 +21,7 @@ from pipelines.loading.bytes_per_offset import committed_bytes_per_offset, read_
 from pipelines.loading.decode_plan import DecodePlan
 from pipelines.loading.decoding import Decoding
 from pipelines.loading.fetch import FACTS_SCHEMA, TASK_SCHEMA, fetch_slices
-from pipelines.loading.fetch_task import FetchTask, decode_facts, to_json
+from pipelines.loading.fetch_task import FetchTask, decode_facts, to_json, with_shared_rate
 from pipelines.loading.holes import with_causes
 from pipelines.loading.layout import LOADED, RAW
 from pipelines.loading.ledger import LedgerEntry
@@ -32,7 +32,7 @@ from pipelines.loading.truncation import check_incarnation
 from pipelines.loading.work import SliceFacts
 from resources.progress import Progress, no_progress
 from resources.settings import Caps
-from resources.spark_job import SparkJob, is_remote
+from resources.spark_job import SparkJob, cores_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -243,10 +243,11 @@ class FetchRunner:
         ahead: Sequence[Sequence[FetchTask]],
     ) -> list[SliceFacts]:
         jobs = self._jobs.setdefault(tasks[0].planned.topic, {})
-        self._cores = 0 if is_remote(session) else session.sparkContext.defaultParallelism
-        job = newest = _begun(session, jobs, tasks)
-        for next_tasks in filter(_needs_spark, ahead):
-            newest = _begun(session, jobs, next_tasks, after=newest)
+        self._cores = cores_of(session) or 0
+        later = list(filter(_needs_spark, ahead))
+        job = newest = _begun(session, jobs, tasks, at_once=1 + len(later))
+        for next_tasks in later:
+            newest = _begun(session, jobs, next_tasks, after=newest, at_once=1 + len(later))
         del jobs[_slices(tasks)]
         return [decode_facts(row["facts"]) for row in job.wait(on_progress)]
 
@@ -265,8 +266,9 @@ def _begun(
     tasks: Sequence[FetchTask],
     *,
     after: SparkJob | None = None,
+    at_once: int,
 ) -> SparkJob:
-    """The job of these tasks, which is begun unless it has begun already.
+    """The job of these tasks, which is begun unless it has begun already. `at_once` such jobs run at the same time.
 
     A job for the same slices is cancelled if it reads or decodes them in another way: from other brokers, for example,
     or with the columns of before.
@@ -276,7 +278,7 @@ def _begun(
     if begun and begun.tasks != compared:
         begun.job.cancel()
     if begun is None or begun.tasks != compared:
-        begun = jobs[slices] = _StepJob(compared, _spark_job(session, tasks, after))
+        begun = jobs[slices] = _StepJob(compared, _spark_job(session, tasks, after, at_once))
     return begun.job
 
 
@@ -299,8 +301,9 @@ def fetch_here(tasks: Sequence[FetchTask], on_progress: Progress, _ahead: object
     return facts
 
 
-def _spark_job(session: "SparkSession", tasks: Sequence[FetchTask], after: SparkJob | None) -> SparkJob:
+def _spark_job(session: "SparkSession", tasks: Sequence[FetchTask], after: SparkJob | None, at_once: int) -> SparkJob:
     count = 1 + max(task.spark_task for task in tasks)
+    tasks = with_shared_rate(tasks, lambda: min(count * at_once, cores_of(session) or count * at_once))
     rows = {"spark_task": [task.spark_task for task in tasks], "fetch_task": [to_json(task) for task in tasks]}
     # Spark would send a list of rows through Python workers of its own; an Arrow table needs none.
     frame = session.createDataFrame(pa.table(rows, schema=TASK_SCHEMA))

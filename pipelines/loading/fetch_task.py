@@ -4,11 +4,12 @@ Both travel as JSON text in a column of a DataFrame. A task knows how to read, s
 which are large and slow to import. Code that only reads tables does not import it.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import msgspec
 
+from kafka_io.brokers.fetch_rate import UNLIMITED
 from kafka_io.errors import Where
 from kafka_io.model import OffsetRange
 from kafka_io.reader.reader import PlannedRange
@@ -84,3 +85,21 @@ def to_json(message: FetchTask | SliceFacts) -> str:
 
 decode_task = msgspec.json.Decoder(FetchTask).decode
 decode_facts = msgspec.json.Decoder(SliceFacts).decode
+
+
+def with_shared_rate(tasks: Sequence[FetchTask], processes: Callable[[], int]) -> Sequence[FetchTask]:
+    """The same tasks for processes that run at the same time: each has an equal share of the limits of the fetch rate.
+
+    A task may read from every broker, so the limit for each broker is divided in the same way. `processes` returns
+    their number, if there is a limit.
+    """
+    if all(task.source.read_settings.rate == UNLIMITED for task in tasks):
+        return tasks
+    count = processes()
+
+    def shared(task: FetchTask) -> FetchTask:
+        settings = task.source.read_settings
+        settings = replace(settings, rate=settings.rate.share_of(count))
+        return replace(task, source=replace(task.source, read_settings=settings))
+
+    return [shared(task) for task in tasks]
