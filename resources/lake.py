@@ -135,6 +135,14 @@ class Lake:
                 return DeltaTable(uri, storage_options=store_options(self.options))
 
 
+def tables_at_once(uri: str) -> int:
+    """How many tables of a lake, or of the lake of a table, are read at the same time.
+
+    An object store answers slowly, and answers many requests at once.
+    """
+    return 8 if durable.local_path(uri) else 48
+
+
 def _tables(files: pafs.FileSystem, folder: list[str]) -> Iterator[list[str]]:
     """The paths of the tables below `folder`. Only folders with a part of a long name are searched, never a table."""
     for info in list_folder(files, "/".join(folder)):

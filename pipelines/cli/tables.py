@@ -79,7 +79,7 @@ def _proofs(settings: Settings, cluster: str, tables: Sequence["LakeTable"]) -> 
     from resources.lake import Lake
 
     last_proofs = LastProofs(Lake.of(settings), cluster)
-    return (last_proofs.prove(table, verify) for table in tables)
+    return last_proofs.prove_all(tables, verify)
 
 
 def _deep_proofs(

@@ -34,6 +34,7 @@ class CompleteFiles:
     Attributes:
         damaged: the files that are missing, or have another size than the log says.
         unreadable: further files that were found to be damaged when they were read.
+        size_bytes: the size of all files, as the log says.
     """
 
     def __init__(self, table: LakeTable, handle: DeltaTable) -> None:
@@ -49,6 +50,7 @@ class CompleteFiles:
             self._store = filesystem(table.uri, table.lake.options, dict(zip(paths, sizes, strict=True)))
         self.damaged = [path for path, is_complete in zip(paths, complete, strict=True) if not is_complete]
         self.unreadable: list[str] = []
+        self.size_bytes = sum(sizes)
         self._paths = [path for path, is_complete in zip(paths, complete, strict=True) if is_complete]
         bounds = (_times(adds, f"{bound}.{names['loaded_at']}") for bound in ("min", "max"))
         self._first_us, self._last_us = (bound[np.array(complete, np.bool_)] for bound in bounds)
@@ -103,7 +105,8 @@ class CompleteFiles:
     def _read(self, paths: Sequence[str], window: Window) -> Iterator[pa.RecordBatch]:
         # Arrow's datasets read ahead in many threads, each of which keeps memory after it has been freed.
         with lake_errors(self._uri), ExitStack() as opened, ThreadPoolExecutor(_FILES_AT_ONCE) as threads:
-            for file in threads.map(lambda path: pq.ParquetFile(self._store.open_input_file(path)), paths):
+            open_all = threads.map if len(paths) > 1 else map
+            for file in open_all(lambda path: pq.ParquetFile(self._store.open_input_file(path)), paths):
                 opened.callback(file.close, force=True)
                 groups = [
                     number

@@ -6,7 +6,8 @@ how old it is.
 """
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from time import time_ns
 from typing import Self
@@ -15,7 +16,7 @@ from kafka_io.errors import LocatedError
 from pipelines.loading.table import LakeTable
 from pipelines.loading.topic_records import TopicRecords
 from pipelines.loading.verify import Proof, proof_of
-from resources.lake import Lake, lake_errors
+from resources.lake import Lake, lake_errors, tables_at_once
 
 _FOLDER = "last_proofs"
 
@@ -86,6 +87,13 @@ class LastProofs:
         except LocatedError as failure:
             return proof, (f"`penstock metrics` may show an old proof of this table: {failure}",)
         return proof, ()
+
+    def prove_all(
+        self, tables: Sequence[LakeTable], check: Callable[[LakeTable], Proof]
+    ) -> Iterator[tuple[Proof, Sequence[str]]]:
+        """The same for several tables at a time; the results have the order of the tables."""
+        with ThreadPoolExecutor(tables_at_once(self._records.lake.root)) as provers:
+            yield from provers.map(lambda table: self.prove(table, check), tables)
 
     def read(self) -> dict[str, LastProof]:
         """The last proof of each topic that has one. Damaged files are left out.

@@ -14,11 +14,10 @@ import msgspec
 import pyarrow.fs as pafs
 
 from resources import topic_names
-from resources.lake import Lake, filesystem, list_folder, write_file
+from resources.lake import Lake, filesystem, list_folder, tables_at_once, write_file
 
 _FOLDER = "_penstock"  # no encoded topic begins with an underscore
 _SUFFIX = ".json"
-_MAX_READERS = 8  # threads that read files
 
 RecordT = TypeVar("RecordT")
 
@@ -68,7 +67,7 @@ class TopicRecords(Generic[RecordT]):
 
     def read_all(self) -> dict[str, RecordT | None]:
         """All records by topic. Files are read at the same time, because stores answer slowly."""
-        with ThreadPoolExecutor(_MAX_READERS) as readers:
+        with ThreadPoolExecutor(tables_at_once(self.lake.root)) as readers:
             return dict(chain.from_iterable(readers.map(self._read_if_there, list(self.topics()))))
 
     def _read_if_there(self, topic: str) -> list[tuple[str, RecordT | None]]:

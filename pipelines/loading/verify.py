@@ -7,8 +7,10 @@ on, where offsets count records, the rows and the gaps of a range add up to its 
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from itertools import pairwise
+from threading import BoundedSemaphore
 from typing import Any
 
 import numpy as np
@@ -30,6 +32,10 @@ from pipelines.loading.row_counts import count_rows, partition_code
 from pipelines.loading.table import LakeTable
 from pipelines.loading.work import CommittedRange, SliceFailure
 from resources.errors import LakeRefused, LakeUnavailable, LoadError
+
+_LARGE_BYTES = 64 * 1024 * 1024
+_LARGE_TABLES = BoundedSemaphore(2)
+"""Of many tables that are verified at the same time, so many large ones count their rows: each needs memory."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,8 +124,9 @@ def verify(table: LakeTable) -> Proof:
             counts.add(incarnation, committed, ranges)
             for path in ranges_of_damaged.keys() & set(committed.paths):
                 ranges_of_damaged[path].append(str(committed))
-        for window, columns in ranges.windows():
-            counts.count(window, columns, files)
+        with _LARGE_TABLES if files.size_bytes > _LARGE_BYTES else nullcontext():
+            for window, columns in ranges.windows():
+                counts.count(window, columns, files)
     problems = [problem for incarnation in fold.topics for problem in _range_problems(fold, incarnation)]
     problems += _why_not_loadable(table, handle)
     if cursors.newest is not None:

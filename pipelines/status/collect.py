@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
-from itertools import chain
+from itertools import chain, islice
 
 from kafka_io.cluster.cluster import Cluster
 from kafka_io.cluster.retention import Retention
@@ -26,11 +26,9 @@ from pipelines.loading.work import SliceFailure
 from pipelines.status.status import LastLoad, PartitionStatus, RetentionPeriod, RetentionSource, TopicStatus
 from resources.choices import Choices
 from resources.errors import CursorAheadOfLog, LakeUnavailable, TopicUnknown
-from resources.lake import Lake
+from resources.lake import Lake, tables_at_once
 from resources.settings import Settings
 from resources.topic_sections import TopicRules
-
-_MAX_READERS = 8  # threads that read tables
 
 TopicEntries = Mapping[str, TopicEntry | None]
 """Topics by name, as the cluster lists them; None for a topic that only the lake has."""
@@ -73,7 +71,8 @@ def statuses(
     read_table = partial(
         _read_table, cluster=cluster.name, cluster_id=_cluster_id(cluster), choices=choices or Choices()
     )
-    with ThreadPoolExecutor(_MAX_READERS) as readers:
+    uris = [tables(topic).uri for topic in islice(topics, 1)]
+    with ThreadPoolExecutor(tables_at_once(*uris) if uris else 1) as readers:
         from_tables = list(readers.map(lambda topic: read_table(tables(topic), topic, topics[topic]), topics))
     from_loads = [_with_last_error(status, (last_errors or {}).get(status.topic)) for status in from_tables]
     with_bounds = _add_transactions(cluster, _add_bounds(cluster, topics, from_loads))

@@ -1,11 +1,13 @@
 """The result of the last proof of a table is kept in the lake. It never affects the proof."""
 
 from pathlib import Path
+from threading import Barrier, Event
 from unittest.mock import ANY
 
 from pipelines.loading.last_proof import LastProof, LastProofs
 from pipelines.loading.table import LakeTable
 from pipelines.loading.verify import Proof, verify
+from resources.lake import Lake, tables_at_once
 from tests.small_table import SmallTable
 
 OK = LastProof(time_ms=ANY, seconds=ANY, proven=True, rows=10)
@@ -40,6 +42,29 @@ def test_a_proof_that_cannot_be_kept_is_still_a_proof(small: SmallTable, tmp_pat
     proof, [warning] = LastProofs(small.lake, "main").prove(small.table, verify)
     assert proof.proven
     assert warning.startswith("`penstock metrics` may show an old proof of this table: ")
+
+
+def test_tables_are_proven_at_the_same_time_and_in_their_order(tmp_path: Path) -> None:
+    """The first proofs wait for one another, so they must run at the same time; the first one ends last."""
+    lake = Lake(root=str(tmp_path))
+    tables = [LakeTable.of(lake, "main", f"topic-{number}") for number in range(20)]
+    together, last = Barrier(tables_at_once(lake.root)), tables_at_once(lake.root) - 1
+    second_ended = Event()
+
+    def check(table: LakeTable) -> Proof:
+        number = tables.index(table)
+        if number <= last:
+            together.wait(timeout=60)
+        if number == 0:
+            second_ended.wait(timeout=60)
+        if number == 1:
+            second_ended.set()
+        return Proof(topic=str(table.where.topic), table=table.uri)
+
+    proofs = [proof for proof, _ in LastProofs(lake, "main").prove_all(tables, check)]
+    assert [proof.table for proof in proofs] == [table.uri for table in tables]
+    assert {proof.failure for proof in proofs} == {None}
+    assert LastProofs(lake, "main").read().keys() == {table.where.topic for table in tables}
 
 
 def test_a_damaged_file_is_left_out(small: SmallTable) -> None:
