@@ -6,6 +6,7 @@ A table shows the same records that `--json` prints.
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
@@ -14,6 +15,7 @@ from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
     Progress,
+    TaskID,
     TaskProgressColumn,
     TextColumn,
     TimeElapsedColumn,
@@ -471,14 +473,24 @@ def initialised(results: PrintedResults) -> None:
 def progress() -> Iterator[Callable[[str], Callable[[int, int], None]]]:
     """Show progress bars on stderr, if it is a terminal.
 
-    Yields a function that adds the bar of a topic and returns its update function, which takes done and total.
+    Yields a function that adds the bar of a topic and returns its update function, which takes done and total. The bar
+    is removed when everything is done, so the bars are few even if a run has very many topics.
     """
     amounts = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), MofNCompleteColumn())
     times = (TimeElapsedColumn(), TextColumn("left:"), TimeRemainingColumn())
     with Progress(*amounts, *times, console=_err, transient=True, disable=is_json() or not _err.is_terminal) as bars:
+        by_topic: dict[str, TaskID] = {}
 
         def begin(topic: str) -> Callable[[int, int], None]:
-            bar = bars.add_task(safe(topic), total=None)
-            return lambda done, total: bars.update(bar, completed=done, total=total)
+            if topic not in by_topic:
+                by_topic[topic] = bars.add_task(safe(topic), total=None)
+            return partial(update, topic)
+
+        def update(topic: str, done: int, total: int) -> None:
+            if done >= total and topic in by_topic:
+                bars.remove_task(by_topic.pop(topic))
+            elif done < total:
+                begin(topic)
+                bars.update(by_topic[topic], completed=done, total=total)
 
         yield begin

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from datetime import UTC, datetime
-from functools import reduce
+from functools import partial, reduce
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
@@ -59,6 +59,8 @@ def load_command(
       penstock load clicks --on-expired skip
     """
     from pipelines.loading.load import Loader
+    from pipelines.loading.load_topics import TopicLoads
+    from pipelines.loading.outcome import TopicLoad
     from pipelines.loading.window import LoadWindow
     from resources.kafka import open_cluster
     from resources.spark import for_fetches, open_session
@@ -67,13 +69,16 @@ def load_command(
         window = LoadWindow.parse(since, until, now=datetime.now(UTC))
     settings, run_id = options.settings(), uuid4().hex
     click.get_current_context().find_root().with_resource(log_lines.common_fields(run=run_id))
-    loads, errors = [], Errors()
+    loads: list[tuple[str, TopicLoad]] = []
+    errors = Errors()
     for name in selection.clusters(settings):
         with errors.caught(cluster=name), open_cluster(settings, name) as connected, console.progress() as on_progress:
+            topics = check_topics(settings, connected, selection.topics) or _allowed(settings, connected)
+            topic_loads, by_topic = TopicLoads(connected), dict[str, TopicLoad]()
             loader = Loader.of(
                 settings,
-                connected,
-                lambda: open_session(for_fetches(settings.spark)),
+                topic_loads.cluster,
+                topic_loads.called_here(partial(open_session, for_fetches(settings.spark))),
                 window=window,
                 choices=settings.choices_of(name).with_overrides(overrides),
                 run_id=run_id,
@@ -81,11 +86,11 @@ def load_command(
             )
             if loader.new_lake:
                 log_lines.warning(loader.new_lake)
-            for topic in check_topics(settings, connected, selection.topics) or _allowed(settings, connected):
-                with errors.caught(cluster=name, topic=topic):
-                    log_lines.event("load begins", cluster=name, topic=topic)
-                    loads.append((name, loader.load(topic)))
-                    _log_load(name, loads[-1][1])
+            on_begin, on_end = partial(_log_begin, name), partial(_keep, name, by_topic, on_progress)
+            try:
+                topic_loads.load(loader, topics, on_begin=on_begin, on_end=on_end)
+            finally:
+                loads += [(name, by_topic[topic]) for topic in dict.fromkeys(topics) if topic in by_topic]
     return CommandResult(
         records=[{"cluster": name, **load.as_dict()} for name, load in loads],
         show=console.loads,
@@ -93,6 +98,23 @@ def load_command(
         errors=errors.failures,
         traces=[failure.trace for _, load in loads for failure in load.failures],
     )
+
+
+def _log_begin(cluster: str, topic: str) -> None:
+    """Print the event that the load of a topic begins."""
+    log_lines.event("load begins", cluster=cluster, topic=topic)
+
+
+def _keep(
+    cluster: str,
+    by_topic: "dict[str, TopicLoad]",
+    on_progress: Callable[[str], Callable[[int, int], None]],
+    load: "TopicLoad",
+) -> None:
+    """Keep the result of a topic, remove its progress bar, and print its events."""
+    by_topic[load.topic] = load
+    on_progress(load.topic)(1, 1)
+    _log_load(cluster, load)
 
 
 def _log_load(cluster: str, load: "TopicLoad") -> None:

@@ -18,6 +18,7 @@ from pipelines.defs.metadata import Metadata, load_metadata, log_progress
 from pipelines.defs.table_facts import TableFacts, table_facts
 from pipelines.loading.ledger import TableState
 from pipelines.loading.load import Loader
+from pipelines.loading.load_topics import TopicLoads
 from pipelines.loading.outcome import TopicLoad
 from pipelines.loading.window import LoadWindow
 from pipelines.status.status import TopicStatus, now_ms
@@ -111,31 +112,37 @@ class GroupRun:
         return {topic: load for topic, load in self.loads.items() if load.error}
 
     def load(self, config: LoadConfig, topics: Collection[str]) -> None:
-        """Load topics; first those whose records will be lost first.
+        """Load topics, several at a time; those whose records will be lost first begin first.
 
         An error that concerns the whole group, such as a cluster that does not answer, is the result of each topic.
         """
         try:
             self.before = self._statuses(topics)
-            loader = self._loader(config)
+            topic_loads = TopicLoads(self.cluster)
+            loader = self._loader(config, topic_loads)
         except (LocatedError, ValueError) as error:
             for topic in topics:
                 self._add(topic, _failed(topic, error))
             return
-        for topic in dict.fromkeys((*self.before, *topics)):
-            reason = self._reason_to_skip(topic, self.before.get(topic))
-            self._add(topic, _skipped(loader, topic, reason) if reason else loader.load(topic))
+        ordered = list(dict.fromkeys((*self.before, *topics)))
+        reasons = {topic: self._reason_to_skip(topic, self.before.get(topic)) for topic in ordered}
+        wanted = [topic for topic in ordered if not reasons[topic]]
+        for topic, reason in reasons.items():
+            if reason:
+                self._add(topic, _skipped(loader, topic, reason))
+        topic_loads.load(loader, wanted, on_end=lambda load: self._add(load.topic, load))
+        self.loads = {topic: self.loads[topic] for topic in ordered}
 
     def _statuses(self, topics: Collection[str]) -> dict[str, TopicStatus]:
         statuses = group_status(self.penstock.settings(), self.cluster, self.group, topics)
         return {status.topic: status for status in statuses}
 
-    def _loader(self, config: LoadConfig) -> Loader:
+    def _loader(self, config: LoadConfig, topic_loads: TopicLoads) -> Loader:
         settings = self.penstock.settings()
         loader = Loader.of(
             settings,
-            self.cluster,
-            self._session,
+            topic_loads.cluster,
+            topic_loads.called_here(self._session),
             choices=settings.choices_of(self.group.cluster).with_overrides(config.choices()),
             window=config.window(self.context.run.tags),
             run_id=self.context.run.run_id,

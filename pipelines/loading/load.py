@@ -4,7 +4,7 @@ import uuid
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from functools import cache, partial
+from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
 from kafka_io.cluster.cluster import Cluster
@@ -17,6 +17,7 @@ from pipelines.loading.coverage import begun_earlier
 from pipelines.loading.day_cuts import day_cuts
 from pipelines.loading.decode_plan import check_format, check_partition_by, layout_of
 from pipelines.loading.decoding import Decoding, OpenRegistry, no_registry
+from pipelines.loading.discovery import TopicAnswers, discover, with_errors_apart
 from pipelines.loading.divergence import Divergence, DivergenceSearch, check_expired, check_same_logs
 from pipelines.loading.earlier_loads import Evidence, FormerName, MirroredOffsets
 from pipelines.loading.execute import FetchRunner, SliceFetcher, microseconds
@@ -38,6 +39,7 @@ from pipelines.loading.load_reports import LoadReports, OnEnd, OnStart
 from pipelines.loading.outcome import RunRecord, TopicLoad
 from pipelines.loading.plan import UNCUT, Plan, PlannedStep, RunTarget, plan_step, steps_after
 from pipelines.loading.replacement import CutChange
+from pipelines.loading.sharing import once
 from pipelines.loading.slices import SliceSizes
 from pipelines.loading.table import LakeTable
 from pipelines.loading.table_log import TableLog, TableSnapshot
@@ -94,6 +96,7 @@ class Loader(SliceFetcher):
         now: the time, in UTC.
         abandon: ends the fetches of a topic that were begun for steps to come.
         cores: gives the number of slices that are fetched at once, as far as it is known.
+        first_answers: what brokers said about a topic before its load; see FirstAnswers.
     """
 
     tables: Callable[[str], TableLog]
@@ -113,6 +116,7 @@ class Loader(SliceFetcher):
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
     abandon: Callable[[str], None] = lambda _topic: None
     cores: Callable[[], int] = lambda: 0
+    first_answers: Callable[[str], TopicAnswers | None] = lambda _topic: None
 
     @classmethod
     def of(cls, settings: Settings, cluster: Cluster, spark: Callable[[], "SparkSession"], **overrides: Any) -> Self:
@@ -124,12 +128,12 @@ class Loader(SliceFetcher):
         lake = Lake.of(settings)
         marker, mirror_group = use_lake(lake), settings.clusters[cluster.name].mirror_group
         # Without the package, one process loads everything, step by step. Settings for Spark ask for it.
-        runner = FetchRunner(cache(spark) if has_extra("spark") or settings.spark else None)
+        runner = FetchRunner(once(spark) if has_extra("spark") or settings.spark else None)
         reports = LoadReports.of(settings, cluster.name)
         values = {
             "tables": lambda topic: LakeTable.of(lake, cluster.name, topic, layout_of(settings.format_of(topic))),
             "formats": settings.format_of,
-            "registries": cache(partial(open_schema_registry, settings)),
+            "registries": once(partial(open_schema_registry, settings)),
             "fetch": runner.fetch,
             "abandon": runner.abandon,
             "cores": lambda: runner.cores,
@@ -182,16 +186,11 @@ class Loader(SliceFetcher):
 
     def _load_step(self, log: TableLog, target: RunTarget | None, record: RunRecord) -> RunTarget:
         """Load one step of the run and add it to the record; returns the target after the step."""
-        began = self.now()
-        topic = self.cluster.topic(record.topic)
-        if topic is None:
-            raise TopicUnknown("the cluster has no such topic; `penstock topics` lists its topics")
-        failpoint("discovered")
-        # The table is read before the bounds. In the other order a commit of another run in between would make the
-        # table end after the logs, and the plan would refuse them as truncated.
-        snapshot, state = self._open_table(log, topic, record)
-        wanted = set(target.window.ends if target else topic.partitions)
-        bounds, errors = self.bounds(topic, wanted)
+        first = None if target else self.first_answers(record.topic)
+        open_table = partial(self._open_table, log, record)
+        wanted_only = target.window.ends if target else None
+        discovery = discover(self.cluster, record.topic, open_table, self.now, first=first, wanted=wanted_only)
+        began, topic, wanted, snapshot, state, bounds, errors = discovery
         failpoint("bounds known")
         state, divergences = self.check_logs(log, snapshot, state, bounds, errors)
         topic = topic.with_ids(state.ids.learned(topic.ids))
@@ -259,13 +258,14 @@ class Loader(SliceFetcher):
         record.version = result.version
         return covered
 
-    def _open_table(self, log: TableLog, topic: TopicEntry, record: RunRecord) -> tuple[TableSnapshot, TableState]:
+    def _open_table(self, log: TableLog, record: RunRecord, topic: TopicEntry) -> tuple[TableSnapshot, TableState]:
         """The value that `read_table` returns for the next step of the run.
 
         Raises:
             TableLost: the topic was loaded before, but the table is new (fault N17).
             LoadError: no load can continue from the table.
         """
+        failpoint("discovered")
         snapshot, state = self.read_table(log, topic, after=record.snapshot)
         record.snapshot = snapshot
         failpoint("table opened")
@@ -332,12 +332,7 @@ class Loader(SliceFetcher):
         An error makes the load fail in the end, but the other partitions are loaded.
         """
         requested_partitions = [partition for partition in topic.partitions if wanted is None or partition in wanted]
-        answers = self.cluster.bounds(topic.name, requested_partitions)
-        bounds = {partition: answer for partition, answer in answers.items() if isinstance(answer, Bounds)}
-        errors: dict[BrokerPartition, LocatedError] = {
-            partition: answer for partition, answer in answers.items() if not isinstance(answer, Bounds)
-        }
-        return bounds, errors
+        return with_errors_apart(self.cluster.bounds(topic.name, requested_partitions))
 
     def _run_target(self, snapshot: TableSnapshot, state: TableState, bounds: AllBounds, began: datetime) -> RunTarget:
         """The offsets that this run loads within its window and its caps."""

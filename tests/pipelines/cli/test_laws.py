@@ -8,11 +8,13 @@ import socket
 import subprocess
 import sys
 from pathlib import Path
+from unittest.mock import patch
 
 import click
 import pytest
 from click.testing import CliRunner
 from rich.console import Console
+from rich.progress import Progress
 
 from pipelines.cli import console
 from pipelines.cli.main import main
@@ -132,6 +134,23 @@ def test_progress_bars_are_printed_on_terminals_only(
     out, err = capfd.readouterr()
     assert out == ""
     assert "clicks" in err
+
+
+def test_a_topic_has_a_progress_bar_only_while_it_is_fetched(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run over thousands of topics would fill the terminal."""
+    monkeypatch.setattr(console, "_err", Console(stderr=True, force_terminal=True))
+    shown: list[list[str]] = []
+    with console.progress() as begin, patch.object(Progress, "update", autospec=True) as update:
+        for number in range(20):
+            begin(f"topic-{number}")(1, 2)
+            bars = update.call_args.args[0]
+            begin(f"topic-{number}")(2, 2)
+            begin(f"without news-{number}")
+            begin(f"without news-{number}")(1, 1)
+            shown.append([task.description for task in bars.tasks])
+        begin("clicks")(1, 2)
+        assert [task.description for task in bars.tasks] == ["clicks"]
+    assert shown == [[]] * 20
 
 
 COLOURS = re.compile(r"\x1b\[[0-9;]*3[0-9]m")

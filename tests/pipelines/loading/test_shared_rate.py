@@ -11,8 +11,10 @@ import pytest
 from kafka_io.brokers.fetch_rate import FetchRate
 from kafka_io.model import BrokerPartition, OffsetRange
 from pipelines.loading import execute as executing
+from pipelines.loading.execute import FetchRunner
 from pipelines.loading.fetch_task import FetchTask, decode_task, to_json, with_shared_rate
 from resources.kafka import open_cluster
+from resources.progress import no_progress
 from resources.settings import Caps, ClusterSettings, Settings
 from tests.small_table import SmallTable
 
@@ -50,13 +52,17 @@ def test_tasks_divide_the_limits(tmp_path: Path) -> None:
     assert decode_task(to_json(shared)) == shared
 
 
-@pytest.mark.parametrize(("cores", "share"), [(2, 50), (64, 100 / 3), (None, 100 / 3)])
+@pytest.mark.parametrize(
+    ("cores", "steps_ahead", "share"),
+    [(2, 0, 50), (64, 0, 100 / 3), (None, 0, 100 / 3), (2, 1, 50), (64, 1, 100 / 6), (None, 1, 100 / 6)],
+)
 def test_as_many_tasks_divide_the_limits_as_run_at_the_same_time(
-    cores: int | None, share: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    cores: int | None, steps_ahead: int, share: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """The jobs of the next steps run at the same time, too."""
     session, sent = Mock(), list[FetchTask]()
     monkeypatch.setattr(executing, "cores_of", lambda _session: cores)
-    monkeypatch.setattr(executing, "collect", lambda *_: [])
+    monkeypatch.setattr(executing, "SparkJob", Mock())
 
     def create_frame(rows: pa.Table) -> Mock:
         sent.extend(map(decode_task, rows["fetch_task"].to_pylist()))
@@ -64,5 +70,10 @@ def test_as_many_tasks_divide_the_limits_as_run_at_the_same_time(
 
     session.createDataFrame = create_frame
     task = limited_task(tmp_path)
-    executing.execute(lambda: session, [replace(task, spark_task=number) for number in range(3)], lambda *_: None)
-    assert [sent_task.source.read_settings.rate.bytes_per_s for sent_task in sent] == [share] * 3
+    next_slice = replace(
+        task.planned, offsets=replace(task.offsets, start=task.offsets.stop, stop=task.offsets.stop + 9)
+    )
+    later = [[replace(task, spark_task=number, planned=next_slice) for number in range(3)]] * steps_ahead
+    runner = FetchRunner(lambda: session)
+    runner.fetch([replace(task, spark_task=number) for number in range(3)], no_progress, later)
+    assert [sent_task.source.read_settings.rate.bytes_per_s for sent_task in sent[:3]] == [share] * 3
