@@ -24,12 +24,14 @@ def run(
     is_by_day: bool | None = None,
     has_times: bool | None = False,
     has_steps: bool | None = False,
+    has_first_answers: bool | None = False,
 ) -> int:
     """Simulate at least `days` days, first in the world of this seed; returns the number of worlds.
 
     All worlds have typed tables, or raw ones; if `is_typed` is None, their seeds decide. `is_by_day` is the same for
     folders of event days. With `has_times` the settings ask for the event time; if it is None, they do in every other
-    world. With `has_steps` loads have many steps, which are begun ahead; if it is None, in every third world.
+    world. With `has_steps` loads have many steps, which are begun ahead; if it is None, in every fourth world. With
+    `has_first_answers` loads ask the brokers before they read the table; if it is None, the seeds decide.
 
     Raises:
         Failed: see `World.simulate`.
@@ -42,7 +44,8 @@ def run(
             is_typed=is_typed,
             is_by_day=is_by_day,
             has_times=number % 2 == 1 if has_times is None else has_times,
-            has_steps=number % 3 == 2 if has_steps is None else has_steps,
+            has_steps=number % 4 == 2 if has_steps is None else has_steps,
+            has_first_answers=(seed + number) % 3 == 0 if has_first_answers is None else has_first_answers,
         ).simulate()
         now = time.monotonic()
         if now - printed >= _PROGRESS_SECONDS or number == worlds - 1:
@@ -69,7 +72,7 @@ def main() -> None:
     verdicts = lose_answers(_LOST_ANSWERS, options.seed)
     _say(f"{_LOST_ANSWERS} lost answers of each kind: {dict(verdicts)}")
     try:
-        run(options.days, options.seed, has_times=None, has_steps=None)
+        run(options.days, options.seed, has_times=None, has_steps=None, has_first_answers=None)
     except Failed as failure:
         sys.exit(f"{failure}\nrun it again: python -m tests.simulation --days {DAYS} --seed {failure.seed}")
 

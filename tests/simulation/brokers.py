@@ -5,7 +5,7 @@ Its brokers sometimes report wrong bounds.
 The payload of each record is a number that no other record has, so it shows from which record a row comes.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, NamedTuple
 
@@ -76,6 +76,7 @@ class Answers:
         topics: the topic's incarnation and the ids that it showed, at each question.
         bounds: the answers about bounds with which each step began: it asks for the topic, and then for its bounds.
         begins_step: whether the run has asked for the topic, and not yet for its bounds.
+        before_table: whether the last bounds were asked for before the table was read, and not used yet.
         asked: the true bounds at the first answer about each partition.
         lied: the partitions of which a broker reported wrong bounds.
         silent: the partitions whose last message the run could not read.
@@ -95,6 +96,13 @@ class Answers:
     ids_after_read: TopicIds = field(default_factory=TopicIds)
     cluster_id: str = ""
     begins_step: bool = True
+    before_table: bool = False
+
+    def drop_first_answers(self) -> None:
+        """Forget what the run asked before it read the table, and does not use."""
+        self.bounds.pop()
+        self.asked.clear()
+        self.before_table = False
 
     @property
     def topics_of_step(self) -> list[tuple[str, TopicIds]]:
@@ -242,8 +250,15 @@ class SimCluster(Cluster):
         """See Cluster."""
         return Listing(entries=(self._entry(),))
 
+    def described(self, names: Collection[str]) -> dict[str, TopicEntry]:
+        """See Cluster."""
+        entries = {name: self.topic(name) for name in names}
+        return {name: entry for name, entry in entries.items() if entry}
+
     def topic(self, name: str) -> TopicEntry | None:
         """The topic; by chance the registry does not answer, or a lagging broker does (fault B17)."""
+        if self.answers.before_table:
+            self.answers.drop_first_answers()
         entry = self._asked_topic(name)
         self.answers.begins_step = True
         is_of_broker = self.era.has_ids and not self.answers.through_zookeeper

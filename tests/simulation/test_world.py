@@ -42,6 +42,11 @@ def test_no_law_is_broken_on_any_simulated_day(seed: int) -> None:
     assert run(_DAYS, seed) == _DAYS // DAYS
 
 
+@pytest.mark.parametrize("seed", first(1, _SEEDS))
+def test_no_law_is_broken_by_loads_that_ask_the_brokers_before_they_read_the_table(seed: int) -> None:
+    assert run(_DAYS, seed, has_first_answers=True) == _DAYS // DAYS
+
+
 def test_the_same_seed_has_the_same_trace() -> None:
     first, second = World(5), World(5)
     first.simulate()

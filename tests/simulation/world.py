@@ -10,8 +10,11 @@ from unittest.mock import patch
 from kafka_io.errors import LocatedError
 from kafka_io.model import BrokerPartition
 from pipelines.loading import unreadable
+from pipelines.loading.discovery import TopicAnswers
 from pipelines.loading.fetch_task import FetchTask
+from pipelines.loading.first_answers import FirstAnswers
 from pipelines.loading.layout import EVENT_DAY, LOADED
+from pipelines.loading.ledger import TableState
 from pipelines.loading.load import Loader
 from pipelines.loading.outcome import TopicLoad
 from pipelines.loading.positions import NamedPosition, TimePosition
@@ -110,7 +113,8 @@ class World:
     if `is_by_day` is None.
 
     `store` creates the store; a test may pass one with a deliberate fault. `has_times` says whether the settings of the
-    topic ask for its event time. If `has_steps` is set, loads have many steps, which are begun ahead in Spark.
+    topic ask for its event time. If `has_steps` is set, loads have many steps, which are begun ahead in Spark. With
+    `has_first_answers`, loads ask the brokers before they read the table, as a run over many topics does.
     """
 
     def __init__(
@@ -122,8 +126,10 @@ class World:
         is_by_day: bool | None = None,
         has_times: bool = False,
         has_steps: bool = False,
+        has_first_answers: bool = False,
     ) -> None:
         self.seed = seed
+        self.has_first_answers = has_first_answers
         is_by_day = seed % _BY_DAY_EVERY == 1 if is_by_day is None else is_by_day
         is_typed = seed % _TYPED_EVERY == 0 if is_typed is None else is_typed
         self.rng = random.Random(seed)
@@ -318,6 +324,7 @@ class World:
         calm = not self.scheduler.odds.harm
         slice_records, run_limit = rng.choice((5, 20, 1000)), None if calm else rng.choice((None, None, 10, 50))
         return Loader(
+            first_answers=self._first_answers() if self.has_first_answers else lambda _: None,
             cluster=self.cluster,
             tables=lambda _: self.store,
             fetch=fetch,
@@ -336,6 +343,27 @@ class World:
             abandon=runner.abandon if runner else lambda _topic: None,
             **self._decoding(run, calm=calm),
         )
+
+    def _first_answers(self) -> Callable[[str], TopicAnswers | None]:
+        """What the brokers say before the table is read. The laws learn whether the load uses it."""
+        first = FirstAnswers(self.cluster, [TOPIC], self.scheduler.now)
+        cluster, store = self.cluster, self.store
+
+        class NotedAnswers(TopicAnswers):
+            def agree_with(self, state: TableState) -> bool:
+                agree = super().agree_with(state)
+                if agree:
+                    answers = cluster.answers
+                    answers.bounds[-1] = answers.bounds[-1]._replace(version=store.shown)
+                    answers.before_table = False
+                return agree
+
+        def ask(topic: str) -> TopicAnswers | None:
+            answers = first(topic)
+            cluster.answers.before_table = True
+            return answers and NotedAnswers(asked=answers.asked, topic=answers.topic, bounds=answers.bounds)
+
+        return ask
 
     def _decoding(self, run: str, *, calm: bool) -> dict[str, Any]:
         """How a run decodes values; empty if the table is raw."""
