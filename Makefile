@@ -112,6 +112,7 @@ bench: $(RUN)
 	$(BIN)/python -m tests.bench.state_cost $(if $(QUICK),--quick)
 	$(BIN)/python -m tests.bench.day_cost
 	$(BIN)/python -m tests.bench.store_cost
+	$(BIN)/python -m tests.bench.many_topics $(if $(QUICK),--quick)
 
 docs: $(RUN)
 	$(BIN)/python -m tests.docs

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import count
 from threading import Lock
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
@@ -105,6 +106,7 @@ class _Store:
     objects: dict[str, bytes] = field(default_factory=dict)
     requests: list[tuple[str, str]] = field(default_factory=list)
     uploads: dict[str, dict[int, bytes]] = field(default_factory=dict)
+    upload_ids: Iterator[int] = field(default_factory=count)
     failure: tuple[int, int, str] = (0, 0, "")
     wait_s: float = 0.0
     lock: Any = field(default_factory=Lock)
@@ -140,7 +142,7 @@ class _Store:
     def listing(self, prefix: str, start_after: str, delimiter: str) -> bytes:
         """The answer to ListObjectsV2."""
         folders, contents = set(), []
-        for key in sorted(self.objects):
+        for key in sorted([*self.objects]):
             if not key.startswith(prefix) or key <= start_after:
                 continue
             head, slash, _ = key[len(prefix) :].partition(delimiter) if delimiter else ("", "", "")
@@ -174,7 +176,10 @@ class _Handler(BaseHTTPRequestHandler):
         key = unquote(url.path).removeprefix(f"/{BUCKET}").lstrip("/")
         query = {name: values[0] for name, values in parse_qs(url.query, keep_blank_values=True).items()}
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+<<<<<<< HEAD
         time.sleep(self.store.wait_s)
+=======
+>>>>>>> 818739c (bench, docs: what commands over very many topics cost, and how a run loads them)
         self.store.requests.append(("LIST", query["prefix"]) if "list-type" in query else (self.command, key))
         if _CREDENTIAL not in self.headers.get("Authorization", ""):
             self._answer(403, b"<Error><Code>InvalidAccessKeyId</Code></Error>")
@@ -227,7 +232,7 @@ class _Handler(BaseHTTPRequestHandler):
             deleted = "".join(f"<Deleted><Key>{name}</Key></Deleted>" for name in keys)
             self._answer(200, f'<DeleteResult xmlns="{_NAMESPACE}">{deleted}</DeleteResult>'.encode())
         elif "uploads" in query:
-            upload = str(len(self.store.uploads))
+            upload = str(next(self.store.upload_ids))
             self.store.uploads[upload] = {}
             self._answer(200, _result("InitiateMultipartUploadResult", "UploadId", upload))
         else:

@@ -1,0 +1,36 @@
+"""The bounds of the cost of very many topics hold for any number of them."""
+
+import pytest
+
+from tests.bench import many_topics
+from tests.bench.many_topics import FOLDER, MAX_CPU_S, NEWS, STORE, TOPICS, CommandCost, main, measure, missed, report
+
+
+def cost(cpu_s: float, requests: int | None = None) -> CommandCost:
+    return CommandCost(wall_s=9.0, cpu_s=cpu_s, requests=requests)
+
+
+def test_a_bound_is_missed_above_its_cpu_time() -> None:
+    bound = MAX_CPU_S[FOLDER, NEWS]
+    assert not list(missed(TOPICS, {(FOLDER, NEWS): cost(bound), (STORE, NEWS): cost(99 * bound, 7)}))
+    [problem] = missed(TOPICS, {(FOLDER, NEWS): cost(bound + 1)})
+    assert problem == f"load with news (folder): {bound + 1:.1f} CPU s, allowed are {bound:.1f}"
+    assert list(missed(100, {(FOLDER, NEWS): cost(bound - 1)}))
+
+
+def test_the_bench_fails_if_a_bound_is_missed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(many_topics, "measure", lambda _count: {(FOLDER, NEWS): cost(1000.0)})
+    with pytest.raises(SystemExit, match=r"1000\.0 CPU s"):
+        main()
+    assert "| load with news | folder | 9.0 | 1000.0 |  |" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_each_command_is_measured() -> None:
+    costs = measure(2)
+    assert len(costs) == 10
+    assert all(cost.cpu_s > 0 for cost in costs.values())
+    assert {(place, cost.requests is None) for (place, _), cost in costs.items()} == {(FOLDER, True), (STORE, False)}
+    assert report(2, costs).count("\n") == 11
