@@ -120,17 +120,13 @@ class ClusterMetadata(Closing):
         return self._rows[topic].get(partition)
 
     def all_topics(self) -> MetadataResponse:
-        """Every topic of the cluster, requested again after retriable errors. All of them are known afterwards.
+        """Every topic of the cluster, requested again after retriable errors.
 
         Raises:
             NetworkError: no broker can be reached.
         """
         with error_context(self.where):
-            answer = self.retry(self._request_metadata)
-        for topic in tuple(self._topics):
-            self.forget(topic)
-        self._remember(answer)
-        return answer
+            return self.retry(self._request_metadata)
 
     def retry(self, act: Callable[[], T]) -> T:
         """Call `act` and return its result. Retry after a retriable error, as often as the retry policy allows."""
@@ -229,6 +225,7 @@ class ClusterMetadata(Closing):
                 check_topic(topic)
                 if topic.name and not topic.error_code:
                     self._topics[topic.name] = topic
+                    self._rows.pop(topic.name, None)
 
     def described(self, names: Collection[str]) -> dict[str, MetadataTopic]:
         """The topics as they are now, requested again in one request, without those that do not exist or are refused.

@@ -164,3 +164,14 @@ def test_an_array_above_the_limit_of_its_field_is_refused_before_it_is_read(  # 
         cluster.brokers[0].handlers[METADATA] = flood
         with pytest.raises(Corrupt, match=f"count of {count}"):
             open_brokers(cluster, attempts=1).all_topics()
+
+
+def test_many_topics_are_described_with_one_request_and_as_they_are_now(open_brokers: OpenBrokers) -> None:
+    with FakeCluster(logs={0: EMPTY}) as cluster:
+        metadata = open_brokers(cluster)
+        assert led_by(metadata.leader("clicks", 0)) == 0
+        cluster.logs = {0: Log(entries=[], end=0, leader=1), 1: EMPTY}
+        described = metadata.described(["clicks", "nothing", "clicks-2"])
+        assert {name: len(topic.partitions) for name, topic in described.items()} == {"clicks": 2}
+        assert [led_by(metadata.leader("clicks", number)) for number in (0, 1)] == [1, 0]
+        assert len(cluster.heard(METADATA)) == 2
