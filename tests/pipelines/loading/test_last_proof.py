@@ -1,9 +1,14 @@
 """The result of the last proof of a table is kept in the lake. It never affects the proof."""
 
 from pathlib import Path
-from threading import Barrier, Event
+from threading import Barrier, Event, Lock
+from time import monotonic, sleep
+from typing import Any
 from unittest.mock import ANY
 
+import pytest
+
+from pipelines.loading import verify as verifying
 from pipelines.loading.last_proof import LastProof, LastProofs
 from pipelines.loading.table import LakeTable
 from pipelines.loading.verify import Proof, verify
@@ -65,6 +70,35 @@ def test_tables_are_proven_at_the_same_time_and_in_their_order(tmp_path: Path) -
     assert [proof.table for proof in proofs] == [table.uri for table in tables]
     assert {proof.failure for proof in proofs} == {None}
     assert LastProofs(lake, "main").read().keys() == {table.where.topic for table in tables}
+
+
+@pytest.mark.parametrize(("large_bytes", "at_once"), [(0, 2), (10**9, 6)])
+def test_two_large_tables_count_their_rows_at_a_time(
+    large_bytes: int, at_once: int, small: SmallTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The threads that count wait until as many count as may, and a moment longer."""
+    small.commit(small.write(0, 100))
+    counting, most, lock = 0, 0, Lock()
+    count = verifying._Counts.count
+
+    def watched(*arguments: Any) -> None:
+        nonlocal counting, most
+        with lock:
+            counting += 1
+            most = max(most, counting)
+        deadline_s = monotonic() + 30
+        while most < at_once and monotonic() < deadline_s:
+            sleep(0.001)
+        sleep(0.05)
+        count(*arguments)
+        with lock:
+            counting -= 1
+
+    monkeypatch.setattr(verifying, "_LARGE_BYTES", large_bytes)
+    monkeypatch.setattr(verifying._Counts, "count", watched)
+    proofs = list(LastProofs(small.lake, "main").prove_all([small.table] * 6, verify))
+    assert all(proof.proven for proof, _ in proofs)
+    assert most == at_once
 
 
 def test_a_damaged_file_is_left_out(small: SmallTable) -> None:
