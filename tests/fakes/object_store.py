@@ -176,10 +176,7 @@ class _Handler(BaseHTTPRequestHandler):
         key = unquote(url.path).removeprefix(f"/{BUCKET}").lstrip("/")
         query = {name: values[0] for name, values in parse_qs(url.query, keep_blank_values=True).items()}
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-<<<<<<< HEAD
         time.sleep(self.store.wait_s)
-=======
->>>>>>> 818739c (bench, docs: what commands over very many topics cost, and how a run loads them)
         self.store.requests.append(("LIST", query["prefix"]) if "list-type" in query else (self.command, key))
         if _CREDENTIAL not in self.headers.get("Authorization", ""):
             self._answer(403, b"<Error><Code>InvalidAccessKeyId</Code></Error>")
