@@ -115,7 +115,7 @@ class Codec:
     compress: Callable[[bytes], bytes]
     decompress_into: Callable[[BytesLike, int, OutputBuffer], None]
 
-    def decompress(self, data: BytesLike, cap: int) -> memoryview:
+    def decompress(self, data: BytesLike, cap: int) -> BytesLike:
         """The content of `data` in memory of its own; see `decompress_into`."""
         output = OutputBuffer()
         self.decompress_into(data, cap, output)
