@@ -54,7 +54,7 @@ class SimSpark:
         """The runner of one run; it gets no session, because `begin` needs none."""
         return FetchRunner(Mock())
 
-    def begin(self, _session: object, tasks: Sequence[FetchTask], after: Any) -> SimJob:
+    def begin(self, _session: object, tasks: Sequence[FetchTask], after: Any, _at_once: int) -> SimJob:
         """Begin a job. A job behind another one may find free cores at once, or later.
 
         The oracle tells the reads of commits apart by their loading times, so each job gets its own.
@@ -76,7 +76,7 @@ class SimSpark:
                 (load, "_STEP_SLICES", _STEP_SLICES),
                 (execute, "_spark_job", self.begin),
                 (execute, "_needs_spark", bool),
-                (execute, "is_remote", lambda _: True),
+                (execute, "cores_of", lambda _: None),
                 (execute, "warm", lambda _: None),
             ):
                 patches.enter_context(patch.object(owner, name, value))
