@@ -121,8 +121,7 @@ def _jwt_lifetime_s(token: str) -> float:
     Raises:
         ValueError: the token is not a JWT with these claims.
     """
-    _, _, rest = token.partition(".")
-    claims = rest.partition(".")[0]
+    claims = token.partition(".")[2].partition(".")[0]
     times = msgspec.json.decode(urlsafe_b64decode(claims + "=" * (-len(claims) % 4)), type=_TimesOfToken)
     return times.exp - times.iat
 

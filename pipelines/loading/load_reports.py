@@ -18,7 +18,12 @@ OnEnd = Callable[[TopicLoad], Sequence[str]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadReports:
-    """The reports of the loads of one run."""
+    """The reports of the loads of one run.
+
+    Args:
+        on_start: called in this order when the load of a topic begins.
+        on_end: called in this order when it has ended, also if it failed.
+    """
 
     on_start: tuple[OnStart, ...] = field(default=())
     on_end: tuple[OnEnd, ...] = field(default=())
