@@ -50,7 +50,7 @@ def test_without_a_lifetime_in_the_answer_that_of_the_token_counts(server: Token
     assert request_token(credentials(server), timeout_s=20).lifetime_s == 100
 
 
-@pytest.mark.parametrize("token", ["opaque", "a.b.c", "a.W10.c", "a.e30.c", "a.bnVsbA.c", "a..c"])
+@pytest.mark.parametrize("token", ["opaque", "a.b.c", "a.WzFd.c", "a.e30.c", "a.bnVsbA.c", "a..c"])
 def test_a_token_without_a_lifetime_is_used_once(server: TokenServer, token: str) -> None:
     server.failure = (200, json.dumps({"access_token": token}).encode())
     cache = TokenCache()
