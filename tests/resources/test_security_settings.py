@@ -1,12 +1,13 @@
 """`[clusters.<name>.security]` in the settings file: its values, and errors that do not repeat them."""
 
 import traceback
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from kafka_io.net.secret import SecretReference
-from kafka_io.net.security import Sasl, Security, Tls
+from kafka_io.net.security import ClientCredentials, Sasl, Security, Tls
 from resources.settings import Settings, SettingsError
 
 CLUSTER = """
@@ -14,6 +15,8 @@ lake = "lake"
 [clusters.prod]
 bootstrap = "kafka:9093"
 """
+CLIENT = 'url = "https://x", client_id = "y", client_secret = "env:S"'
+TOKEN_SERVER = f'{{ mechanism = "OAUTHBEARER", client_credentials = {{ {CLIENT} }} }}'
 
 
 def load(tmp_path: Path, security: str) -> Settings:
@@ -63,6 +66,30 @@ def test_a_token_can_be_in_a_file_of_the_home_directory(tmp_path: Path, monkeypa
     assert security.sasl == Sasl(mechanism="OAUTHBEARER", token=SecretReference("file", str(tmp_path / "home/token")))
 
 
+def test_a_token_server_is_a_section_in_which_paths_are_relative_too(tmp_path: Path) -> None:
+    toml = """
+    tls = true
+    [clusters.prod.security.sasl]
+    mechanism = "OAUTHBEARER"
+    extensions = { logicalCluster = "lkc-1" }
+    [clusters.prod.security.sasl.client_credentials]
+    url = "https://login.example.org/token"
+    client_id = "penstock"
+    client_secret = "file:secret"
+    tls = { ca = "ca.pem" }
+    """
+    server = ClientCredentials(
+        url="https://login.example.org/token",
+        client_id="penstock",
+        client_secret=SecretReference("file", str(tmp_path / "secret")),
+        tls=Tls(ca=str(tmp_path / "ca.pem")),
+    )
+    sasl = Sasl(mechanism="OAUTHBEARER", client_credentials=server, extensions={"logicalCluster": "lkc-1"})
+    assert read(tmp_path, toml) == Security(tls=Tls(), sasl=sasl)
+    system = replace(sasl, client_credentials=replace(server, tls=Tls()))
+    assert read(tmp_path, toml.replace('{ ca = "ca.pem" }', "true")) == Security(tls=Tls(), sasl=system)
+
+
 def test_a_link_to_a_secret_stays_a_link(tmp_path: Path) -> None:
     (tmp_path / "current").symlink_to(tmp_path / "old")
     security = read(tmp_path, 'sasl = { mechanism = "SCRAM-SHA-256", username = "x", password = "file:current" }')
@@ -100,6 +127,14 @@ def test_plain_over_plaintext_is_accepted_when_it_is_allowed_explicitly(tmp_path
         ),
         ('sasl = { mechanism = "PLAIN", username = "x", passwort = "canary" }', "sasl.passwort is not a setting"),
         ('sasl = { mechanism = "canary", username = "x", password = "env:P" }', "sasl.mechanism must be "),
+        (
+            f"sasl = {TOKEN_SERVER}".replace("https://x", "https://canary@x"),
+            "security.sasl.client_credentials: url: write `http",
+        ),
+        (
+            f"sasl = {TOKEN_SERVER}".replace("env:S", "canary"),
+            "client_credentials.client_secret: write a reference",
+        ),
         ('sasl = "canary"', "sasl must be a section"),
         ('tls = "canary"', "tls must be a section"),
         ("tls = { verify = false }", "tls.verify is not a setting"),
