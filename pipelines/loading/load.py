@@ -186,7 +186,7 @@ class Loader(SliceFetcher):
 
     def _load_step(self, log: TableLog, target: RunTarget | None, record: RunRecord) -> RunTarget:
         """Load one step of the run and add it to the record; returns the target after the step."""
-        first = None if target else self.first_answers(record.topic)
+        first = self.first_answers(record.topic) if target is None else None
         open_table = partial(self._open_table, log, record)
         wanted_only = target.window.ends if target else None
         discovery = discover(self.cluster, record.topic, open_table, self.now, first=first, wanted=wanted_only)
