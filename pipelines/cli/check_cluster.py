@@ -129,7 +129,7 @@ def _rights(settings: Settings, cluster: "Cluster", topics: Sequence[TopicEntry]
                 Where(cluster=cluster.name),
             )
     known = sum(topic.name in allowed for topic in topics)
-    return f"READ and DESCRIBE_CONFIGS are allowed for {known} topics; topics without DESCRIBE are not listed"
+    return f"READ and DESCRIBE_CONFIGS are allowed, topics: {known}; topics without DESCRIBE are not listed"
 
 
 def _principal(settings: Settings, name: str) -> str:

@@ -119,7 +119,7 @@ def test_rights_that_a_load_needs_are_tested(
         broker.handlers[MetadataRequest.API.key] = with_rights
     results = check()
     if problem is None:
-        assert results["rights main"]["message"].startswith("READ and DESCRIBE_CONFIGS are allowed for 1 topics")
+        assert results["rights main"]["message"].startswith("READ and DESCRIBE_CONFIGS are allowed, topics: 1; ")
     else:
         subject, kind, message, _ = failure(results)
         assert (subject, kind) == ("rights main", "RightsMissing")
