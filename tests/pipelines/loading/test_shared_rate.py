@@ -62,7 +62,7 @@ def test_as_many_tasks_divide_the_limits_as_run_at_the_same_time(
     """The jobs of the next steps run at the same time, too."""
     session, sent = Mock(), list[FetchTask]()
     monkeypatch.setattr(executing, "cores_of", lambda _session: cores)
-    monkeypatch.setattr(executing, "SparkJob", Mock())
+    monkeypatch.setattr(executing, "SparkJob", Mock(**{"return_value.wait.return_value": []}))
 
     def create_frame(rows: pa.Table) -> Mock:
         sent.extend(map(decode_task, rows["fetch_task"].to_pylist()))
