@@ -44,7 +44,7 @@ def init_command(
     tls: bool,
     **login: str | None,
 ) -> CommandResult:
-    """Write a settings file for a cluster and a lake, after testing both.
+    """Write a settings file for a cluster and a lake, and test both.
 
     Without --bootstrap and --zookeeper the command asks for the address, and without --lake for the lake. It tests
     them as `penstock config check` does, and lists the topics. If a test fails, it says how to repair the problem, and
