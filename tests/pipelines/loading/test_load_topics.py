@@ -89,7 +89,9 @@ def counted_requests(monkeypatch: pytest.MonkeyPatch) -> Iterator[Counter[type]]
         yield counts
 
 
-def test_a_run_asks_its_brokers_once_about_all_topics(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_asks_its_brokers_once_about_all_topics(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:  # fault O10
     """A topic with news is asked about again only after its fetch."""
     with many_topics(tmp_path) as many:
         first = many.load(TOPICS)
@@ -108,7 +110,7 @@ def test_a_run_asks_its_brokers_once_about_all_topics(tmp_path: Path, monkeypatc
         assert counts[FetchRequest] > 0
 
 
-def test_a_failure_concerns_its_own_topic(tmp_path: Path) -> None:
+def test_a_failure_concerns_its_own_topic(tmp_path: Path) -> None:  # fault O10
     with many_topics(tmp_path) as many:
         log = tmp_path / "lake" / "main" / TOPICS[3] / "_delta_log"
         log.mkdir(parents=True)
@@ -162,7 +164,7 @@ class Watched:
                 self.inside -= 1
 
 
-def test_few_topics_load_at_a_time_in_their_order_and_fewer_fetch(tmp_path: Path) -> None:
+def test_few_topics_load_at_a_time_in_their_order_and_fewer_fetch(tmp_path: Path) -> None:  # fault O10
     loading, fetching = Watched(), Watched()
 
     with many_topics(tmp_path) as many, open_cluster(many.settings, "main") as cluster:
@@ -257,7 +259,7 @@ def threads_of_topics() -> list[str]:
     return [thread.name for thread in threading.enumerate() if thread.name.startswith("topics-")]
 
 
-def test_an_interruption_ends_all_threads_and_completes_commits(tmp_path: Path) -> None:
+def test_an_interruption_ends_all_threads_and_completes_commits(tmp_path: Path) -> None:  # fault O10
     """A part of the topics is loaded when Ctrl-C comes. The next run loads the others."""
     with many_topics(tmp_path) as many:
         ended: list[str] = []
