@@ -20,6 +20,7 @@ from kafka_io.net.http_login import HttpLogin
 from kafka_io.net.secret import Secret
 from kafka_io.net.security import ClientCredentials, Tls
 from kafka_io.net.tls import tls_context
+from kafka_io.typed_json import decode_json
 
 _MAX_ANSWER_BYTES = 256 * 1024
 _USED_SHARE = 0.8  # of a token's lifetime (sasl.login.refresh.window.factor)
@@ -92,7 +93,7 @@ def _token_or_error(server: ClientCredentials, login: HttpLogin, timeout_s: floa
 
 def _fields_of(answer: HttpAnswer) -> _TokenAnswer | None:
     try:
-        return msgspec.json.decode(answer.body, type=_TokenAnswer)
+        return decode_json(answer.body, _TokenAnswer)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return None
 
@@ -122,7 +123,7 @@ def _jwt_lifetime_s(token: str) -> float:
         ValueError: the token is not a JWT with these claims.
     """
     claims = token.partition(".")[2].partition(".")[0]
-    times = msgspec.json.decode(urlsafe_b64decode(claims + "=" * (-len(claims) % 4)), type=_TimesOfToken)
+    times = decode_json(urlsafe_b64decode(claims + "=" * (-len(claims) % 4)), _TimesOfToken)
     return times.exp - times.iat
 
 

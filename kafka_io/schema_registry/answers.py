@@ -15,6 +15,7 @@ from kafka_io.errors import (
 from kafka_io.net.http_exchange import HttpAnswer
 from kafka_io.net.http_login import HttpLogin
 from kafka_io.net.secret import one_line
+from kafka_io.typed_json import decode_json, learn
 
 AnswerT = TypeVar("AnswerT")
 
@@ -71,8 +72,11 @@ def parse(answer: HttpAnswer, answer_type: type[AnswerT]) -> AnswerT:
     Raises:
         SchemaRegistryError: the body is not JSON of this type.
     """
+    learn(answer_type)
     try:
-        return msgspec.json.decode(answer.body, type=answer_type)
+        return msgspec.json.decode(
+            answer.body, type=answer_type
+        )  # a frame of ours would show the answer in a traceback
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise SchemaRegistryError(f"the answer is not that of a schema registry: {error}; is `url` right?") from error
 
@@ -96,6 +100,6 @@ def refusal(answer: HttpAnswer, login: HttpLogin | None) -> KafkaIOError:
 
 def _error_of(answer: HttpAnswer) -> ErrorAnswer:
     try:
-        return msgspec.json.decode(answer.body, type=ErrorAnswer)
+        return decode_json(answer.body, ErrorAnswer)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):  # a page of a proxy
         return ErrorAnswer()

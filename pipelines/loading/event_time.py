@@ -14,9 +14,8 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import UTC, datetime
 from typing import Any, NamedTuple, Self
 
-import msgspec
-
 from kafka_io.model import BrokerPartition
+from kafka_io.typed_json import convert
 
 MAX_LATE_HOURS = 48
 """The maximum number of hours for which an entry counts late rows."""
@@ -148,8 +147,7 @@ class EventTime:
     def from_dict(cls, stored: Mapping[str, Any]) -> Self:
         """The inverse of `as_dict`."""
         partitions = {
-            BrokerPartition.parse(text): msgspec.convert(time, PartitionTime)
-            for text, time in stored["partitions"].items()
+            BrokerPartition.parse(text): convert(time, PartitionTime) for text, time in stored["partitions"].items()
         }
         return cls(**{**stored, "partitions": partitions})
 

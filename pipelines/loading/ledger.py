@@ -18,6 +18,7 @@ import msgspec
 from kafka_io.errors import Where
 from kafka_io.model import BrokerPartition, OffsetRange, TopicEntry, TopicIds
 from kafka_io.records.last_message import LastMessage
+from kafka_io.typed_json import convert, decode_json
 from pipelines.loading.delta_schema import DeltaField
 from pipelines.loading.event_time import EventTime
 from pipelines.loading.work import CommittedRange, LoadedRange, SliceFacts
@@ -205,21 +206,21 @@ class LedgerEntry:
         Raises:
             ValueError: the text is not an entry.
         """
-        stored = msgspec.json.decode(text, type=dict[str, Any])
+        stored = decode_json(text, dict[str, Any])
         return cls(
             **{
                 **stored,
                 "kind": CommitKind(stored["kind"]),
-                "topic": msgspec.convert(stored["topic"], TopicIdentity),
+                "topic": convert(stored["topic"], TopicIdentity),
                 "ranges": tuple(map(CommittedRange.from_dict, stored["ranges"])),
                 "covered": {BrokerPartition.parse(text): tuple(offsets) for text, offsets in stored["covered"].items()},
                 "epochs": {BrokerPartition.parse(text): epoch for text, epoch in stored["epochs"].items()},
-                "ids": msgspec.convert(stored.get("ids"), TopicIds | None),
+                "ids": convert(stored["ids"], TopicIds) if stored.get("ids") is not None else None,
                 "last_messages": {
-                    BrokerPartition.parse(text): msgspec.convert(message, LastMessage)
+                    BrokerPartition.parse(text): convert(message, LastMessage)
                     for text, message in stored.get("last_messages", {}).items()
                 },
-                "choices": msgspec.convert(stored["choices"], tuple[RecordedChoice, ...]),
+                "choices": convert(stored["choices"], tuple[RecordedChoice, ...]),
                 # Versions before 0.7.0 do not write this field.
                 "start_times": {
                     BrokerPartition.parse(text): time_ms for text, time_ms in stored.get("start_times", {}).items()
@@ -227,7 +228,7 @@ class LedgerEntry:
                 "columns": tuple(stored.get("columns", ())),
                 "schemas": tuple(stored.get("schemas", ())),
                 "key_schemas": tuple(stored.get("key_schemas", ())),
-                "written": msgspec.convert(stored.get("written", ()), tuple[LoadedRange, ...]),
+                "written": convert(stored.get("written", ()), tuple[LoadedRange, ...]),
                 "event_time": EventTime.from_dict(stored["event_time"]) if stored.get("event_time") else None,
             }
         )

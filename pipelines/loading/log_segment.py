@@ -14,11 +14,11 @@ from functools import cached_property
 from hashlib import sha256
 from typing import Any, Self
 
-import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 from deltalake import DeltaTable
 
+from kafka_io.typed_json import decode_json
 from pipelines.loading.log_commits import LogCommit
 from resources.object_client import ObjectClient, StoredObject
 
@@ -113,7 +113,7 @@ class DeltaLogSegment:
         """
         try:
             return {
-                version: [msgspec.json.decode(line, type=dict[str, Any]) for line in entry.content.splitlines() if line]
+                version: [decode_json(line, dict[str, Any]) for line in entry.content.splitlines() if line]
                 for version, entry in self.entries.items()
             }
         except ValueError as error:

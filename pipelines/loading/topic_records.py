@@ -13,6 +13,7 @@ from typing import Generic, TypeVar
 import msgspec
 import pyarrow.fs as pafs
 
+from kafka_io.typed_json import decode_json
 from resources import topic_names
 from resources.lake import Lake, filesystem, list_folder, tables_at_once, write_file
 
@@ -61,7 +62,7 @@ class TopicRecords(Generic[RecordT]):
         with self._files.open_input_stream(self._path(topic)) as file:
             data = file.read()
         try:
-            return msgspec.json.decode(data, type=self._type)
+            return decode_json(data, self._type)
         except msgspec.DecodeError:
             return None
 

@@ -10,6 +10,7 @@ import msgspec
 from kafka_io.errors import LocatedError, Where
 from kafka_io.model import BrokerPartition, OffsetRange
 from kafka_io.records.last_message import LastMessage
+from kafka_io.typed_json import convert
 from pipelines.loading.slice_times import SliceTimes
 from resources.errors import sentence_of
 
@@ -124,7 +125,7 @@ class CommittedRange:
         """The inverse of `as_dict`."""
         partition = {"broker": stored["broker"], "partition": stored["partition"]}
         offsets = {"partition": partition, "start": stored["start"], "stop": stored["stop"]}
-        return msgspec.convert({**stored, "offsets": offsets}, cls)
+        return convert({**stored, "offsets": offsets}, cls)
 
 
 @dataclass(frozen=True, slots=True)

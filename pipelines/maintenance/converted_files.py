@@ -18,6 +18,7 @@ import pyarrow.fs as pafs
 import pyarrow.ipc
 
 from kafka_io.model import BrokerPartition, OffsetRange
+from kafka_io.typed_json import decode_json
 from pipelines.loading.columns import ERROR_COLUMN, ColumnConflict, missing_columns, with_columns
 from pipelines.loading.decode_plan import DecodePlan
 from pipelines.loading.decoding import Decoding
@@ -143,7 +144,7 @@ class ConvertedFiles:
             with self._store.open_input_stream(self._note_path(file)) as stream:
                 text = stream.read()
             try:
-                note = msgspec.json.decode(text, type=ConvertedFile)
+                note = decode_json(text, ConvertedFile)
             except ValueError:  # a loss of power truncated it
                 return None
             if note.facts.path and self._store.get_file_info(note.facts.path).size != note.facts.size:

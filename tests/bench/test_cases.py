@@ -5,7 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.bench.bounds import BOUNDS, EVENT_TIMES_BY_OURS, LAST_MESSAGES_BY_OURS, OURS_BY_INSIDE, OURS_BY_LIMIT
+from tests.bench.bounds import (
+    BOUNDS,
+    EVENT_TIMES_BY_OURS,
+    LAST_MESSAGES_BY_OURS,
+    OURS_BY_INSIDE,
+    OURS_BY_LIMIT,
+    PEAK_OF_OURS,
+)
 from tests.bench.cases import ALL, PARTITIONS, Job
 from tests.bench.loaders import LOADERS, Loader
 
@@ -26,7 +33,9 @@ def test_partitions_of_a_topic_are_equally_long() -> None:
 def test_every_ratio_with_a_bound_is_measured() -> None:
     for bound in BOUNDS:
         assert bound.case in ALL
-        if bound.ratio in {OURS_BY_LIMIT, OURS_BY_INSIDE, LAST_MESSAGES_BY_OURS, EVENT_TIMES_BY_OURS}:
+        if bound.ratio == PEAK_OF_OURS:
+            assert "ours" in bound.case.loaders
+        elif bound.ratio in {OURS_BY_LIMIT, OURS_BY_INSIDE, LAST_MESSAGES_BY_OURS, EVENT_TIMES_BY_OURS}:
             assert bound.case.compares_limit
         else:
             assert bound.ratio in bound.case.loaders

@@ -1,0 +1,45 @@
+"""Values of a type from JSON or from its parts, for several threads.
+
+msgspec learns a dataclass or a Struct when it is first used. If two threads use a type first at the same time, the
+process ends with a segmentation fault (msgspec 0.22, seen when a command read many tables in threads). So the first use
+of each type holds a lock. It learns the types inside of this type, too.
+"""
+
+import threading
+from typing import Any, TypeVar
+
+import msgspec
+
+T = TypeVar("T")
+
+_learned: set[Any] = set()
+_learning = threading.RLock()
+
+
+def convert(value: Any, type_: type[T]) -> T:
+    """The value of a type that was made of dicts, lists and plain values.
+
+    Raises:
+        msgspec.ValidationError: the value does not fit the type.
+    """
+    learn(type_)
+    return msgspec.convert(value, type_)
+
+
+def decode_json(data: bytes | str, type_: type[T]) -> T:
+    """The value of a type that JSON text contains.
+
+    Raises:
+        msgspec.DecodeError: the text is no JSON, or does not fit the type.
+    """
+    learn(type_)
+    return msgspec.json.decode(data, type=type_)
+
+
+def learn(type_: Any) -> None:
+    """Let msgspec learn a type, unless it knows the type."""
+    if type_ in _learned:
+        return
+    with _learning:
+        msgspec.json.Decoder(type_)
+        _learned.add(type_)
