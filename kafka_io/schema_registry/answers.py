@@ -74,9 +74,7 @@ def parse(answer: HttpAnswer, answer_type: type[AnswerT]) -> AnswerT:
     """
     learn(answer_type)
     try:
-        return msgspec.json.decode(
-            answer.body, type=answer_type
-        )  # a frame of ours would show the answer in a traceback
+        return msgspec.json.decode(answer.body, type=answer_type)  # not decode_json: a traceback would show its data
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise SchemaRegistryError(f"the answer is not that of a schema registry: {error}; is `url` right?") from error
 
