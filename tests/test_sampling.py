@@ -9,6 +9,8 @@ import pytest
 
 from tests.sampling import ROOT, Sample, commit_or_day
 
+pytestmark = pytest.mark.slow  # each test runs pytest
+
 CONFTEST = """\
 from tests.sampling import PLUGIN, Sample, add_options, sample_of
 def pytest_addoption(parser):

@@ -11,6 +11,8 @@ from resources.lake_marker import use_lake
 from tests.stores.stored_topic import LOAD, StoredTopic
 from tests.stores.table import ASKED
 
+pytestmark = pytest.mark.slow  # servers of stores
+
 _STEPS = ("file opened", "before load entry", "log entry written")
 _ALL_STEPS = (
     "table made",

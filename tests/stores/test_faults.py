@@ -13,6 +13,8 @@ from tests.stores.proxy import Fault, FaultProxy
 from tests.stores.servers import StoreServer
 from tests.stores.stored_topic import StoredTopic
 
+pytestmark = pytest.mark.slow  # servers of stores, and waits between attempts
+
 _LOG_ENTRY = "_delta_log/0000000000000000000"
 _SHORT = {"timeout": "1s"}
 

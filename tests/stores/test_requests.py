@@ -12,6 +12,8 @@ from resources.unfinished_uploads import NOT_INSTALLED
 from tests.stores.proxy import FaultProxy
 from tests.stores.stored_topic import StoredTopic
 
+pytestmark = pytest.mark.slow  # servers of stores
+
 _MAX_OF_LOAD, _MAX_OF_FILE = 15, 3
 
 

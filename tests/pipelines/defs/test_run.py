@@ -19,6 +19,8 @@ from tests.live import numbered
 from tests.pipelines.defs.declared import LOAD, defs_of, failure, job, key, loaded, observed, registry_of, run, verdicts
 from tests.publishing import publish_by_settings
 
+pytestmark = pytest.mark.slow  # whole runs of Dagster
+
 
 @pytest.fixture
 def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Settings]:

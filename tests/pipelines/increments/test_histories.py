@@ -12,6 +12,8 @@ from tests.pipelines.increments.stored_outputs import StoredOutput, rows_of
 from tests.pipelines.increments.table_histories import EVENTS, SourceRow, TableHistory
 from tests.thorough import first
 
+pytestmark = pytest.mark.slow  # long histories
+
 
 def mirrored(stored: StoredOutput) -> list[SourceRow]:
     """The rows of the output."""

@@ -11,6 +11,8 @@ from tests.pipelines.increments.keyed_tables import BY_KEY, KeyedHistory
 from tests.pipelines.increments.table_histories import EVENTS
 from tests.thorough import first
 
+pytestmark = pytest.mark.slow  # long histories
+
 
 # fault N51
 @pytest.mark.parametrize("seed", first(2, range(12)))

@@ -30,6 +30,8 @@ from tests.fakes.cluster import EVERYTHING, FakeCluster
 from tests.fakes.typed import TypedTopic, append, log_of
 from tests.pipelines.increments.keyed_tables import BY_KEY, KeyedHistory
 
+pytestmark = pytest.mark.slow  # large state tables
+
 
 @pytest.fixture
 def history(tmp_path: Path) -> KeyedHistory:

@@ -21,6 +21,8 @@ from resources.errors import LayoutChanged
 from tests.fakes.cluster import FakeCluster
 from tests.fakes.days import DAY_MS, FIRST_DAY, FIRST_MS, HOUR_MS, DayTopic, append_at, day_topic, log_at
 
+pytestmark = pytest.mark.slow  # many tables
+
 FORMATS: dict[str, dict[str, Any]] = {"raw": {}, "typed": {"format": "json"}}
 THREE_DAYS = [FIRST_MS + number * HOUR_MS for number in range(50)]
 LATE = [FIRST_MS + 2 * DAY_MS + number * (HOUR_MS if number % 3 else -HOUR_MS) for number in range(50)]

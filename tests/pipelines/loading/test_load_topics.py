@@ -30,6 +30,8 @@ from resources.lake import tables_at_once
 from resources.settings import Caps, ClusterSettings, Settings
 from tests.publishing import publish
 
+pytestmark = pytest.mark.slow  # twenty topics in each test
+
 TOPICS = [f"topic-{number:02}" for number in range(20)]
 _AT_ONCE = tables_at_once("/lake")
 

@@ -29,6 +29,8 @@ from tests.kafka_io.consumer.group.conftest import (
     shares_are,
 )
 
+pytestmark = pytest.mark.slow  # members wait for each other
+
 Assignments = list[frozenset[TopicPartition]]
 
 

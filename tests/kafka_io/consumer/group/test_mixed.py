@@ -10,6 +10,8 @@ from tests.kafka_io.consumer.group.conftest import PARTITIONS, SOON_S, GroupBrok
 from tests.kafka_io.consumer.group.others import Client, ConfluentMember, Polled, PythonMember, is_shared, until
 from tests.kafka_io.consumer.group.ours import OurMember
 
+pytestmark = pytest.mark.slow  # members of three clients in processes of their own
+
 KINDS: dict[str, Callable[..., Client]] = {"ours": OurMember, "confluent": ConfluentMember, "python": PythonMember}
 # The first member leads the group.
 ORDERS = [("ours", "confluent", "python"), ("confluent", "python", "ours"), ("python", "ours", "confluent")]
