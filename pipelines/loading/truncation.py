@@ -63,7 +63,7 @@ def compare_logs(
     # because only here a choice can continue.
     news = loads_older or has_news(state, bounds)
     differing, out_of_range, errors = compare_last_messages(search.cluster, state, bounds, with_idle=news or with_idle)
-    shorter = _shorter_logs(state, bounds, choices) if news or choices.on_truncated == "rewind" else set()
+    shorter = _shorter_logs(search, bounds, choices) if news or choices.on_truncated == "rewind" else set()
     truncated = truncations(search.cluster, state, bounds) if differing else {}
     beginnings = unexplained_beginnings(state, bounds)
     divergences = {
@@ -87,14 +87,19 @@ def compare_logs(
 
 
 def _shorter_logs(
-    state: TableState, bounds: Mapping[BrokerPartition, Bounds], choices: Choices
+    search: DivergenceSearch, bounds: Mapping[BrokerPartition, Bounds], choices: Choices
 ) -> set[BrokerPartition]:
     """The partitions whose log ends before the cursor, if only messages can show whether it is the table's log.
+
+    After a cut the ledger has no last message of a partition. Then the rows of the table show whether it is the same
+    log; those of a typed table lack the bytes of messages.
 
     Raises:
         CursorAheadOfLog: such a log has no messages, and the user made no choice.
     """
-    compared = set[BrokerPartition]() if state.same_topic_id else state.last_messages.keys() & bounds.keys()
+    state = search.state
+    known = state.last_messages.keys() if search.snapshot.layout.is_typed else state.covered.keys()
+    compared = set[BrokerPartition]() if state.same_topic_id else known & bounds.keys()
     shorter = {partition for partition in compared if bounds[partition].latest < state.covered[partition][1]}
     empty = {partition for partition in shorter if bounds[partition].earliest >= bounds[partition].latest}
     for partition in sorted(empty if choices.on_truncated == "fail" else ()):

@@ -5,8 +5,9 @@ from unittest.mock import Mock
 import pytest
 
 from kafka_io.model import Bounds, BrokerPartition, OffsetRange, TopicIds
+from pipelines.loading.divergence import Divergence
 from pipelines.loading.ledger import TableState, TopicIdentity
-from pipelines.loading.truncation import check_incarnation, lost_offsets
+from pipelines.loading.truncation import check_incarnation, compare_logs, lost_offsets
 from resources.choices import Choices
 from resources.errors import TopicRecreated
 
@@ -29,6 +30,18 @@ def test_the_table_has_more_than_a_log_that_became_shorter_also_if_the_log_is_em
     state, bounds = TableState(topic=topic, covered={A: (0, 20)}), {A: Bounds(earliest=earliest, latest=latest)}
     cluster = Mock(truncations=lambda *_: {})
     assert lost_offsets(cluster, state, bounds, Choices(on_truncated="rewind")) == (lost, {})
+
+
+@pytest.mark.parametrize("is_typed", [False, True])
+def test_a_log_that_became_shorter_is_searched_although_a_cut_removed_its_last_message(*, is_typed: bool) -> None:
+    """Otherwise a topic that was created again after the cut looks like one that was truncated (fault P11)."""
+    topic = TopicIdentity(cluster="main", name="clicks", incarnation="unknown")
+    another = Divergence(offset=0, common=False)
+    search = Mock(state=TableState(topic=topic, covered={A: (0, 20)}), run=Mock(return_value=another))
+    search.snapshot.layout.is_typed, search.with_expired.return_value = is_typed, set()
+    bounds = {A: Bounds(earliest=0, latest=12)}
+    comparison = compare_logs(search, bounds, Choices(on_truncated="rewind"), loads_older=False)
+    assert comparison.divergences == ({} if is_typed else {A: another})
 
 
 def test_rows_of_another_incarnation_are_refused() -> None:
