@@ -216,7 +216,7 @@ _SEEDS_OF_FAULTS: Mapping[str, int] = {
     "the logs are compared only before they are read": 128,
     "the logs are compared only after they were read": 22,
     "a topic id is learned before all partitions were compared": 53,
-    "what expired is a gap although the log was created again meanwhile": 1203,
+    "what expired is a gap although the log was created again meanwhile": 20_403,
     "the ids of a topic that appear later are not recorded": 5,
 }
 """The seed of a world that detects the fault early. The search begins there, and without an entry at seed 1.
