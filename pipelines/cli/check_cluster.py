@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from kafka_io.cluster.cluster import Cluster
 
 MAX_AHEAD_S = 60.0
-"""By how many seconds a record or a file may be in the future, seen from this machine."""
+"""The time of a record or a file may be so many seconds later than the clock of this machine."""
 _SAMPLED_TOPICS = 20
 _NAMED_TOPICS = 3
 _NEEDED = (TopicOperation.READ, TopicOperation.DESCRIBE_CONFIGS)  # without DESCRIBE a topic is not listed

@@ -1,7 +1,7 @@
 """Fetch slices: how large they are, which of them share a Spark task, and where the tasks run. Only facts come back.
 
 The tasks are the only DataFrame of a load. If all slices fit into one Spark task, they are fetched in the process that
-planned them: there is nothing to distribute, and starting a JVM and its workers takes longer than fetching one slice.
+planned them: there is nothing to distribute, and to start a JVM and its workers takes longer than to fetch them.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -203,16 +203,14 @@ class FetchRunner:
 
     Args:
         spark: gives the session; called only for work that needs Spark. None if all work is done in this process.
+
+    Attributes:
+        cores: the number of tasks that Spark can run at once; 0 if that is not known, or Spark has not started.
     """
 
     spark: Callable[[], "SparkSession"] | None
     _jobs: dict[str, dict[Slices, "_StepJob"]] = field(default_factory=dict)
-    _cores: int = 0
-
-    @property
-    def cores(self) -> int:
-        """The number of tasks that Spark can run at once; 0 if that is not known, or Spark has not started."""
-        return self._cores
+    cores: int = field(default=0, init=False)
 
     def fetch(
         self, tasks: Sequence[FetchTask], on_progress: Progress, ahead: Sequence[Sequence[FetchTask]] = ()
@@ -243,7 +241,7 @@ class FetchRunner:
         ahead: Sequence[Sequence[FetchTask]],
     ) -> list[SliceFacts]:
         jobs = self._jobs.setdefault(tasks[0].planned.topic, {})
-        self._cores = cores_of(session) or 0
+        self.cores = cores_of(session) or 0
         later = list(filter(_needs_spark, ahead))
         job = newest = _begun(session, jobs, tasks, at_once=1 + len(later))
         for next_tasks in later:
@@ -275,11 +273,13 @@ def _begun(
     """
     slices, compared = _slices(tasks), [replace(task, spark_task=0, folder="", loaded_at_us=0) for task in tasks]
     begun = jobs.get(slices)
-    if begun and begun.tasks != compared:
+    if begun and begun.tasks == compared:
+        return begun.job
+    if begun:
         begun.job.cancel()
-    if begun is None or begun.tasks != compared:
-        begun = jobs[slices] = _StepJob(compared, _spark_job(session, tasks, after, at_once))
-    return begun.job
+    job = _spark_job(session, tasks, after, at_once)
+    jobs[slices] = _StepJob(compared, job)
+    return job
 
 
 def _slices(tasks: Sequence[FetchTask]) -> Slices:

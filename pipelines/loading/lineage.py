@@ -9,7 +9,7 @@ from uuid import uuid4
 
 from deltalake import DeltaTable
 
-from kafka_io.errors import KafkaIOError, system_reason
+from kafka_io.errors import KafkaIOError, LocatedError, system_reason
 from kafka_io.net.http_address import HttpAddress
 from kafka_io.net.http_exchange import HttpContent, HttpServer, http_post
 from kafka_io.net.http_login import HttpLogin
@@ -17,6 +17,7 @@ from kafka_io.net.security import Tls
 from kafka_io.net.tls import tls_context
 from pipelines.loading.lineage_events import DatasetName, LoadJob, run_uuid, schema_fields
 from pipelines.loading.outcome import TopicLoad
+from pipelines.loading.report_places import ReportPlaces
 from resources.lake import Lake, lake_errors
 from resources.lineage_settings import LineageSettings
 from resources.settings import Settings
@@ -27,8 +28,8 @@ _ACCEPTED = range(200, 300)
 Event = Mapping[str, Any]
 
 
-class LineageFailed(Exception):
-    """An event could not be sent. Its text says why."""
+class LineageFailed(LocatedError):
+    """An event could not be sent."""
 
 
 class Lineage:
@@ -49,7 +50,7 @@ class Lineage:
         self._address = address
         self._lake_options = lake_options
         self._jobs: dict[str, LoadJob] = {}
-        self._failed: set[str] = set()
+        self._places = ReportPlaces("the lineage of this run is lost", LineageFailed)
 
     @classmethod
     def of(cls, settings: Settings, cluster: str) -> Self:
@@ -92,16 +93,8 @@ class Lineage:
             return schema_fields(handle.schema().to_json())
 
     def _send(self, event: Event) -> Sequence[str]:
-        """Send an event to each place; returns warnings. After a failure the run does not use the same place again."""
-        warnings: list[str] = []
-        for place, write in ((self._settings.file, self._append), (self._settings.url, self._post)):
-            if place is not None and place not in self._failed:
-                try:
-                    write(place, event)
-                except LineageFailed as error:
-                    self._failed.add(place)
-                    warnings.append(f"the lineage of this run is lost: {error}")
-        return warnings
+        """Send an event to each place; returns warnings."""
+        return self._places.write(event, (self._settings.file, self._append), (self._settings.url, self._post))
 
     @staticmethod
     def _append(file: str, event: Event) -> None:

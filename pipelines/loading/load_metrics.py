@@ -10,6 +10,7 @@ from pathlib import Path
 from time import time
 
 from pipelines.loading.outcome import TopicLoad
+from pipelines.loading.report_places import ReportPlaces
 from resources import topic_names
 from resources.errors import MetricsNotWritten
 from resources.metrics_output import MetricName, MetricsPage
@@ -60,20 +61,12 @@ class LoadMetrics:
     def __init__(self, settings: MetricsSettings, cluster: str) -> None:
         self._settings = settings
         self._cluster = cluster
-        self._failed: set[str] = set()
+        self._places = ReportPlaces("the metrics of this run are lost", MetricsNotWritten)
 
     def __call__(self, load: TopicLoad) -> Sequence[str]:
-        """Write the metrics of a load; returns warnings. After a failure the run does not use the same place again."""
-        warnings: list[str] = []
+        """Write the metrics of a load; returns warnings."""
         folder, url = self._settings.textfile_folder, self._settings.push_url
-        for place, write in ((folder, self._write), (url, self._push)):
-            if place is not None and place not in self._failed:
-                try:
-                    write(place, load)
-                except MetricsNotWritten as error:
-                    self._failed.add(place)
-                    warnings.append(f"the metrics of this run are lost: {error.reason}")
-        return warnings
+        return self._places.write(load, (folder, self._write), (url, self._push))
 
     def _write(self, folder: str, load: TopicLoad) -> None:
         load_page(self._cluster, load, now_s=time()).write(Path(folder) / file_name(self._cluster, load.topic))

@@ -244,7 +244,7 @@ class _Names:
 
     @classmethod
     def listed(cls, client: ObjectClient, *, after: str) -> Self:
-        """What the log has after a path.
+        """The objects of the log whose paths sort after `after`.
 
         Raises:
             LogUnclear: it has objects whose meaning only deltalake knows.
