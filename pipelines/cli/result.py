@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pipelines.cli import log_lines
+from resources.own_process import keep_pandas_out
 from resources.settings import SettingsError
 
 if TYPE_CHECKING:
@@ -95,6 +96,7 @@ def prints_result(command: Callable[..., CommandResult]) -> Callable[..., None]:
     @json_option
     @wraps(command)
     def run(*arguments: Any, as_json: bool, **options: Any) -> None:
+        keep_pandas_out()
         command(*arguments, **options).print(as_json=as_json)
 
     return run
