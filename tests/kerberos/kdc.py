@@ -87,6 +87,10 @@ class Kdc:
         ]
         self.run(KADMIN.path, "-r", REALM, stdin="".join(f"{command}\n" for command in commands))
 
+    def remove(self, principal: str) -> None:
+        """Delete a principal. Its keytab stays."""
+        self.run(KADMIN.path, "-r", REALM, stdin=f"delprinc -force {principal}\n")
+
     def kinit(self, principal: str, *options: str) -> None:
         """Write a ticket of a principal into the ticket cache."""
         self.run(KINIT.path, *options, "-k", "-t", str(self.keytab(principal)), principal)

@@ -80,7 +80,9 @@ def _failure(
 
 
 def _without_secret(error: KafkaIOError, mechanism: Mechanism) -> KafkaIOError:
-    reason = mechanism.secret.masked(error.reason)
+    # Without a secret, only the text of a broker must be cut: all other reasons are sentences of ours.
+    is_ours = not mechanism.secret.reveal() and not isinstance(error, BrokerError)
+    reason = error.reason if is_ours else mechanism.secret.masked(error.reason)
     if isinstance(error, BrokerError):
         return AuthenticationFailed(f"{mechanism.name}: {reason}", error.where)
     if isinstance(error, ConnectionLost):  # a broker before 1.0 only closes for a wrong password

@@ -10,7 +10,7 @@ from kafka_io.net.sasl.kerberos import Gssapi
 
 TICKET, PROOF = b"ticket", b"proof of the broker"
 OFFER = b"\x01\x01\x00\x00"  # what a broker of 3.9.1 sends: no layer, and a maximum size all the same
-REFUSED = AuthenticationFailed("GSSAPI: the token is wrong")
+REFUSED = AuthenticationFailed(f"GSSAPI: {'a long sentence ' * 50}: the token is wrong")
 CLOSED = ConnectionLost("closed", Where(broker="1@kafka:9092"))
 
 
@@ -121,6 +121,10 @@ def test_a_broker_that_refuses_or_closes_at_any_step_is_an_error_with_its_place(
 
     with pytest.raises(AuthenticationFailed, match="GSSAPI: invalid credentials"):
         authenticate(Gssapi(FakeContext()), failing(BrokerError("invalid credentials", CLOSED.where, 58)))
+    with pytest.raises(AuthenticationFailed) as refused:  # fault X05
+        authenticate(Gssapi(FakeContext()), failing(BrokerError("\x1b[31m" + "x" * 10_000, CLOSED.where, 58)))
+    assert refused.value.reason.isprintable()
+    assert len(refused.value.reason) < 300
     with pytest.raises(ConnectionLost, match="closed during authentication") as lost:
         authenticate(Gssapi(FakeContext()), failing(CLOSED))
     assert lost.value.where == CLOSED.where

@@ -139,7 +139,9 @@ def test_after_a_broker_refused_a_ticket_another_one_is_requested() -> None:
 
 def test_without_the_package_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "gssapi", None)
-    with pytest.raises(AuthenticationFailed, match=r"libkrb5-dev and gcc, then `pip install 'penstock-etl\[kerberos\]'"):
+    with pytest.raises(
+        AuthenticationFailed, match=r"libkrb5-dev and gcc, then `pip install 'penstock-etl\[kerberos\]'"
+    ):
         mechanism_of(Sasl(mechanism="GSSAPI"), host="broker1")
 
 
