@@ -160,7 +160,7 @@ def test_principals_that_the_kdc_does_not_know_are_named(kerberos: KerberosBroke
         ask(kerberos, leaver)
 
 
-def test_a_kdc_that_does_not_answer_or_is_not_known_is_an_error(  # fault X22
+def test_a_kdc_that_does_not_answer_or_is_not_known_is_an_error(  # fault X18
     kerberos: KerberosBroker, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     (port,) = free_ports(1)

@@ -85,7 +85,7 @@ def test_in_bare_frames_nothing_is_expected_after_the_last_token() -> None:  # a
 
 @pytest.mark.parametrize(
     ("answers", "message"),
-    [  # fault X21
+    [  # fault X17
         ((b"garbage",), "the token is wrong"),
         ((b"",), "the token is wrong"),
         ((b"unfinished",), "sent no proof of its identity"),

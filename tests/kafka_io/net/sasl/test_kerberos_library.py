@@ -82,7 +82,7 @@ class FakeKdc:
         (1, AuthenticationFailed, "KRB5_TRACE"),
     ],
 )
-def test_an_error_of_the_library_says_what_to_do(code: int, kind: type[KafkaIOError], repair: str) -> None:
+def test_an_error_of_the_library_says_what_to_do(code: int, kind: type[KafkaIOError], repair: str) -> None:  # fault X18
     error = kerberos_error(FakeError(code), "alice at kafka@broker1")
     assert type(error) is kind
     assert error.reason.startswith("GSSAPI: alice at kafka@broker1: ")
@@ -118,7 +118,7 @@ def test_each_principal_and_keytab_has_its_own_ticket() -> None:
     assert [kdc.ticket_at(0, sasl) for sasl in (SASL, *others, SASL)] == [1, 2, 3, 1]
 
 
-def test_an_old_ticket_is_used_until_its_end_while_no_kdc_answers() -> None:
+def test_an_old_ticket_is_used_until_its_end_while_no_kdc_answers() -> None:  # fault X18
     kdc = FakeKdc()
     kdc.ticket_at(0)
     kdc.error = KdcUnreachable("no KDC answers")
