@@ -12,7 +12,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from kafka_io.errors import AuthenticationFailed, KafkaIOError, KdcUnreachable, KeytabUnusable, system_reason
+from kafka_io.errors import AuthenticationFailed, KdcUnreachable, KeytabUnusable, system_reason
 from kafka_io.net.sasl.kerberos import GssContext
 from kafka_io.net.sasl.kerberos_errors import kerberos_error
 from kafka_io.net.secret import one_line
@@ -167,10 +167,7 @@ def _known_errors(library: Any, subject: str, *, with_keytab: bool = False) -> I
     try:
         yield
     except library.exceptions.GSSError as error:
-        failure: KafkaIOError = kerberos_error(error, subject, with_keytab=with_keytab)
-    else:
-        return
-    raise failure
+        raise kerberos_error(error, subject, with_keytab=with_keytab) from error
 
 
 TICKETS = TicketCache(_request_ticket)

@@ -1,5 +1,6 @@
 """The generation and versions of a broker are detected within a deadline, however it reacts to the requests."""
 
+import sys
 import time
 from collections.abc import Callable
 
@@ -20,8 +21,10 @@ from kafka_io.model import Broker, Generation
 from kafka_io.net.secret import SecretReference
 from kafka_io.net.security import Sasl, Security
 from kafka_io.wire.conversation import ReceivedRequest, VersionedRequest
+from kafka_io.wire.framing import framed
 from tests.fakes.cluster import CLOSE, EVERYTHING, SILENCE, FakeCluster
-from tests.fakes.hostile import HostileServer, hear, stall
+from tests.fakes.hostile import HostileServer, hear, send, stall
+from tests.fakes.kerberos import CHOICE, OFFER, PROOF, TICKET, FakeGssapi
 
 API_VERSIONS, METADATA = ApiVersionsRequest.API.key, MetadataRequest.API.key
 CONNECTOR = Connector(timeout_s=5.0, max_answer_bytes=10_000)
@@ -177,3 +180,53 @@ def test_the_error_of_a_login_shows_the_brokers_text_short_printable_and_without
         message = str(raised.value)
         assert (message.isprintable(), "pencil" in message) == (True, False)
         assert len(message) < 300
+
+
+KERBEROS_LOGIN = Security(sasl=Sasl(mechanism="GSSAPI"))
+
+
+@pytest.fixture
+def _kerberos(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "gssapi", FakeGssapi())
+
+
+@pytest.mark.usefixtures("_kerberos")
+def test_a_login_of_0_9_is_bare_tokens_without_a_handshake() -> None:
+    """A broker of 0.9 takes ApiVersions for a token and closes the connection. It does not answer the last token."""
+    login = [hear, send(framed(PROOF)), hear, send(framed(OFFER)), hear, stall]
+    connector = Connector(
+        timeout_s=5.0,
+        max_answer_bytes=10_000,
+        generation=Generation.V08,
+        refuses_newer=True,
+        security=KERBEROS_LOGIN,
+    )
+    with HostileServer([hear], login) as server:
+        for _ in range(2):  # the second connection is not probed again
+            negotiated = connector.connect(server.broker)
+            assert (negotiated.host, negotiated.generation) == ("127.0.0.1", Generation.V08)
+            negotiated.connection.close()
+        _probe, *tokens = server.requests
+        assert tokens == [TICKET, b"", CHOICE] * 2
+
+
+@pytest.mark.usefixtures("_kerberos")
+def test_a_broker_that_is_newer_or_slow_is_no_broker_of_0_9_with_a_login() -> None:  # fault P15
+    connector = Connector(
+        timeout_s=0.3,
+        max_answer_bytes=10_000,
+        generation=Generation.V08,
+        refuses_newer=True,
+        security=KERBEROS_LOGIN,
+    )
+    with FakeCluster(logs={}) as cluster, pytest.raises(Unsupported, match=r"is of 0\.10 or later"):
+        connector.connect(cluster.bootstrap[0])
+    with HostileServer([hear, stall]) as server, pytest.raises(DeadlineExceeded):
+        connector.connect(server.broker)
+
+
+@pytest.mark.usefixtures("_kerberos")
+def test_a_broker_that_closes_on_every_request_may_be_of_0_9_with_kerberos() -> None:
+    connector = Connector(timeout_s=5.0, max_answer_bytes=10_000, security=KERBEROS_LOGIN)
+    with HostileServer([hear]) as server, pytest.raises(Unsupported, match=r'set `generation = "0\.8-0\.9"`'):
+        connector.connect(server.broker)

@@ -22,20 +22,9 @@ from kafka_io.net.sasl.kerberos_errors import kerberos_error
 from kafka_io.net.sasl.kerberos_library import TICKETS, TicketCache
 from kafka_io.net.sasl.mechanisms import mechanism_of
 from kafka_io.net.security import Sasl
+from tests.fakes.kerberos import CHOICE, OFFER, PROOF, TICKET, FakeGssapi, FakeGssError
 
 SASL = Sasl(mechanism="GSSAPI", principal="alice", keytab="/alice.keytab")
-
-
-class FakeError:
-    """A GSSError: its number and its text are those of MIT Kerberos."""
-
-    def __init__(self, code: int, text: str = "reason") -> None:
-        self.min_code = code % 2**32
-        self._text = text
-
-    def gen_message(self) -> str:
-        """The text of both statuses."""
-        return f"Major (851968): Unspecified GSS failure, Minor ({self.min_code}): {self._text}"
 
 
 class FakeKdc:
@@ -83,7 +72,7 @@ class FakeKdc:
     ],
 )
 def test_an_error_of_the_library_says_what_to_do(code: int, kind: type[KafkaIOError], repair: str) -> None:  # fault X18
-    error = kerberos_error(FakeError(code), "alice at kafka@broker1")
+    error = kerberos_error(FakeGssError(code), "alice at kafka@broker1")
     assert type(error) is kind
     assert error.reason.startswith("GSSAPI: alice at kafka@broker1: ")
     assert repair in error.reason
@@ -94,14 +83,14 @@ def test_an_error_of_the_library_says_what_to_do(code: int, kind: type[KafkaIOEr
 
 @pytest.mark.parametrize("code", [-1765328360, -1765328353, -1765328243, -1765328203, -1765328189])
 def test_with_a_keytab_a_missing_or_old_key_is_the_reason(code: int) -> None:
-    assert isinstance(kerberos_error(FakeError(code), "alice", with_keytab=True), KeytabUnusable)
+    assert isinstance(kerberos_error(FakeGssError(code), "alice", with_keytab=True), KeytabUnusable)
 
 
 def test_the_text_of_the_library_is_short_and_printable() -> None:  # fault X05
-    error = kerberos_error(FakeError(7, "\x1b[31m" + "x" * 10_000), "alice")
+    error = kerberos_error(FakeGssError(7, "\x1b[31m" + "x" * 10_000), "alice")
     assert error.reason.isprintable()
     assert len(error.reason) < 500
-    assert kerberos_error(FakeError(7, ""), "alice").reason.endswith("(the library says: nothing)")
+    assert kerberos_error(FakeGssError(7, ""), "alice").reason.endswith("(the library says: nothing)")
 
 
 def test_a_ticket_is_used_for_four_fifths_of_its_lifetime() -> None:
@@ -135,6 +124,68 @@ def test_after_a_broker_refused_a_ticket_another_one_is_requested() -> None:
     kdc.ticket_at(0)
     kdc.cache.forget(SASL)
     assert kdc.ticket_at(0) == 2
+
+
+@pytest.fixture
+def library(monkeypatch: pytest.MonkeyPatch) -> FakeGssapi:
+    """The package `gssapi` of this test."""
+    fake = FakeGssapi()
+    monkeypatch.setitem(sys.modules, "gssapi", fake)
+    return fake
+
+
+def test_the_ticket_is_for_the_service_at_the_host_and_both_sides_must_prove_themselves(library: FakeGssapi) -> None:
+    for sasl in (Sasl(mechanism="GSSAPI"), Sasl(mechanism="GSSAPI", service_name="events", principal="bob")):
+        mechanism = mechanism_of(sasl, host="broker1")
+        assert mechanism.first() == TICKET
+        assert mechanism.answer(PROOF) == b""
+        assert mechanism.answer(OFFER) == CHOICE
+        assert mechanism.is_complete
+    assert [context["name"] for context in library.opened] == ["service kafka@broker1", "service events@broker1"]
+    assert {(context["flags"], context["mech"], context["usage"]) for context in library.opened} == {
+        (2 | 32, "krb5", "initiate")
+    }
+    assert [request["name"] for request in library.requested] == [None, "principal bob"]
+    assert all("store" not in request for request in library.requested)
+
+
+def test_the_tickets_of_a_keytab_are_in_memory_and_never_in_the_default_cache(
+    library: FakeGssapi, tmp_path: Path
+) -> None:
+    keytab = tmp_path / "alice.keytab"
+    keytab.write_bytes(b"\x05\x02")
+    sasl = Sasl(mechanism="GSSAPI", principal="alice", keytab=str(keytab))
+    for _ in range(2):
+        mechanism_of(sasl, host="broker1")
+    TICKETS.forget(sasl)
+    mechanism_of(sasl, host="broker1")
+    TICKETS.forget(sasl)
+    stores = [request["store"] for request in library.requested]
+    assert [store["client_keytab"] for store in stores] == [f"FILE:{keytab}"] * 2
+    assert all(store["ccache"].startswith("MEMORY:") for store in stores)
+    assert len({store["ccache"] for store in stores}) == 2
+
+
+def test_an_error_of_the_library_names_who_logs_in_and_where(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    keytab = tmp_path / "alice.keytab"
+    keytab.write_bytes(b"\x05\x02")
+    monkeypatch.setitem(sys.modules, "gssapi", FakeGssapi(no_ticket=FakeGssError(-1765328189)))
+    with pytest.raises(KeytabUnusable, match=r"alice with the keytab .*alice\.keytab: .*has no key") as raised:
+        mechanism_of(Sasl(mechanism="GSSAPI", principal="alice", keytab=str(keytab)), host="broker1")
+    assert isinstance(raised.value.__cause__, FakeGssError)
+    with pytest.raises(KerberosTicketMissing, match=r"the user of this process at kafka@broker1: .*run `kinit`"):
+        mechanism_of(Sasl(mechanism="GSSAPI"), host="broker1")
+
+
+@pytest.mark.usefixtures("library")
+def test_a_wrong_proof_of_the_broker_is_an_error_of_ours() -> None:  # fault X17
+    mechanism = mechanism_of(Sasl(mechanism="GSSAPI"), host="broker1")
+    mechanism.first()
+    with pytest.raises(AuthenticationFailed, match=r"refuses the login.*Decrypt integrity check failed"):
+        mechanism.answer(b"garbage")
+    mechanism.answer(PROOF)
+    with pytest.raises(AuthenticationFailed, match=r"refuses the login.*Decrypt integrity check failed"):
+        mechanism.answer(b"unsigned")
 
 
 def test_without_the_package_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
