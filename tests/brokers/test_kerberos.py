@@ -189,6 +189,7 @@ def test_config_check_says_how_to_repair_a_login(kerberos: KerberosBroker, tmp_p
     assert result["repair"].startswith("Correct `keytab` or `principal`")
 
 
+@pytest.mark.thorough  # test_negotiation.py has the same bytes without a broker
 def test_a_topic_of_0_9_is_loaded(zookeeper_server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tmp_path / "servers"
     with kerberos_broker(folder, "0.9.0.1", zookeeper=f"{zookeeper_server}/{tmp_path.name}") as old:

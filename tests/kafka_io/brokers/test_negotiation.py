@@ -183,6 +183,8 @@ def test_the_error_of_a_login_shows_the_brokers_text_short_printable_and_without
 
 
 KERBEROS_LOGIN = Security(sasl=Sasl(mechanism="GSSAPI"))
+BARE_LOGIN = [hear, send(framed(PROOF)), hear, send(framed(OFFER)), hear, hear, send(framed(b"answer"))]
+"""A broker of 0.9 that accepts a login, and answers a request."""
 
 
 @pytest.fixture
@@ -193,7 +195,6 @@ def _kerberos(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("_kerberos")
 def test_a_login_of_0_9_is_bare_tokens_without_a_handshake() -> None:
     """A broker of 0.9 takes ApiVersions for a token and closes the connection. It does not answer the last token."""
-    login = [hear, send(framed(PROOF)), hear, send(framed(OFFER)), hear, stall]
     connector = Connector(
         timeout_s=5.0,
         max_answer_bytes=10_000,
@@ -201,13 +202,14 @@ def test_a_login_of_0_9_is_bare_tokens_without_a_handshake() -> None:
         refuses_newer=True,
         security=KERBEROS_LOGIN,
     )
-    with HostileServer([hear], login) as server:
+    with HostileServer([hear], BARE_LOGIN) as server:
         for _ in range(2):  # the second connection is not probed again
             negotiated = connector.connect(server.broker)
             assert (negotiated.host, negotiated.generation) == ("127.0.0.1", Generation.V08)
+            assert negotiated.connection.exchange(b"request") == b"answer"
             negotiated.connection.close()
         _probe, *tokens = server.requests
-        assert tokens == [TICKET, b"", CHOICE] * 2
+        assert tokens == [TICKET, b"", CHOICE, b"request"] * 2
 
 
 @pytest.mark.usefixtures("_kerberos")
@@ -221,7 +223,7 @@ def test_a_broker_that_is_newer_or_slow_is_no_broker_of_0_9_with_a_login() -> No
     )
     with FakeCluster(logs={}) as cluster, pytest.raises(Unsupported, match=r"is of 0\.10 or later"):
         connector.connect(cluster.bootstrap[0])
-    with HostileServer([hear, stall]) as server, pytest.raises(DeadlineExceeded):
+    with HostileServer([hear, stall], BARE_LOGIN) as server, pytest.raises(DeadlineExceeded):
         connector.connect(server.broker)
 
 
