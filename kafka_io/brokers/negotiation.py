@@ -149,7 +149,7 @@ class Connector:
             return self._old_or_slow(broker)
 
     def _old_or_slow(self, broker: Broker) -> NegotiatedConnection:
-        """Negotiate with a broker that did not answer ApiVersions.
+        """Negotiate with a broker that did not answer ApiVersions. Raises DeadlineExceeded for one that stays slow.
 
         It is of 0.8 or 0.9 if it answers Metadata, and then does not answer a second ApiVersions either. A modern
         broker that was only slow answers the second one, and must not be treated as an old one.
@@ -158,6 +158,9 @@ class Connector:
         try:
             connection.request(_METADATA)
         except ConnectionLost as error:
+            if self._sasl:  # a modern broker, too, closes the connection on Metadata before a login
+                with suppress(ConnectionLost):
+                    return self._modern(broker, self._open(broker))
             hint = f'; if it is of 0.9, set `generation = "{Generation.V08}"`' if self._uses_kerberos else ""
             raise Unsupported(
                 "the broker answers neither ApiVersions nor Metadata: it is no Kafka of 0.8 or later. Clusters of 0.7 "

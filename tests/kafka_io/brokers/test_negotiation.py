@@ -116,13 +116,15 @@ def test_a_newer_broker_of_a_cluster_whose_generation_was_detected_is_used_with_
         assert not cluster.heard(API_VERSIONS)
 
 
-def slow_at_first(answer: Callable[[ReceivedRequest], object]) -> Callable[[ReceivedRequest], object]:
-    """A broker whose machine pauses once."""
+def slow_at_first(
+    answer: Callable[[ReceivedRequest], object], *, pauses: int = 1
+) -> Callable[[ReceivedRequest], object]:
+    """A broker whose machine pauses before its first answers."""
     requests: list[ReceivedRequest] = []
 
     def handler(received: ReceivedRequest) -> object:
         requests.append(received)
-        if len(requests) == 1:
+        if len(requests) <= pauses:
             time.sleep(0.5)
         return answer(received)
 
@@ -136,6 +138,27 @@ def test_a_modern_broker_that_was_slow_once_is_not_treated_as_an_old_one() -> No
         negotiated = CONNECTOR.connect(cluster.bootstrap[0])
         assert negotiated.generation is Generation.MODERN
         negotiated.connection.close()
+
+
+@pytest.mark.parametrize("pauses", [1, 2])
+def test_a_slow_broker_that_demands_a_login_is_a_temporary_error_at_most(
+    pauses: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A modern broker that has a login closes the connection on Metadata before it."""
+    monkeypatch.setenv("KAFKA_PASSWORD", "pencil")
+    sasl = Sasl(mechanism="SCRAM-SHA-256", username="user", password=SecretReference("env", "KAFKA_PASSWORD"))
+    connector = Connector(timeout_s=5.0, max_answer_bytes=10_000, security=Security(sasl=sasl))
+    with FakeCluster(logs={}) as cluster:
+        handlers = cluster.brokers[0].handlers
+        handlers[API_VERSIONS] = slow_at_first(handlers[API_VERSIONS], pauses=pauses)
+        handlers[METADATA] = lambda _: CLOSE
+        if pauses == 1:
+            negotiated = connector._negotiated(cluster.bootstrap[0])
+            assert negotiated.generation is Generation.MODERN
+            negotiated.connection.close()
+        else:
+            with pytest.raises(DeadlineExceeded):
+                connector._negotiated(cluster.bootstrap[0])
 
 
 def test_a_server_that_closes_on_every_request_is_unsupported() -> None:
