@@ -3,6 +3,7 @@
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -255,3 +256,23 @@ def test_a_broker_that_closes_on_every_request_may_be_of_0_9_with_kerberos() -> 
     connector = Connector(timeout_s=5.0, max_answer_bytes=10_000, security=KERBEROS_LOGIN)
     with HostileServer([hear]) as server, pytest.raises(Unsupported, match=r'set `generation = "0\.8-0\.9"`'):
         connector.connect(server.broker)
+
+
+def test_after_a_broker_refused_a_login_with_kerberos_other_tickets_are_requested(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A ticket can be for an old key of the broker."""
+    library = FakeGssapi()
+    monkeypatch.setitem(sys.modules, "gssapi", library)
+    (tmp_path / "keytab").write_bytes(b"\x05\x02")
+    sasl = Sasl(mechanism="GSSAPI", principal="alice", keytab=str(tmp_path / "keytab"))
+    connector = Connector(timeout_s=5.0, max_answer_bytes=10_000, security=Security(sasl=sasl))
+    handshake = SaslHandshakeRequest.API
+    with FakeCluster(logs={}, offered={**EVERYTHING, handshake.key: handshake.versions}) as cluster:
+        cluster.brokers[0].handlers[handshake.key] = lambda _: SaslHandshakeResponse(
+            error_code=33, mechanisms=("PLAIN",)
+        )
+        for _ in range(2):
+            with pytest.raises(AuthenticationFailed, match="does not accept GSSAPI; it accepts: PLAIN"):
+                connector.connect(cluster.bootstrap[0])
+    assert len(library.requested) == 2
