@@ -19,7 +19,8 @@ help:
 	@echo 'make thorough    the cases that repeat a law of make test: more seeds, versions, combinations and scenarios;'
 	@echo '                 SHARE=8: one of eight cases, which the commit chooses; COMMIT=...: as another commit chooses'
 	@echo 'make coverage    the share of each room that tests without Spark or real brokers run; RAISE=1 raises the floors'
-	@echo 'make tools       install what make test needs besides Python packages, if it is missing: Chromium, openssl, keytool'
+	@echo 'make tools       install what make test needs besides requirements.lock, if it is missing: Chromium, openssl,'
+	@echo '                 keytool, a KDC, and the Python package gssapi, which is compiled'
 	@echo 'make fuzz        mutated logs and values for an hour; SECONDS=60 SEED=7: for a minute, from that seed on'
 	@echo 'make simulate    days on which brokers and the store misbehave, without processes; DAYS=1000 SEED=7'
 	@echo 'make crash       loads killed, stopped and raced at random for hours; RUNS=100 SEED=7: 100 runs, from seed 7'
@@ -129,11 +130,14 @@ format: $(RUN)
 	$(BIN)/ruff check --fix .
 
 # uv resolves for every Python and platform at once; it is fetched for this only, and names no host in what it writes.
+# gssapi is compiled, and would demand libkrb5-dev of everyone; the tests install it from files of their own.
+LOCK := .cache/lock/bin/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-emit-find-links \
+	--no-header --python-version 3.11
 lock:
 	$(PYTHON) -m venv .cache/lock && .cache/lock/bin/pip install --quiet uv
-	.cache/lock/bin/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-emit-find-links \
-		--no-header --python-version 3.11 --all-extras pyproject.toml -o requirements.lock
-
+	$(LOCK) --all-extras --no-emit-package gssapi pyproject.toml -o requirements.lock
+	$(LOCK) tests/kerberos/gssapi.in -o tests/kerberos/gssapi.lock
+	$(LOCK) tests/kerberos/build.in -o tests/kerberos/build.lock
 
 clean:
 	rm -rf .venv .demo .cache

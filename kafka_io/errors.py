@@ -168,12 +168,36 @@ class TokenServerUnavailable(NetworkError):
     """The server that gives tokens for logins cannot answer now; the same request can succeed later."""
 
 
+class KdcUnreachable(NetworkError):
+    """No server of Kerberos (KDC) answers; the same request can succeed later."""
+
+
 class TlsFailed(KafkaIOError):
     """TLS failed: one side refuses the other's certificate, or they have no version of TLS in common."""
 
 
 class AuthenticationFailed(KafkaIOError):
     """The server refused the login, or did not prove that it knows the secret."""
+
+
+class KerberosTicketMissing(AuthenticationFailed):
+    """This process has no ticket of Kerberos, or the ticket has expired."""
+
+
+class KeytabUnusable(AuthenticationFailed):
+    """The keytab cannot be read, or has no valid key of the principal."""
+
+
+class KerberosClockSkew(AuthenticationFailed):
+    """The clocks of this machine, the KDC and the broker differ by more than Kerberos accepts."""
+
+
+class KerberosPrincipalUnknown(AuthenticationFailed):
+    """The KDC does not know the principal of the client or of the broker, or does not accept it."""
+
+
+class KerberosRealmUnknown(AuthenticationFailed):
+    """The configuration of Kerberos (krb5.conf) is malformed, or does not describe the realm."""
 
 
 class SecretMissing(KafkaIOError):

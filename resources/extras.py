@@ -7,10 +7,14 @@ from resources.errors import ExtraMissing
 _MODULES = {
     "dagster": ("dagster", "psutil"),
     "duckdb": ("duckdb",),
+    "kerberos": ("gssapi",),
     "postgres": ("psycopg",),
     "spark": ("pyspark", "py4j", "pandas"),
 }
 """The modules of each extra that our code imports; `pyproject.toml` has their packages."""
+
+_NEEDS = {"kerberos": "; pip compiles it, so install libkrb5-dev and gcc first"}
+"""What must be installed before an extra, for the hint."""
 
 
 def check_extra(extra: str, purpose: str) -> None:
@@ -41,4 +45,4 @@ def extra_of(module: str | None) -> str | None:
 
 def install_hint(extra: str) -> str:
     """The words that tell how to install an extra."""
-    return f"install it with `pip install 'penstock-etl[{extra}]'`"
+    return f"install it with `pip install 'penstock-etl[{extra}]'`{_NEEDS.get(extra, '')}"

@@ -8,9 +8,11 @@ from kafka_io.brokers.retry import Backoff
 from kafka_io.cluster import opening as cluster_opening
 from kafka_io.cluster.cluster import Cluster
 from kafka_io.errors import Where, error_context
+from kafka_io.net.security import KERBEROS
 from kafka_io.reader.reader import FetchSizes, ReadSettings
 from kafka_io.records.decoded_batch import DecodeLimits
 from kafka_io.schema_registry.client import SchemaRegistry
+from resources.extras import check_extra
 from resources.settings import Caps, ClusterSettings, Settings, SettingsError
 
 if TYPE_CHECKING:  # a load needs no producer
@@ -26,6 +28,7 @@ def open_producer(settings: Settings, name: str, *, compression: str = "none") -
 
     Raises:
         SettingsError: the settings name no such cluster.
+        ExtraMissing: the login needs a package that is not installed.
         RegistryUnavailable: ZooKeeper does not answer.
         RegistryError: its ZooKeeper has no Kafka registry, or no broker is registered.
         Unsupported: the settings ask for TLS or SASL, but the cluster is of 0.7.
@@ -51,6 +54,7 @@ def open_cluster(settings: Settings, name: str) -> Cluster:
 
     Raises:
         SettingsError: the settings have no cluster of that name.
+        ExtraMissing: the login needs a package that is not installed.
         RegistryUnavailable: ZooKeeper does not answer.
         RegistryError: ZooKeeper has no Kafka registry.
     """
@@ -92,4 +96,7 @@ def _cluster_settings(settings: Settings, name: str) -> ClusterSettings:
     if name not in settings.clusters:
         known = ", ".join(sorted(settings.clusters))
         raise SettingsError(f"there is no cluster {name!r} in the settings; the clusters are: {known}")
-    return settings.clusters[name]
+    cluster = settings.clusters[name]
+    if cluster.security.sasl and cluster.security.sasl.mechanism == KERBEROS:
+        check_extra("kerberos", f"the login at the cluster {name} (GSSAPI)")
+    return cluster

@@ -44,7 +44,7 @@ MIB = 1024 * 1024
 # What precedes a path in the values of `[clusters.<name>.security]` and `[registries.<name>]`, by key.
 _REFERENCES = (SecretReference, SecretReference | None)
 _PATH_PREFIXES = {
-    **{field.name: "" for field in fields(Tls) if field.metadata == FILE},
+    **{field.name: "" for section in (Tls, Sasl) for field in fields(section) if field.metadata == FILE},
     **{
         field.name: "file:"
         for section in (Tls, Sasl, ClientCredentials, SchemaRegistrySettings)

@@ -93,9 +93,17 @@ def main() -> None:
     text = Path(settings).read_text().replace('"lake"', '"small"')
     small.write_text(f"{text}[caps]\nslice_records = 1\ndriver_slices = 1\n")
     results["load clicks, in small slices"] = run(str(small), "load", "clicks")
+    login = {
+        "lake": "lake",
+        "clusters": {"main": {"bootstrap": "b:9092", "security": {"sasl": {"mechanism": "GSSAPI"}}}},
+    }
     results["imports"] = {
         "build_defs": refusal("from penstock import build_defs"),
         "connect_duckdb": refusal("from resources.duckdb_connections import connect_duckdb; connect_duckdb()"),
+        "open_cluster": refusal(
+            "from pathlib import Path; from resources.kafka import open_cluster as open; "
+            f"from resources.settings import Settings; open(Settings.of({login}, folder=Path()), 'main')"
+        ),
     }
     json.dump(results, sys.stdout)
 

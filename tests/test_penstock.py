@@ -103,6 +103,8 @@ def test_the_core_works_without_any_extra(wheel: Path, tmp_path: Path) -> None:
         "build_defs": "build_defs needs the package dagster: install it with `pip install 'penstock-etl[dagster]'`",
         "connect_duckdb": "a state table, an audit or a DuckDBOutput needs the package duckdb: "
         "install it with `pip install 'penstock-etl[duckdb]'`",
+        "open_cluster": "the login at the cluster main (GSSAPI) needs the package gssapi: install it with "
+        "`pip install 'penstock-etl[kerberos]'`; pip compiles it, so install libkrb5-dev and gcc first",
     }
 
 

@@ -1,15 +1,18 @@
 """`make tools` installs the programs that tests run, or stops with the command that installs them."""
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tests import tools
-from tests.tools import BROWSER, DRIVER, OPENSSL, TOOLS, ToolsMissing, install_missing
+from tests.kerberos import package
+from tests.tools import BROWSER, DRIVER, KDB, KDC, OPENSSL, TOOLS, ToolsMissing, install_missing
 
 RUN_THIS = "sudo apt-get update && sudo apt-get install -y --no-install-recommends chromium chromium-driver\n"
 # A fake apt-get. It stores its arguments, and installs the programs if `works` is 1.
@@ -24,10 +27,11 @@ chmod +x "{folder}"/chrom* 2> /dev/null
 
 @pytest.fixture
 def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Path]:
-    """`machine(scripts, user id)` creates the only folder on the PATH, with openssl, keytool and these scripts."""
+    """`machine(scripts, user id)` creates the only folder on the PATH: these scripts, and all tools but Chromium."""
 
     def machine(scripts: dict[str, str], user: int) -> Path:
-        for name, script in {"openssl": "#!/bin/sh\n", "keytool": "#!/bin/sh\n", **scripts}.items():
+        others = {tool.commands[0]: "#!/bin/sh\n" for tool in TOOLS if tool not in {BROWSER, DRIVER}}
+        for name, script in {**others, **scripts}.items():
             (tmp_path / name).write_text(script)
             (tmp_path / name).chmod(0o755)
         for name in ("env", "sh", "touch", "chmod"):
@@ -58,8 +62,7 @@ def test_root_installs_the_missing_programs(machine: Callable[..., Path], tmp_pa
         "update -qq",
         "install -y -qq --no-install-recommends chromium chromium-driver",
     ]
-    programs = ("chromium", "chromedriver", "openssl", "keytool")
-    assert [tool.find() for tool in TOOLS] == [str(folder / name) for name in programs]
+    assert [tool.find() for tool in TOOLS] == [str(folder / tool.commands[0]) for tool in TOOLS]
 
 
 def test_sudo_is_used_if_it_needs_no_password(machine: Callable[..., Path], tmp_path: Path) -> None:
@@ -108,3 +111,38 @@ def test_make_tools_ends_with_an_error_and_without_a_traceback(tmp_path: Path) -
     )
     assert completed.returncode == 1
     assert completed.stderr.startswith("These programs are not on the PATH")
+
+
+def test_each_debian_package_is_named_once_and_servers_are_found_outside_of_the_path(
+    machine: Callable[..., Path], tmp_path: Path
+) -> None:
+    folder = machine({"apt-get": apt_get(tmp_path)}, 0)
+    servers = [replace(tool, folders=str(folder / "sbin")) for tool in (KDC, KDB)]
+    (folder / "sbin").mkdir()
+    for tool in servers:
+        (folder / tool.commands[0]).unlink()
+    with pytest.raises(ToolsMissing, match=r"install -y --no-install-recommends krb5-kdc\n"):
+        install_missing(servers)
+    for tool in servers:
+        (folder / "sbin" / tool.commands[0]).write_text("#!/bin/sh\n")
+        (folder / "sbin" / tool.commands[0]).chmod(0o755)
+    assert [tool.path for tool in servers] == [str(folder / "sbin" / name) for name in ("krb5kdc", "kdb5_util")]
+
+
+def test_the_package_for_kerberos_is_installed_if_it_is_missing(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    calls = tmp_path / "calls"
+    monkeypatch.setattr(package, "_PIP", ("sh", "-c", f'echo "$PYTHONPATH $@" >> {calls}', "pip"))
+    monkeypatch.setattr(package, "find_spec", lambda _: object())
+    package.install()
+    assert not calls.exists()
+    monkeypatch.setattr(package, "find_spec", lambda _: None)
+    package.install()
+    built_with, built = calls.read_text().splitlines()
+    assert "--require-hashes --target " in built_with
+    assert built_with.endswith("build.lock")
+    assert re.fullmatch(r"\S+ --require-hashes --no-build-isolation -r \S+/gssapi\.lock", built)
+    monkeypatch.setattr(package, "_PIP", ("sh", "-c", "echo no krb5.h >&2; exit 1", "pip"))
+    with pytest.raises(package.NotInstalled, match=r"tests of Kerberos need it\. pip says:\nno krb5\.h"):
+        package.install()

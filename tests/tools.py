@@ -1,6 +1,7 @@
-"""The programs that tests run: a browser, its driver, openssl, keytool. `make tools` installs those that are missing.
+"""The programs that tests run: a browser, its driver, openssl, keytool, a KDC. `make tools` installs missing ones.
 
-It also makes an archive that lets Spark start faster (see class_archive.py).
+It also installs the package for Kerberos (see kerberos/package.py), and makes an archive that lets Spark start faster
+(see class_archive.py).
 """
 
 import os
@@ -11,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tests import class_archive
+from tests.kerberos import package
 
 _INSTALL = ("apt-get", "install", "-y", "-qq", "--no-install-recommends")
 _NOT_INTERACTIVE = ("env", "DEBIAN_FRONTEND=noninteractive")
@@ -18,14 +20,19 @@ _NOT_INTERACTIVE = ("env", "DEBIAN_FRONTEND=noninteractive")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tool:
-    """A program that is on the PATH under any name in `commands`. `package` is the Debian package of the first."""
+    """A program that is on the PATH under any name in `commands`. `package` is the Debian package of the first.
+
+    `folders` are searched after the PATH: servers are where only the PATH of root has them.
+    """
 
     commands: tuple[str, ...]
     package: str
+    folders: str = ""
 
     def find(self) -> str | None:
         """The path of the first of its commands that is installed; None if no command is installed."""
-        return next(filter(None, map(shutil.which, self.commands)), None)
+        path = os.pathsep.join(filter(None, (os.environ.get("PATH"), self.folders)))
+        return next(filter(None, (shutil.which(command, path=path) for command in self.commands)), None)
 
     @property
     def path(self) -> str:
@@ -44,7 +51,15 @@ BROWSER = Tool(commands=("chromium", "chromium-browser", "google-chrome"), packa
 DRIVER = Tool(commands=("chromedriver",), package="chromium-driver")
 OPENSSL = Tool(commands=("openssl",), package="openssl")
 KEYTOOL = Tool(commands=("keytool",), package="openjdk-17-jre-headless")
-TOOLS = (BROWSER, DRIVER, OPENSSL, KEYTOOL)
+_SERVERS = "/usr/sbin"
+KDC = Tool(commands=("krb5kdc",), package="krb5-kdc", folders=_SERVERS)
+KDB = Tool(commands=("kdb5_util",), package="krb5-kdc", folders=_SERVERS)
+KADMIN = Tool(commands=("kadmin.local",), package="krb5-admin-server", folders=_SERVERS)
+KINIT = Tool(commands=("kinit",), package="krb5-user")
+# The package for Kerberos is compiled.
+KERBEROS_LIBRARY = Tool(commands=("krb5-config",), package="libkrb5-dev")
+COMPILER = Tool(commands=("gcc", "cc"), package="gcc")
+TOOLS = (BROWSER, DRIVER, OPENSSL, KEYTOOL, KDC, KDB, KADMIN, KINIT, KERBEROS_LIBRARY, COMPILER)
 
 
 class ToolsMissing(Exception):
@@ -60,7 +75,7 @@ def install_missing(tools: Sequence[Tool]) -> None:
     missing = [tool for tool in tools if tool.find() is None]
     if not missing:
         return
-    packages = [tool.package for tool in missing]
+    packages = _packages(missing)
     prefix = _root_prefix()
     if shutil.which("apt-get") is None or prefix is None:
         raise ToolsMissing(_explanation(missing))
@@ -91,16 +106,21 @@ def as_root() -> list[str]:
     return _root_prefix() or []
 
 
+def _packages(tools: Sequence[Tool]) -> list[str]:
+    return list(dict.fromkeys(tool.package for tool in tools))
+
+
 def _explanation(missing: Sequence[Tool]) -> str:
-    packages = " ".join(tool.package for tool in missing)
+    packages = " ".join(_packages(missing))
     return f"""\
 These programs are not on the PATH, and tests need them: {", ".join(tool.commands[0] for tool in missing)}.
 Install them, then run make again. On Debian:
 
     sudo apt-get update && sudo apt-get install -y --no-install-recommends {packages}
 
-On other systems install Chromium (or Google Chrome), the chromedriver of the same version, openssl, and a Java with
-keytool; for example on Fedora: sudo dnf install chromium chromedriver openssl java-17-openjdk-headless
+On other systems install Chromium (or Google Chrome), the chromedriver of the same version, openssl, a Java with
+keytool, and MIT Kerberos with its server and its header files; for example on Fedora: sudo dnf install chromium
+chromedriver openssl java-17-openjdk-headless krb5-server krb5-workstation krb5-devel gcc
 """
 
 
@@ -108,7 +128,8 @@ def main() -> None:
     """Install the missing programs, or stop with the command that installs them."""
     try:
         install_missing(TOOLS)
-    except ToolsMissing as error:
+        package.install()
+    except (ToolsMissing, package.NotInstalled) as error:
         sys.exit(str(error))
     class_archive.make()
 

@@ -26,9 +26,10 @@ from kafka_io.messages.handshake import (
 from kafka_io.messages.metadata import MetadataRequest
 from kafka_io.model import Broker, Generation
 from kafka_io.net.connection import Connection
-from kafka_io.net.sasl.authentication import authenticate
+from kafka_io.net.sasl.authentication import Mechanism, authenticate
+from kafka_io.net.sasl.kerberos_library import TICKETS
 from kafka_io.net.sasl.mechanisms import mechanism_of
-from kafka_io.net.security import PLAINTEXT, Sasl, Security
+from kafka_io.net.security import KERBEROS, PLAINTEXT, Sasl, Security
 from kafka_io.net.tls import tls_context
 from kafka_io.net.token_server import TOKENS
 from kafka_io.wire.conversation import ApiVersionRanges, ClientConversation, VersionedRequest
@@ -53,6 +54,10 @@ _API_VERSIONS = VersionedRequest(ApiVersionsRequest(), 0)  # every broker that h
 _METADATA = VersionedRequest(MetadataRequest(topics=()), 0)
 # A session with an end is used for this share of its length: the broker closes the connection on a later request.
 _SESSION_SHARE = 0.85
+_NEWER_THAN_GIVEN = (
+    "the broker is of 0.10 or later, so that timestamps and headers would be lost with "
+    f'generation = "{Generation.V08}" in the settings; remove this setting'
+)
 _FRAMED_LOGIN_SINCE = 1  # version of SaslHandshake; before it, the tokens of a login have no request header (KIP-152)
 
 
@@ -60,9 +65,11 @@ _FRAMED_LOGIN_SINCE = 1  # version of SaslHandshake; before it, the tokens of a 
 class NegotiatedConnection:
     """An open connection, and the versions that the broker supports on it.
 
-    `login_due_at` is the time on the monotonic clock from which the client must log in again (KIP-368).
+    `host` is the host name of the broker. `login_due_at` is the time on the monotonic clock from which the client must
+    log in again (KIP-368).
     """
 
+    host: str
     connection: VersionedConnection
     versions: ApiVersionRanges
     generation: Generation
@@ -135,15 +142,14 @@ class Connector:
         if time.monotonic() < old_since + _KNOWN_AS_OLD_S:
             return self._old(broker)
         if self._generation is Generation.V08:
-            # With SASL no check is needed: the login raises an error, because no old broker supports SASL.
-            return self._old_as_given(broker) if self._refuses_newer and not self._sasl else self._old(broker)
+            return self._old_by_settings(broker)
         try:
-            return self._modern(self._open(broker))
+            return self._modern(broker, self._open(broker))
         except (ConnectionLost, DeadlineExceeded):
             return self._old_or_slow(broker)
 
     def _old_or_slow(self, broker: Broker) -> NegotiatedConnection:
-        """Negotiate with a broker that did not answer ApiVersions.
+        """Negotiate with a broker that did not answer ApiVersions. Raises DeadlineExceeded for one that stays slow.
 
         It is of 0.8 or 0.9 if it answers Metadata, and then does not answer a second ApiVersions either. A modern
         broker that was only slow answers the second one, and must not be treated as an old one.
@@ -152,16 +158,49 @@ class Connector:
         try:
             connection.request(_METADATA)
         except ConnectionLost as error:
+            if self._sasl:  # a modern broker, too, closes the connection on Metadata before a login
+                with suppress(ConnectionLost):
+                    return self._modern(broker, self._open(broker))
+            hint = f'; if it is of 0.9, set `generation = "{Generation.V08}"`' if self._uses_kerberos else ""
             raise Unsupported(
                 "the broker answers neither ApiVersions nor Metadata: it is no Kafka of 0.8 or later. Clusters of 0.7 "
-                "are found through ZooKeeper"
+                f"are found through ZooKeeper{hint}"
             ) from error
         try:
-            return self._modern(connection)
+            return self._modern(broker, connection)
         except (ConnectionLost, DeadlineExceeded):
             negotiated = self._old(broker)
             self._known_as_old[broker.address] = time.monotonic()
             return negotiated
+
+    @property
+    def _uses_kerberos(self) -> bool:
+        """Whether the login is the only one that a broker of 0.9 supports."""
+        return self._sasl is not None and self._sasl.mechanism == KERBEROS
+
+    def _old_by_settings(self, broker: Broker) -> NegotiatedConnection:
+        if not self._refuses_newer:
+            return self._old(broker)
+        if self._uses_kerberos:
+            return self._old_with_kerberos(broker)
+        # With another login no check is needed: it raises an error, because no old broker supports it.
+        return self._old(broker) if self._sasl else self._old_as_given(broker)
+
+    def _old_with_kerberos(self, broker: Broker) -> NegotiatedConnection:
+        """Connect to a broker of 0.9 with a login: it takes ApiVersions for a token, and closes the connection.
+
+        Newer brokers answer it before a login. They also accept the login of 0.9, and would convert their records then.
+
+        Raises:
+            Unsupported: the broker answers ApiVersions.
+            DeadlineExceeded: the broker is too slow to tell.
+        """
+        probe = self._open(broker)
+        with closing(probe), suppress(ConnectionLost):
+            probe.request(_API_VERSIONS)
+            raise Unsupported(_NEWER_THAN_GIVEN)
+        self._known_as_old[broker.address] = time.monotonic()
+        return self._old(broker)
 
     def _old_as_given(self, broker: Broker) -> NegotiatedConnection:
         """Connect to a broker that is old as the settings say, and check that it still is.
@@ -181,24 +220,25 @@ class Connector:
                 negotiated.connection.request(_METADATA)
                 with suppress(ConnectionLost, DeadlineExceeded):
                     probe.answer(timeout_s=_DELAY_S)
-                    raise Unsupported(
-                        "the broker is of 0.10 or later, so that timestamps and headers would be lost with "
-                        f'generation = "{Generation.V08}" in the settings; remove this setting'
-                    )
+                    raise Unsupported(_NEWER_THAN_GIVEN)
         self._known_as_old[broker.address] = time.monotonic()
         return negotiated
 
-    def _modern(self, connection: VersionedConnection) -> NegotiatedConnection:
+    def _modern(self, broker: Broker, connection: VersionedConnection) -> NegotiatedConnection:
         timeout_s = min(_SILENCE_S, self.timeout_s)
         answer: ApiVersionsResponse = connection.request(_API_VERSIONS, timeout_s=timeout_s)
         if answer.error_code:
             connection.close()
             ErrorCode.check(answer.error_code, NOWHERE)
         versions = ApiVersionRanges({api.api_key: (api.min_version, api.max_version) for api in answer.api_keys})
-        return NegotiatedConnection(connection=connection, versions=versions, generation=Generation.MODERN)
+        return NegotiatedConnection(
+            host=broker.host, connection=connection, versions=versions, generation=Generation.MODERN
+        )
 
     def _old(self, broker: Broker) -> NegotiatedConnection:
-        return NegotiatedConnection(connection=self._open(broker), versions=_OLD_VERSIONS, generation=Generation.V08)
+        return NegotiatedConnection(
+            host=broker.host, connection=self._open(broker), versions=_OLD_VERSIONS, generation=Generation.V08
+        )
 
     def _open(self, broker: Broker) -> VersionedConnection:
         conversation = ClientConversation(CLIENT_ID, max_answer_bytes=self._max_answer_bytes)
@@ -211,22 +251,35 @@ def _log_in(negotiated: NegotiatedConnection, sasl: Sasl, timeout_s: float) -> i
     Returns the milliseconds until the broker demands another login (KIP-368); 0 if it never does.
 
     Raises:
-        AuthenticationFailed: the broker or the token server refuses the login, or the broker does not prove that it
-            knows the secret.
+        AuthenticationFailed: the broker, the token server or Kerberos refuses the login, or the broker does not prove
+            that it knows the secret.
         SecretMissing: the secret of the settings does not exist.
-        Unsupported: the broker is older than 0.10, which has no SASL that this client supports.
-        NetworkError: the connection broke, or the token server cannot be reached. A broker before 1.0 refuses a login
-            in this way.
+        Unsupported: the broker is older than 0.10, and the login is not Kerberos.
+        NetworkError: the connection broke, or the token server or the KDC cannot be reached. A broker before 1.0
+            refuses a login in this way.
     """
-    connection, versions = negotiated.connection, negotiated.versions
     credentials = sasl.client_credentials
-    mechanism = mechanism_of(sasl, TOKENS.token(credentials, timeout_s=timeout_s) if credentials else None)
+    token = TOKENS.token(credentials, timeout_s=timeout_s) if credentials else None
+    mechanism = mechanism_of(sasl, token, host=negotiated.host)
+    try:
+        return _exchange_tokens(negotiated, mechanism)
+    except AuthenticationFailed:
+        if credentials:
+            TOKENS.forget(credentials)
+        TICKETS.forget(sasl)
+        raise
+
+
+def _exchange_tokens(negotiated: NegotiatedConnection, mechanism: Mechanism) -> int:
+    connection, versions = negotiated.connection, negotiated.versions
+    if negotiated.generation is Generation.V08 and mechanism.name == KERBEROS:  # 0.9 has no SaslHandshake
+        authenticate(mechanism, connection.exchange, send_last=connection.send_frame)
+        return 0
     version = versions.pick(SaslHandshakeRequest.API)
-    handshake = VersionedRequest(SaslHandshakeRequest(mechanism=mechanism.name), version)
-    answer: SaslHandshakeResponse = connection.request(handshake)
-    if answer.error_code:
-        offered = mechanism.secret.masked(", ".join(answer.mechanisms)) or "none"
-        raise AuthenticationFailed(f"the broker does not accept {mechanism.name}; it accepts: {offered}")
+    _shake_hands(connection, mechanism, version)
+    if version < _FRAMED_LOGIN_SINCE:
+        authenticate(mechanism, connection.exchange, send_last=connection.send_frame)
+        return 0
     lifetime_ms = 0
 
     def send_token(token: bytes) -> bytes:
@@ -240,10 +293,18 @@ def _log_in(negotiated: NegotiatedConnection, sasl: Sasl, timeout_s: float) -> i
         lifetime_ms = answer.session_lifetime_ms
         return bytes(answer.auth_bytes)
 
-    try:
-        authenticate(mechanism, send_token if version >= _FRAMED_LOGIN_SINCE else connection.exchange)
-    except AuthenticationFailed:
-        if credentials:
-            TOKENS.forget(credentials)
-        raise
+    authenticate(mechanism, send_token)
     return lifetime_ms
+
+
+def _shake_hands(connection: VersionedConnection, mechanism: Mechanism, version: int) -> None:
+    """Agree on the mechanism.
+
+    Raises:
+        AuthenticationFailed: the broker does not accept it.
+    """
+    handshake = VersionedRequest(SaslHandshakeRequest(mechanism=mechanism.name), version)
+    answer: SaslHandshakeResponse = connection.request(handshake)
+    if answer.error_code:
+        offered = mechanism.secret.masked(", ".join(answer.mechanisms)) or "none"
+        raise AuthenticationFailed(f"the broker does not accept {mechanism.name}; it accepts: {offered}")

@@ -119,6 +119,11 @@ class Connection(Generic[RequestT_contra, AnswerT_co]):
                 if frame is not None:
                     return bytes(frame)
 
+    def send_frame(self, data: bytes) -> None:
+        """Send a frame without a header that the broker does not answer, for logins before 1.0. See `answer`."""
+        with closed_on_error(self):
+            self._stream.send(framed(data), Deadline.after(self._timeout_s))
+
     def close(self) -> None:
         """Close the connection. Calling it again does nothing."""
         self.closed = True

@@ -45,7 +45,8 @@ class Secret:
 
     def masked(self, text: str) -> str:
         """A text of the other side for a log: one short printable line without this secret (fault X05)."""
-        return one_line(text.replace(self._data.decode("utf-8", "replace"), "***"))
+        hidden = self._data.decode("utf-8", "replace")
+        return one_line(text.replace(hidden, "***") if hidden else text)  # Kerberos has no secret here
 
     def __repr__(self) -> str:
         return "***"

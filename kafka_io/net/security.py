@@ -7,12 +7,13 @@ and variables must exist on every machine that connects. The docstrings are also
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, get_args
+from typing import Any, Final, Literal, get_args
 
 from kafka_io.net.http_address import HttpAddress
 from kafka_io.net.secret import SecretReference
 
-MechanismName = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"]
+MechanismName = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", "GSSAPI"]
+KERBEROS: Final = "GSSAPI"
 
 # These mechanisms send the secret itself; SCRAM sends only a proof of it (fault X08).
 _SEND_THE_SECRET = frozenset({"PLAIN", "OAUTHBEARER"})
@@ -110,7 +111,7 @@ class ClientCredentials:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sasl:
-    """How the client authenticates: with user name and password, or with a token.
+    """How the client authenticates: with user name and password, with a token, or with Kerberos.
 
     Raises:
         ValueError: a field is missing that the mechanism needs, or a field is set that it does not use.
@@ -118,13 +119,13 @@ class Sasl:
 
     mechanism: MechanismName
     """The SASL mechanism. PLAIN and OAUTHBEARER send the secret itself over the connection; SCRAM sends only a proof
-    of it."""
+    of it. GSSAPI is Kerberos: it needs `pip install penstock-etl[kerberos]` on each host."""
 
     username: str | None = None
-    """User name; for every mechanism except OAUTHBEARER."""
+    """User name, for PLAIN and SCRAM."""
 
     password: SecretReference | None = None
-    """Password; for every mechanism except OAUTHBEARER."""
+    """Password, for PLAIN and SCRAM."""
 
     token: SecretReference | None = None
     """Token for OAUTHBEARER. It is read again for each connection, so another program can renew it."""
@@ -140,21 +141,47 @@ class Sasl:
     """Further fields that OAUTHBEARER sends to the broker, for example `logicalCluster` for a cloud (KIP-342). They are
     not secret."""
 
+    principal: str | None = field(default=None, metadata={"min_length": 1})
+    """Principal of the client for GSSAPI, such as "penstock@EXAMPLE.ORG". By default it is that of the ticket."""
+
+    keytab: str | None = field(default=None, metadata=FILE)
+    """Keytab with the key of `principal`, for GSSAPI. It must exist on each host. Each process requests tickets with
+    it, and renews them. Without a keytab the tickets are in the cache that `kinit` writes."""
+
+    service_name: str | None = field(default=None, metadata={"min_length": 1})
+    """First part of the brokers' principals, for GSSAPI: `sasl.kerberos.service.name` of the brokers. "kafka" by
+    default."""
+
     allow_secret_over_plaintext: bool = False
     """Allow PLAIN or OAUTHBEARER without TLS, in a network that you trust."""
 
     def __post_init__(self) -> None:
         if self.mechanism not in get_args(MechanismName):
             raise ValueError(f"sasl: `mechanism` is one of {', '.join(get_args(MechanismName))}")
+        if self.mechanism == KERBEROS:
+            self._check_kerberos()
+            return
+        if self.principal or self.keytab or self.service_name:
+            raise ValueError("sasl: `principal`, `keytab` and `service_name` are for GSSAPI only")
         if self.mechanism == "OAUTHBEARER":
             self._check_bearer()
             return
-        if self.token or self.client_credentials or self.aws_region or self.extensions:
+        if self._has_bearer_fields:
             raise ValueError(
                 "sasl: `token`, `client_credentials`, `aws_region` and `extensions` are for OAUTHBEARER only"
             )
         if not self.username or self.password is None:
             raise ValueError(f"sasl: {self.mechanism} takes `username` and `password`")
+
+    @property
+    def _has_bearer_fields(self) -> bool:
+        return any((self.token, self.client_credentials, self.aws_region, self.extensions))
+
+    def _check_kerberos(self) -> None:
+        if self.username is not None or self.password is not None or self._has_bearer_fields:
+            raise ValueError("sasl: GSSAPI takes only `principal`, `keytab` and `service_name`")
+        if self.keytab and not self.principal:
+            raise ValueError("sasl: `keytab` needs the `principal` whose key is used")
 
     def _check_bearer(self) -> None:
         if self.username is not None or self.password is not None:

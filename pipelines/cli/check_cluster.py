@@ -134,7 +134,8 @@ def _rights(settings: Settings, cluster: "Cluster", topics: Sequence[TopicEntry]
 
 def _principal(settings: Settings, name: str) -> str:
     sasl = settings.clusters[name].security.sasl
-    username = sasl.username if sasl else None
+    # By default, brokers take the first part of a principal of Kerberos as the user's name.
+    username = sasl and (sasl.username or (sasl.principal or "").partition("@")[0].partition("/")[0])
     return f"User:{username}" if username else "User:NAME"
 
 

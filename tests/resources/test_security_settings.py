@@ -90,6 +90,13 @@ def test_a_token_server_is_a_section_in_which_paths_are_relative_too(tmp_path: P
     assert read(tmp_path, toml.replace('{ ca = "ca.pem" }', "true")) == Security(tls=Tls(), sasl=system)
 
 
+def test_a_keytab_is_a_path_and_no_secret(tmp_path: Path) -> None:
+    security = read(tmp_path, 'sasl = { mechanism = "GSSAPI", principal = "loader@EXAMPLE.ORG", keytab = "my.keytab" }')
+    keytab = str(tmp_path / "my.keytab")
+    assert security == Security(sasl=Sasl(mechanism="GSSAPI", principal="loader@EXAMPLE.ORG", keytab=keytab))
+    assert read(tmp_path, 'sasl = { mechanism = "GSSAPI" }').protocol == "SASL_PLAINTEXT"
+
+
 def test_a_link_to_a_secret_stays_a_link(tmp_path: Path) -> None:
     (tmp_path / "current").symlink_to(tmp_path / "old")
     security = read(tmp_path, 'sasl = { mechanism = "SCRAM-SHA-256", username = "x", password = "file:current" }')

@@ -20,6 +20,11 @@ class Mechanism(Protocol):
         """The secret, which must not appear in messages."""
         ...
 
+    @property
+    def is_complete(self) -> bool:
+        """Whether the newest token is the last one, and the broker sends no token in return (GSSAPI)."""
+        ...
+
     def first(self) -> bytes:
         """The first token of the client."""
         ...
@@ -33,26 +38,41 @@ class Mechanism(Protocol):
         ...
 
 
-def authenticate(mechanism: Mechanism, exchange: Callable[[bytes], bytes]) -> None:
+def authenticate(
+    mechanism: Mechanism,
+    exchange: Callable[[bytes], bytes],
+    *,
+    send_last: Callable[[bytes], None] | None = None,
+) -> None:
     """Authenticate over `exchange`, which sends a token to the broker and returns its answer.
 
-    `exchange` is a SaslAuthenticate request, or bare frames for brokers before 1.0 (SaslHandshake v0). It raises
-    BrokerError for an answer with an error code. This function raises new errors without a cause: the stack frames and
-    the original errors can contain tokens.
+    This function raises new errors without a cause: the stack frames and the original errors can contain tokens.
+
+    Args:
+        mechanism: the client's side.
+        exchange: a SaslAuthenticate request, or bare frames for brokers before 1.0 (SaslHandshake v0). It raises
+            BrokerError for an answer with an error code.
+        send_last: only for bare frames: sends a token without waiting, because the broker answers the last token of
+            some mechanisms with nothing, not even an empty frame.
 
     Raises:
         AuthenticationFailed: the broker refuses us, or did not prove its identity.
         KafkaIOError: any other error of `exchange`.
     """
-    failure = _failure(mechanism, exchange)
+    failure = _failure(mechanism, exchange, send_last)
     if failure is not None:
         raise failure
 
 
-def _failure(mechanism: Mechanism, exchange: Callable[[bytes], bytes]) -> KafkaIOError | None:
+def _failure(
+    mechanism: Mechanism, exchange: Callable[[bytes], bytes], send_last: Callable[[bytes], None] | None
+) -> KafkaIOError | None:
     try:
         challenge = exchange(mechanism.first())
         while (token := mechanism.answer(challenge)) is not None:
+            if mechanism.is_complete and send_last is not None:
+                send_last(token)
+                return None
             challenge = exchange(token)
     except KafkaIOError as error:
         return _without_secret(error, mechanism)
@@ -60,7 +80,9 @@ def _failure(mechanism: Mechanism, exchange: Callable[[bytes], bytes]) -> KafkaI
 
 
 def _without_secret(error: KafkaIOError, mechanism: Mechanism) -> KafkaIOError:
-    reason = mechanism.secret.masked(error.reason)
+    # Without a secret, only the text of a broker must be cut: all other reasons are sentences of ours.
+    is_ours = not mechanism.secret.reveal() and not isinstance(error, BrokerError)
+    reason = error.reason if is_ours else mechanism.secret.masked(error.reason)
     if isinstance(error, BrokerError):
         return AuthenticationFailed(f"{mechanism.name}: {reason}", error.where)
     if isinstance(error, ConnectionLost):  # a broker before 1.0 only closes for a wrong password

@@ -8,25 +8,31 @@ from typing import Any
 
 from kafka_io.errors import AuthenticationFailed
 from kafka_io.net.sasl.authentication import Mechanism
+from kafka_io.net.sasl.kerberos import Gssapi
+from kafka_io.net.sasl.kerberos_library import open_context
 from kafka_io.net.sasl.scram import Scram
 from kafka_io.net.secret import Secret, one_line
-from kafka_io.net.security import Sasl
+from kafka_io.net.security import KERBEROS, Sasl
 
 # RFC 6750, section 2.1. Other characters could end the field or the message.
 BEARER_TOKEN = re.compile(rb"[A-Za-z0-9._~+/-]+=*")
 
 
-def mechanism_of(sasl: Sasl, token: Secret | None = None) -> Mechanism:
+def mechanism_of(sasl: Sasl, token: Secret | None = None, *, host: str = "") -> Mechanism:
     """The mechanism for one connection. It reads its secret now; drop it after the login.
 
     Args:
         sasl: the settings.
         token: the token of a token server, if the settings name one.
+        host: the host name of the broker, which is part of its principal in Kerberos.
 
     Raises:
         SecretMissing: the secret does not exist.
-        AuthenticationFailed: this mechanism cannot send the secret.
+        AuthenticationFailed: this mechanism cannot send the secret, or Kerberos gives us no ticket.
+        KdcUnreachable: no server of Kerberos answers.
     """
+    if sasl.mechanism == KERBEROS:
+        return Gssapi(open_context(sasl, host))
     if sasl.mechanism == "OAUTHBEARER":
         return OAuthBearer(token or _token_of(sasl), sasl.extensions)
     assert sasl.username is not None
@@ -66,6 +72,7 @@ class Plain:
     """The client's side of PLAIN (RFC 4616). It sends name and password unencrypted; only TLS protects them."""
 
     name = "PLAIN"
+    is_complete = False  # the broker answers with an empty token
 
     def __init__(self, username: str, password: Secret) -> None:
         self.secret = password
@@ -87,6 +94,7 @@ class OAuthBearer:
     """The client's side of OAUTHBEARER (RFC 7628). It sends a token of another program; only TLS protects it."""
 
     name = "OAUTHBEARER"
+    is_complete = False  # the broker answers with an empty token
 
     def __init__(self, token: Secret, extensions: Mapping[str, str] = MappingProxyType({})) -> None:
         self.secret = token

@@ -31,6 +31,8 @@ _NO_CHANNEL_BINDING = b"n,,"
 class Scram:
     """The client's side of SCRAM. Only tests pass a `nonce`."""
 
+    is_complete = False  # the broker's proof comes last
+
     def __init__(self, name: ScramName, username: str, password: Secret, *, nonce: str | None = None) -> None:
         self.name = name
         self.secret = password

@@ -1,8 +1,10 @@
 """The generation and versions of a broker are detected within a deadline, however it reacts to the requests."""
 
 import math
+import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -23,8 +25,10 @@ from kafka_io.model import Broker, Generation
 from kafka_io.net.secret import SecretReference
 from kafka_io.net.security import Sasl, Security
 from kafka_io.wire.conversation import ReceivedRequest, VersionedRequest
+from kafka_io.wire.framing import framed
 from tests.fakes.cluster import CLOSE, EVERYTHING, SILENCE, FakeCluster
-from tests.fakes.hostile import HostileServer, hear, stall
+from tests.fakes.hostile import HostileServer, hear, send, stall
+from tests.fakes.kerberos import CHOICE, OFFER, PROOF, TICKET, FakeGssapi
 
 API_VERSIONS, METADATA = ApiVersionsRequest.API.key, MetadataRequest.API.key
 CONNECTOR = Connector(timeout_s=5.0, max_answer_bytes=10_000)
@@ -116,13 +120,15 @@ def test_a_newer_broker_of_a_cluster_whose_generation_was_detected_is_used_with_
         assert not cluster.heard(API_VERSIONS)
 
 
-def slow_at_first(answer: Callable[[ReceivedRequest], object]) -> Callable[[ReceivedRequest], object]:
-    """A broker whose machine pauses once."""
+def slow_at_first(
+    answer: Callable[[ReceivedRequest], object], *, pauses: int = 1
+) -> Callable[[ReceivedRequest], object]:
+    """A broker whose machine pauses before its first answers."""
     requests: list[ReceivedRequest] = []
 
     def handler(received: ReceivedRequest) -> object:
         requests.append(received)
-        if len(requests) == 1:
+        if len(requests) <= pauses:
             time.sleep(0.5)
         return answer(received)
 
@@ -136,6 +142,27 @@ def test_a_modern_broker_that_was_slow_once_is_not_treated_as_an_old_one() -> No
         negotiated = CONNECTOR.connect(cluster.bootstrap[0])
         assert negotiated.generation is Generation.MODERN
         negotiated.connection.close()
+
+
+@pytest.mark.parametrize("pauses", [1, 2])
+def test_a_slow_broker_that_demands_a_login_is_a_temporary_error_at_most(
+    pauses: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A modern broker that has a login closes the connection on Metadata before it."""
+    monkeypatch.setenv("KAFKA_PASSWORD", "pencil")
+    sasl = Sasl(mechanism="SCRAM-SHA-256", username="user", password=SecretReference("env", "KAFKA_PASSWORD"))
+    connector = Connector(timeout_s=5.0, max_answer_bytes=10_000, security=Security(sasl=sasl))
+    with FakeCluster(logs={}) as cluster:
+        handlers = cluster.brokers[0].handlers
+        handlers[API_VERSIONS] = slow_at_first(handlers[API_VERSIONS], pauses=pauses)
+        handlers[METADATA] = lambda _: CLOSE
+        if pauses == 1:
+            negotiated = connector._negotiated(cluster.bootstrap[0])
+            assert negotiated.generation is Generation.MODERN
+            negotiated.connection.close()
+        else:
+            with pytest.raises(DeadlineExceeded):
+                connector._negotiated(cluster.bootstrap[0])
 
 
 def test_a_server_that_closes_on_every_request_is_unsupported() -> None:
@@ -225,3 +252,75 @@ def test_a_refused_login_shows_the_text_of_the_broker_if_it_sends_one(
         sentence = text or r"the broker does not accept the credentials \(error 58 SASL_AUTHENTICATION_FAILED\)"
         with pytest.raises(AuthenticationFailed, match=f"PLAIN: {sentence}"):
             log_in(cluster, answer)
+
+
+KERBEROS_LOGIN = Security(sasl=Sasl(mechanism="GSSAPI"))
+BARE_LOGIN = [hear, send(framed(PROOF)), hear, send(framed(OFFER)), hear, hear, send(framed(b"answer"))]
+"""A broker of 0.9 that accepts a login, and answers a request."""
+
+
+@pytest.fixture
+def _kerberos(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "gssapi", FakeGssapi())
+
+
+@pytest.mark.usefixtures("_kerberos")
+def test_a_login_of_0_9_is_bare_tokens_without_a_handshake() -> None:
+    """A broker of 0.9 takes ApiVersions for a token and closes the connection. It does not answer the last token."""
+    connector = Connector(
+        timeout_s=5.0,
+        max_answer_bytes=10_000,
+        generation=Generation.V08,
+        refuses_newer=True,
+        security=KERBEROS_LOGIN,
+    )
+    with HostileServer([hear], BARE_LOGIN) as server:
+        for _ in range(2):  # the second connection is not probed again
+            negotiated = connector.connect(server.broker)
+            assert (negotiated.host, negotiated.generation) == ("127.0.0.1", Generation.V08)
+            assert negotiated.connection.exchange(b"request") == b"answer"
+            negotiated.connection.close()
+        _probe, *tokens = server.requests
+        assert tokens == [TICKET, b"", CHOICE, b"request"] * 2
+
+
+@pytest.mark.usefixtures("_kerberos")
+def test_a_broker_that_is_newer_or_slow_is_no_broker_of_0_9_with_a_login() -> None:  # fault P15
+    connector = Connector(
+        timeout_s=0.3,
+        max_answer_bytes=10_000,
+        generation=Generation.V08,
+        refuses_newer=True,
+        security=KERBEROS_LOGIN,
+    )
+    with FakeCluster(logs={}) as cluster, pytest.raises(Unsupported, match=r"is of 0\.10 or later"):
+        connector.connect(cluster.bootstrap[0])
+    with HostileServer([hear, stall], BARE_LOGIN) as server, pytest.raises(DeadlineExceeded):
+        connector.connect(server.broker)
+
+
+@pytest.mark.usefixtures("_kerberos")
+def test_a_broker_that_closes_on_every_request_may_be_of_0_9_with_kerberos() -> None:
+    connector = Connector(timeout_s=5.0, max_answer_bytes=10_000, security=KERBEROS_LOGIN)
+    with HostileServer([hear]) as server, pytest.raises(Unsupported, match=r'set `generation = "0\.8-0\.9"`'):
+        connector.connect(server.broker)
+
+
+def test_after_a_broker_refused_a_login_with_kerberos_other_tickets_are_requested(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A ticket can be for an old key of the broker."""
+    library = FakeGssapi()
+    monkeypatch.setitem(sys.modules, "gssapi", library)
+    (tmp_path / "keytab").write_bytes(b"\x05\x02")
+    sasl = Sasl(mechanism="GSSAPI", principal="alice", keytab=str(tmp_path / "keytab"))
+    connector = Connector(timeout_s=5.0, max_answer_bytes=10_000, security=Security(sasl=sasl))
+    handshake = SaslHandshakeRequest.API
+    with FakeCluster(logs={}, offered={**EVERYTHING, handshake.key: handshake.versions}) as cluster:
+        cluster.brokers[0].handlers[handshake.key] = lambda _: SaslHandshakeResponse(
+            error_code=33, mechanisms=("PLAIN",)
+        )
+        for _ in range(2):
+            with pytest.raises(AuthenticationFailed, match="does not accept GSSAPI; it accepts: PLAIN"):
+                connector.connect(cluster.bootstrap[0])
+    assert len(library.requested) == 2

@@ -108,3 +108,7 @@ def test_a_secret_cannot_be_pickled_or_copied(travel: Any) -> None:  # faults X0
 )
 def test_a_masked_text_is_short_and_printable_and_lacks_the_secret(text: str, masked: str) -> None:  # faults X01, X05
     assert Secret(b"canary").masked(text) == masked
+
+
+def test_without_a_secret_a_text_is_only_made_short_and_printable() -> None:  # Kerberos has no secret here
+    assert Secret(b"").masked("a\nb" + "x" * 1000) == "a?b" + "x" * 197

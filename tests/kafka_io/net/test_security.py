@@ -30,6 +30,7 @@ VALID = [
     (Security(tls=Tls(), sasl=OAUTH), "SASL_SSL"),
     (Security(tls=Tls(), sasl=Sasl(mechanism="OAUTHBEARER", aws_region="eu-central-1")), "SASL_SSL"),
     (Security(sasl=SCRAM), "SASL_PLAINTEXT"),
+    (Security(sasl=Sasl(mechanism="GSSAPI", principal="loader", keytab="/keytab")), "SASL_PLAINTEXT"),
     (Security(sasl=PLAIN), "SASL_PLAINTEXT"),
 ]
 
@@ -70,7 +71,12 @@ def test_decoding_checks_the_values_again() -> None:  # fault X08
         {"mechanism": "SCRAM-SHA-256", "username": "", "password": PASSWORD},
         {"mechanism": "SCRAM-SHA-256", "username": "loader", "password": PASSWORD, "token": PASSWORD},
         {"mechanism": "SCRAM-SHA-1", "username": "loader", "password": PASSWORD},
-        {"mechanism": "GSSAPI"},
+        {"mechanism": "GSSAPI", "username": "loader", "password": PASSWORD},
+        {"mechanism": "GSSAPI", "token": PASSWORD},
+        {"mechanism": "GSSAPI", "extensions": {"a": "b"}},
+        {"mechanism": "GSSAPI", "keytab": "/keytab"},
+        {"mechanism": "PLAIN", "username": "loader", "password": PASSWORD, "keytab": "/keytab", "principal": "loader"},
+        {"mechanism": "OAUTHBEARER", "token": PASSWORD, "service_name": "kafka"},
         {"mechanism": "PLAIN", "username": "loader", "password": PASSWORD, "client_credentials": CLIENT},
         {"mechanism": "PLAIN", "username": "loader", "password": PASSWORD, "extensions": {"a": "b"}},
         {"mechanism": "OAUTHBEARER", "token": PASSWORD, "client_credentials": CLIENT},
