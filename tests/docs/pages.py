@@ -34,7 +34,7 @@ class Block:
     def reads_a_table(self) -> bool:
         """Whether the block is Python that reads a table, which must have been loaded before."""
         return self.language == "python" and any(
-            name in self.text for name in ("DeltaTable(", "increment", "complete_through")
+            name in self.text for name in ("DeltaTable(", "scan_delta(", "increment", "complete_through")
         )
 
     def check_output(self, output: str) -> None:
