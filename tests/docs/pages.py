@@ -11,7 +11,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-PAGES = (ROOT / "README.md", ROOT / ".github" / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md")))
+PAGES = (
+    ROOT / "README.md",
+    ROOT / ".github" / "CONTRIBUTING.md",
+    ROOT / ".github" / "SECURITY.md",
+    *sorted((ROOT / "docs").glob("*.md")),
+)
 LANGUAGES = {"sh", "console", "toml", "yaml", "text", "python", "sql", "mermaid"}
 
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
