@@ -31,7 +31,7 @@ def test_the_page_says_what_every_other_loader_does_better() -> None:
 
 
 def test_every_source_is_listed_and_used_and_has_a_date() -> None:
-    listed = re.findall(r"^(\d+)\. .*\]\(https://", SECTIONS[SOURCES], re.MULTILINE)
+    listed = re.findall(r"^(\d+)\. (?:.|\n   )+?\]\(https://", SECTIONS[SOURCES], re.MULTILINE)
     used = {
         number for section, text in SECTIONS.items() if section != SOURCES for number in re.findall(r"\[(\d+)\]", text)
     }
