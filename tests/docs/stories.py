@@ -28,7 +28,7 @@ _STEP = re.compile(
     r"^## (?P<heading>[^\n]+)$|(?P<before>[^\n]*)\n\n?```(?P<language>\w+)\n(?P<text>.*?)^```$",
     re.MULTILINE | re.DOTALL,
 )
-_FILE = re.compile(r"\b(?P<how>into|to) the file `(?P<name>[\w.-]+)`")
+_FILE = re.compile(r"\b(?P<how>into|to) the file `(?P<name>[\w./-]+)`")
 _DIFFERING = (
     (re.compile(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:\.\d+)?Z?"), "TIME"),
     (re.compile(r"(?:\b\d+ (?:ms|s|m|h)\b ?)+"), "AGE "),
