@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
+import duckdb
 import pyarrow.compute as pc
 import pytest
 from deltalake import DeltaTable
@@ -14,6 +15,8 @@ from kafka_io.testing.modern.server import ModernBrokerServer
 from resources.settings import PATH_VARIABLE
 from tests.docs.pages import ROOT
 from tests.docs.stories import Step, penstock, run, steps
+from tests.fakes.cluster import FakeCluster
+from tests.fakes.typed import TypedTopic, log_of
 
 PAGE = "docs/queries.md"
 STEPS = [step for step in steps(PAGE) if step.block.language == "python"]
@@ -76,6 +79,18 @@ def test_deltalake_still_has_the_error_that_the_page_warns_of(shop: Path) -> Non
     assert (rows.count_rows(filter=has_coupon), rows.count_rows(filter=~has_coupon)) == (4, 0)
     assert rows.count_rows(filter=pc.field("coupon") == "AUTUMN") == 1
     assert (rows.count_rows(filter=has_error), rows.count_rows(filter=~has_error)) == (0, 4)
+
+
+def test_deltalake_still_has_the_error_for_structs(tmp_path: Path) -> None:
+    with FakeCluster(logs={0: log_of([b'{"place": {"city": "Ulm"}, "tags": ["a"]}', b"{}"])}) as fake:
+        topic = TypedTopic(fake=fake, folder=tmp_path / "lake", format_={"format": "json"})
+        assert topic.load().error is None
+    table = DeltaTable(topic.table.uri)
+    rows = table.to_pyarrow_dataset()
+    assert [rows.count_rows(filter=pc.field(name).is_valid()) for name in ("place", "tags")] == [2, 1]
+    assert rows.count_rows(filter=pc.field("place", "city").is_valid()) == 1
+    files = duckdb.read_parquet(table.file_uris(), union_by_name=True, hive_partitioning=True)
+    assert files.filter("place IS NOT NULL").select("place.city").fetchall() == [("Ulm",)]
 
 
 def test_tables_need_the_versions_of_the_protocol_that_the_page_names(shop: Path) -> None:
