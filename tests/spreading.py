@@ -27,6 +27,7 @@ _SAME_SERVERS = {f"tests/ui/test_{name}.py": "tests/ui/test_ui.py" for name in (
 SESSION = (
     "tests/crash/test_consumer_kills.py::test_a_killed_driver_of_spark_",
     "tests/docs/test_increments_page.py",
+    "tests/docs/test_queries_page.py",
     "tests/pipelines/cli/test_main.py",
     "tests/pipelines/defs/test_assets.py",
     "tests/pipelines/defs/test_increment_asset.py",

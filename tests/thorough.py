@@ -106,6 +106,14 @@ MOVED = (
             "tests/kafka_io/testing/modern/clients/test_kafka_python.py",
         ),
     ),
+    Moved(
+        tests="tests/docs/test_tutorial.py::test_dagster_loads_the_topic_of_the_tutorial",
+        why="`dagster dev` starts four processes, each of which imports Dagster: a minute, on a busy machine ten.",
+        staying=(
+            "tests/docs/test_tutorial.py::test_the_tutorial_works_from_top_to_bottom_with_the_packages_that_it_installs",
+            "tests/ui/test_new_topics.py",
+        ),
+    ),
 )
 
 

@@ -21,6 +21,7 @@ from resources.kafka import open_cluster
 from resources.lake import Lake
 from resources.settings import PATH_VARIABLE, Settings
 from tests.live import numbered
+from tests.pipelines.cursors.written import camus_file, etl_key
 from tests.publishing import publish_by_settings
 
 CLUSTER = "old"
@@ -129,7 +130,8 @@ def loaded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
         world.load("customers")
         world.update_state("customers")
         world.publish("orders", numbered(_PER_LOAD))
-        world.commit("old-loader", "orders", dict.fromkeys(range(_PARTITIONS), 25))
+        for group in ("old-loader", "connect-orders"):
+            world.commit(group, "orders", dict.fromkeys(range(_PARTITIONS), 25))
         _age(home / "lake" / CLUSTER / "clicks" / "_delta_log" / f"{1:020}.json")
         yield world
 
@@ -142,6 +144,9 @@ def world(loaded: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Wor
     shutil.copytree(loaded.home / "lake", tmp_path / "lake")
     (tmp_path / "lines.txt").write_bytes(b"\n".join(numbered(20)))
     shutil.copytree(GOLDEN / "spark", tmp_path / "checkpoint")
+    (tmp_path / "history" / "2014-03-01-10-00-00").mkdir(parents=True)
+    keys = [etl_key("orders", number, 25) for number in range(_PARTITIONS)]
+    (tmp_path / "history" / "2014-03-01-10-00-00" / "offsets-m-00000").write_bytes(camus_file(*keys))
     (tmp_path / "payments.jsonl").write_text('{"amount": 12.5}\n{"amount": 1}\n')
     (tmp_path / "offsets.csv").write_text("orders,0,25\n")
     copied = World(home=tmp_path, port=loaded.port, registry=loaded.registry)

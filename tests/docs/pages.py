@@ -11,7 +11,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-PAGES = (ROOT / "README.md", ROOT / ".github" / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md")))
+PAGES = (
+    ROOT / "README.md",
+    ROOT / ".github" / "CONTRIBUTING.md",
+    ROOT / ".github" / "SECURITY.md",
+    *sorted((ROOT / "docs").glob("*.md")),
+)
 LANGUAGES = {"sh", "console", "toml", "yaml", "text", "python", "sql", "mermaid"}
 
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -34,7 +39,7 @@ class Block:
     def reads_a_table(self) -> bool:
         """Whether the block is Python that reads a table, which must have been loaded before."""
         return self.language == "python" and any(
-            name in self.text for name in ("DeltaTable(", "increment", "complete_through")
+            name in self.text for name in ("DeltaTable(", "scan_delta(", "increment", "complete_through")
         )
 
     def check_output(self, output: str) -> None:
