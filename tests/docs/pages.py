@@ -6,7 +6,7 @@ with a backslash continues in the next line. In `console`, lines that begin with
 
 import doctest
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -68,6 +68,15 @@ def blocks(page: Path) -> list[Block]:
 def prose(page: Path) -> str:
     """The text of a page without its fenced blocks."""
     return _FENCE.sub("", page.read_text(encoding="utf-8"))
+
+
+def without_blocks(change: Callable[[str], str], text: str) -> str:
+    """The text of a page with `change` applied to all that is outside of fenced blocks."""
+    end, parts = 0, []
+    for fence in _FENCE.finditer(text):
+        parts += [change(text[end : fence.start()]), fence[0]]
+        end = fence.end()
+    return "".join([*parts, change(text[end:])])
 
 
 def links(page: Path) -> list[str]:

@@ -185,5 +185,5 @@ def test_the_image_copies_files_that_exist_and_uses_the_versions_of_the_lock() -
 
 def test_install_names_each_extra() -> None:
     rows = (ROOT / "docs" / "install.md").read_text().partition("| extra |")[2].partition("\n\n")[0].splitlines()[2:]
-    extras = PROJECT["optional-dependencies"].keys() - {"bench", "demo", "dev"}
+    extras = PROJECT["optional-dependencies"].keys() - {"bench", "demo", "dev", "docs"}
     assert {row.split("`")[1] for row in rows} == extras
