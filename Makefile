@@ -32,7 +32,7 @@ help:
 	@echo 'make bench       speed beside other loaders on a real broker: about an hour; QUICK=1 one case in minutes'
 	@echo 'make docs        the pages that are made from the code, such as settings and commands; and the site of all pages'
 	@echo '                 in .cache/site'
-	@echo 'make check       formatter, linter, types, import contracts'
+	@echo 'make check       formatter, linter, types, import contracts, spelling, sentences'
 	@echo 'make format      let the formatter do its work'
 	@echo 'make lock        resolve requirements.lock again'
 
@@ -124,6 +124,8 @@ check: $(RUN)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/deptry .
+	$(BIN)/codespell
+	$(BIN)/python -m tests.prose
 
 format: $(RUN)
 	$(BIN)/ruff format .

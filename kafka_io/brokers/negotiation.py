@@ -1,8 +1,8 @@
 """Connects to a broker from 0.8 on: asks which versions it supports, and logs in.
 
-A broker from 0.10 on answers ApiVersions. One of 0.8 closes the connection instead, and one of 0.9 neither answers nor
-closes it [kafka-0.8: Versions]; both answer Metadata v0. They do not check versions, so an answer does not prove that
-they support the version: for them the versions are fixed.
+A broker from 0.10 on answers ApiVersions. A 0.8 broker closes the connection instead, and a 0.9 broker neither answers
+nor closes it [kafka-0.8: Versions]; both answer Metadata v0. They do not check versions, so an answer does not prove
+that they support the version: for them the versions are fixed.
 """
 
 import time
@@ -111,7 +111,7 @@ class Connector:
         Raises:
             ConnectFailed: no connection to the broker's address is possible.
             DeadlineExceeded: the broker does not answer in time.
-            Unsupported: the broker is of 0.7, or no Kafka broker; or it is newer than the given generation.
+            Unsupported: it is a 0.7 broker, or no Kafka broker; or it is newer than the given generation.
             TlsFailed: the broker did not prove its identity.
             AuthenticationFailed: the broker refuses the login.
         """
@@ -145,7 +145,7 @@ class Connector:
     def _old_or_slow(self, broker: Broker) -> NegotiatedConnection:
         """Negotiate with a broker that did not answer ApiVersions.
 
-        It is of 0.8 or 0.9 if it answers Metadata, and then does not answer a second ApiVersions either. A modern
+        It runs 0.8 or 0.9 if it answers Metadata, and then does not answer a second ApiVersions either. A modern
         broker that was only slow answers the second one, and must not be treated as an old one.
         """
         connection = self._open(broker)
@@ -182,7 +182,7 @@ class Connector:
                 with suppress(ConnectionLost, DeadlineExceeded):
                     probe.answer(timeout_s=_DELAY_S)
                     raise Unsupported(
-                        "the broker is of 0.10 or later, so that timestamps and headers would be lost with "
+                        "the broker runs 0.10 or later, so that timestamps and headers would be lost with "
                         f'generation = "{Generation.V08}" in the settings; remove this setting'
                     )
         self._known_as_old[broker.address] = time.monotonic()
