@@ -2,6 +2,7 @@
 
 A block names its language. In `sh` each line is a command; two spaces and `#` begin a comment, and a line that ends
 with a backslash continues in the next line. In `console`, lines that begin with `$ ` are commands, the others output.
+`<!-- not run: REASON -->` on the line before a block says why no test runs it.
 """
 
 import doctest
@@ -11,10 +12,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-PAGES = (ROOT / "README.md", ROOT / ".github" / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md")))
+PAGES = (ROOT / "README.md", ROOT / ".github" / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md")))
+MARKDOWN = (
+    *PAGES,
+    ROOT / "CHANGELOG.md",
+    *sorted({*(ROOT / ".github").rglob("*.md"), *(ROOT / "tests").rglob("*.md")} - {*PAGES}),
+)
+"""All files in Markdown: the pages, and the changelog, templates and notes, whose links must lead somewhere, too."""
 LANGUAGES = {"sh", "console", "toml", "yaml", "text", "python", "sql", "mermaid"}
 
-_FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_FENCE = re.compile(r"(?:^<!-- not run: ([^>]*?) -->\n)?^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _COMMENT = re.compile(r"(?:^|\s{2,})#.*$")
 _PRINTED = re.compile(r"print\(.*\)  # (.*)$", re.MULTILINE)
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
@@ -24,11 +31,16 @@ _HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Block:
-    """A fenced block of a page, with its language and its text."""
+    """A fenced block of a page.
+
+    Attributes:
+        not_run: why no test runs the block; empty if a test runs it.
+    """
 
     page: str
     language: str
     text: str
+    not_run: str
 
     @property
     def reads_a_table(self) -> bool:
@@ -62,7 +74,15 @@ def name_of(page: Path) -> str:
 def blocks(page: Path) -> list[Block]:
     """All fenced blocks of a page."""
     fences = _FENCE.findall(page.read_text(encoding="utf-8"))
-    return [Block(page=name_of(page), language=language, text=text) for language, text in fences]
+    return [
+        Block(page=name_of(page), language=language, text=text, not_run=" ".join(reason.split()))
+        for reason, language, text in fences
+    ]
+
+
+def run_blocks(page: Path, *languages: str) -> list[Block]:
+    """The blocks of a page in these languages that tests run."""
+    return [block for block in blocks(page) if block.language in languages and not block.not_run]
 
 
 def prose(page: Path) -> str:

@@ -14,7 +14,7 @@ from dagster._cli import create_dagster_cli
 
 from pipelines.cli.main import main
 from tests.docs.conftest import World
-from tests.docs.pages import PAGES, ROOT, blocks
+from tests.docs.pages import PAGES, ROOT, run_blocks
 from tests.live import numbered
 from tests.pipelines.cli.walking import PROGRAM, commands, examples_of, help_of, words_of
 
@@ -28,9 +28,10 @@ TESTED_ELSEWHERE = {
         "tests/ui/test_new_topics.py"
     ),
     **dict.fromkeys(
-        (command for block in blocks(ROOT / "docs" / "security.md") for command in block.commands()),
+        (command for block in run_blocks(ROOT / "docs" / "security.md", "sh") for command in block.commands()),
         "tests/docs/test_security_page.py",
     ),
+    r"sed -E '/^ +--hash/d; s/ \\$//' requirements.lock > constraints.txt": "tests/docs/test_install_page.py",
     "dagster-daemon run -w workspace.yaml": "tests/ui/test_ui.py",
     "dagster-webserver -h 127.0.0.1 -w workspace.yaml": "tests/ui/test_ui.py",
 }
@@ -42,7 +43,8 @@ _PORT = re.compile(r"--(port|serve) \d+")
 
 def all_commands() -> set[str]:
     """All commands of the pages and help texts, each once."""
-    in_pages = {command for page in PAGES for block in blocks(page) for command in block.commands()}
+    of_pages = [block for page in PAGES for block in run_blocks(page, "sh", "console")]
+    in_pages = {command for block in of_pages for command in block.commands()}
     in_help = {command for path, _ in commands() for command in examples_of(help_of(path))}
     return in_pages | in_help
 

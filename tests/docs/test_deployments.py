@@ -28,7 +28,7 @@ from tests.docs.deployments import (
     stages,
     unit,
 )
-from tests.docs.pages import ROOT
+from tests.docs.pages import ROOT, run_blocks
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 VERSION = PROJECT["version"]
@@ -119,6 +119,13 @@ def test_dagster_accepts_each_instance(settings_of_kubernetes: dict[str, str], t
             assert instance.run_monitoring_enabled
             assert not instance.telemetry_enabled
             assert instance.get_concurrency_config().pool_config.default_pool_limit == 2
+
+
+def test_the_page_has_the_storage_of_the_instance() -> None:
+    """Tests with a real Postgres start an instance with this storage."""
+    [block] = run_blocks(ROOT / "docs" / "dagster-production.md", "yaml")
+    instance = yaml.safe_load((DEPLOY / "dagster.yaml").read_text())
+    assert yaml.safe_load(block.text) == {"storage": instance["storage"]}
 
 
 def test_the_compose_file_fits_the_specification() -> None:

@@ -51,6 +51,14 @@ def test_the_pages_are_in_the_navigation_in_the_order_of_the_table(site: Path) -
     assert links_to_pages == [place.replace(".md", ".html") for place in ("pages.md", *map(place_of, pages))]
 
 
+def test_no_markup_is_left_as_text(site: Path) -> None:
+    """A list or table directly below a line of text, for example, is one for GitHub, but not for the site."""
+    left = re.compile(r"(?:^|<p>)(?:\| |#+ |[-*] |\d{1,2}\. )|```|\]\(", re.MULTILINE)
+    texts = {place: (site / place).with_suffix(".html").read_text(encoding="utf-8") for place in PLACES.values()}
+    prose = {place: re.sub(r"<(pre|code|script).*?</\1>", "", text, flags=re.DOTALL) for place, text in texts.items()}
+    assert [(place, left.findall(text)) for place, text in prose.items() if left.search(text)] == []
+
+
 def test_no_page_fetches_anything_from_another_host(site: Path) -> None:
     files = [*site.rglob("*.html"), *site.rglob("*.css")]
     assert len(files) > len(PLACES)

@@ -22,7 +22,7 @@ INDEX = ROOT / "docs" / "index.md"
 SOURCE = ROOT / ".cache" / "site-source"
 SITE = ROOT / ".cache" / "site"
 MERMAID = "mermaid.min.js"
-STYLE = "site.css"
+STYLESHEET = "site.css"
 PLACES: Mapping[Path, str] = {
     ROOT / "README.md": "index.md",
     INDEX: "pages.md",
@@ -102,7 +102,7 @@ def assemble(source: Path = SOURCE) -> Path:
             _copy(file, pages / place_of(file))
         if target.is_dir():
             _write(pages / place_of(target), _list_of(target))
-    _copy(ROOT / "docs" / STYLE, pages / STYLE)
+    _copy(ROOT / "docs" / STYLESHEET, pages / STYLESHEET)
     (pages / MERMAID).write_bytes(files("mermaidx").joinpath("assets/mermaid.js").read_bytes())
     config = source / "mkdocs.yml"  # JSON is YAML, and needs no library to be written
     _write(config, json.dumps(_config() | {"docs_dir": "pages", "site_dir": "site"}, indent=1))
