@@ -85,7 +85,7 @@ def test_a_page_with_a_diagram_brings_the_script_that_draws_it(site: Path) -> No
     assert len(with_diagram) >= 5
     for place in PLACES.values():
         text = (site / place).with_suffix(".html").read_text(encoding="utf-8")
-        assert (MERMAID in text) == ('class="mermaid"' in text) == (place in with_diagram), place
+        assert (f'<script src="{MERMAID}"' in text) == ('class="mermaid"' in text) == (place in with_diagram), place
     assert (site / MERMAID).stat().st_size > 1_000_000
 
 
