@@ -146,7 +146,7 @@ def check_without_running(block: Block) -> None:
     [
         "install docs/deploy/none.yaml /etc",
         "docker build -t penstock:0.0.1 .",
-        "systemd-run /opt/penstock/bin/penstock config chek",
+        "systemd-run /opt/penstock/bin/penstock config nothing",
         "docker run --rm penstock-core:VERSION load --al",
     ],
 )

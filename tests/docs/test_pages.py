@@ -36,6 +36,7 @@ def test_a_generated_page_is_up_to_date(page: Path) -> None:
 def test_every_block_names_its_language(page: Path) -> None:
     assert {block.language for block in blocks(page)} <= LANGUAGES
     assert page.read_text().count("```") == 2 * len(blocks(page))
+    assert "\n~~~" not in page.read_text()  # another form of fences, which `blocks` does not find
 
 
 @pytest.mark.parametrize("page", PAGE_PARAMETERS)
