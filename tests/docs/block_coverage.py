@@ -1,8 +1,9 @@
 """Which test runs the blocks of which page, so that no example is read by people only.
 
-Tests take the blocks of all pages in the languages of EVERY_PAGE. A page has an entry in OF_A_PAGE for other blocks.
-A new block on such a page changes the number of its entry, so its author looks into the test. A block that cannot be
-run has `<!-- not run: REASON -->` on the line before.
+Tests take the blocks of all pages in the languages of EVERY_PAGE. A page whose blocks make sense only in their order,
+or after other preparations, has a test of its own in IN_ORDER. A page has an entry in OF_A_PAGE for other blocks. A new
+block on such a page changes the number of its entry, so its author looks into the test. A block that cannot be run has
+`<!-- not run: REASON -->` on the line before.
 """
 
 import ast
@@ -12,9 +13,10 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from tests.docs.pages import LANGUAGES, PAGES, Block, name_of, run_blocks
+from tests.docs.pages import LANGUAGES, PAGES, ROOT, Block, name_of, run_blocks
 
 _FOLDER = Path(__file__).parent
+_PAGES = _FOLDER / "pages.py"
 SHOWN = {"text", "mermaid"}
 """Languages of blocks that are no examples to run: output, layouts of bytes, and diagrams."""
 
@@ -42,6 +44,22 @@ class Covered:
     test: str
 
 
+@dataclass(frozen=True, slots=True)
+class InOrder:
+    """All blocks of a page in some languages, which one test runs from top to bottom."""
+
+    page: str
+    languages: frozenset[str]
+    test: str
+
+
+IN_ORDER: Sequence[InOrder] = (
+    InOrder(
+        "docs/increments.md",
+        frozenset({"python"}),
+        "test_increments_page.py::test_the_examples_have_each_effect_once",
+    ),
+)
 OF_A_PAGE: Sequence[Covered] = (
     Covered("README.md", "python", 1, "test_typed_tables_page.py::test_the_front_page_queries_what_its_settings_load"),
     Covered("docs/dagster.md", "yaml", 1, "test_examples.py::test_the_component_on_the_page_is_complete"),
@@ -51,7 +69,6 @@ OF_A_PAGE: Sequence[Covered] = (
         "docs/dagster-production.md", "yaml", 1, "test_deployments.py::test_the_page_has_the_storage_of_the_instance"
     ),
     Covered("docs/event-time.md", "python", 1, "test_event_time_page.py::test_the_examples_print_what_they_say"),
-    Covered("docs/increments.md", "python", 6, "test_increments_page.py::test_the_examples_have_each_effect_once"),
     Covered("docs/layout.md", "sql", 1, "test_layout_page.py::test_the_query_counts_a_day_in_each_layout"),
     Covered(
         "docs/monitoring.md",
@@ -83,9 +100,14 @@ OF_A_PAGE: Sequence[Covered] = (
 )
 
 
+def is_run_in_order(block: Block) -> bool:
+    """Whether the test of its page runs the block, so that the tests for every page leave it out."""
+    return any(entry.page == block.page and block.language in entry.languages for entry in IN_ORDER)
+
+
 def needs_entry(block: Block) -> bool:
-    """Whether no test takes the block from all pages."""
-    return block.language not in EVERY_PAGE or block.reads_a_table
+    """Whether neither a test for every page nor one that runs its page in order takes the block."""
+    return not is_run_in_order(block) and (block.language not in EVERY_PAGE or block.reads_a_table)
 
 
 def problems(pages: Sequence[Path] = PAGES, entries: Sequence[Covered] = OF_A_PAGE) -> Iterator[str]:
@@ -108,33 +130,52 @@ def problems(pages: Sequence[Path] = PAGES, entries: Sequence[Covered] = OF_A_PA
 
 @cache
 def used_by(test: str) -> frozenset[str]:
-    """The names and texts in a test, and in all constants, functions and fixtures of its file that it uses.
+    """The names and texts in a test, and in all constants, functions and fixtures that it uses.
+
+    Names that the file imports from other tests are followed, except into `tests/docs/pages.py`, which all use.
 
     Raises:
         KeyError: the file has no such function.
     """
     file, _, name = test.partition("::")
-    definitions = dict(_definitions(ast.parse((_FOLDER / file).read_text(encoding="utf-8"))))
+    path = (_FOLDER / file).resolve()
+    _definitions(path)[name]  # a test that does not exist is an error
     used: set[str] = set()
-    pending = [name]
-    definitions[name]  # a test that does not exist is an error
+    done: set[tuple[Path, str]] = set()
+    pending = [(path, name)]
     while pending:
-        for node in definitions.get(pending.pop(), ()):
-            for text in _names_and_texts(node):
-                if text not in used:
-                    used.add(text)
-                    pending.append(text)
+        place = pending.pop()
+        if place not in done:
+            done.add(place)
+            texts, imported = _content(*place)
+            used |= texts
+            pending += [*((place[0], text) for text in texts), *imported]
     return frozenset(used)
 
 
-def _definitions(module: ast.Module) -> Iterator[tuple[str, Sequence[ast.AST]]]:
-    for statement in module.body:
+def _content(path: Path, name: str) -> tuple[set[str], list[tuple[Path, str]]]:
+    """The names and texts in the definition of a name, and the place of its definition if it is imported."""
+    node = _definitions(path).get(name)
+    if isinstance(node, ast.ImportFrom):
+        module = ROOT / f"{str(node.module).replace('.', '/')}.py"
+        return set(), [(module, name)] if module.is_relative_to(ROOT / "tests") and module != _PAGES else []
+    return (set(_names_and_texts(node)) if node else set()), []
+
+
+@cache
+def _definitions(path: Path) -> Mapping[str, ast.AST]:
+    """What defines each name of a module: a function or class, the value of a constant, or an import."""
+    definitions: dict[str, ast.AST] = {}
+    for statement in ast.parse(path.read_text(encoding="utf-8")).body:
         if isinstance(statement, ast.FunctionDef | ast.ClassDef):
-            yield statement.name, [statement]
+            definitions[statement.name] = statement
+        elif isinstance(statement, ast.ImportFrom):
+            definitions |= dict.fromkeys((alias.asname or alias.name for alias in statement.names), statement)
         elif isinstance(statement, ast.Assign | ast.AnnAssign) and statement.value:
             targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
-            for target in targets:
-                yield from ((node.id, [statement.value]) for node in ast.walk(target) if isinstance(node, ast.Name))
+            names = [node.id for target in targets for node in ast.walk(target) if isinstance(node, ast.Name)]
+            definitions |= dict.fromkeys(names, statement.value)
+    return definitions
 
 
 def _names_and_texts(node: ast.AST) -> Iterator[str]:

@@ -4,13 +4,25 @@ import re
 import shlex
 import tomllib
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import click
 import pytest
 import yaml
 
-from tests.docs.block_coverage import EVERY_PAGE, OF_A_PAGE, SHOWN, Covered, needs_entry, problems, used_by
+from tests.docs.block_coverage import (
+    EVERY_PAGE,
+    IN_ORDER,
+    OF_A_PAGE,
+    SHOWN,
+    Covered,
+    InOrder,
+    is_run_in_order,
+    needs_entry,
+    problems,
+    used_by,
+)
 from tests.docs.deployments import check_command
 from tests.docs.generated import GENERATED
 from tests.docs.pages import LANGUAGES, PAGES, ROOT, Block, blocks, name_of
@@ -39,9 +51,22 @@ def test_each_language_is_run_or_only_shown() -> None:
 
 @pytest.mark.parametrize("entry", OF_A_PAGE, ids=lambda entry: f"{entry.page}-{entry.test.rpartition('::')[2]}")
 def test_a_test_that_is_named_takes_the_blocks_of_the_page(entry: Covered) -> None:
-    used = used_by(entry.test)
-    assert "run_blocks" in used
-    assert {Path(entry.page).name, entry.language} <= used
+    assert {Path(entry.page).name, entry.language} <= used_by(entry.test)
+
+
+@pytest.mark.parametrize("entry", IN_ORDER, ids=lambda entry: entry.page)
+def test_a_test_that_runs_a_page_in_order_reads_this_page(entry: InOrder) -> None:
+    assert Path(entry.page).name in used_by(entry.test)
+
+
+def test_the_tests_for_every_page_leave_out_what_is_run_in_order() -> None:
+    for test in {EVERY_PAGE[language] for language in ("sh", "console", "python")}:
+        assert "is_run_in_order" in used_by(test)
+    block = Block(page=IN_ORDER[0].page, language=min(IN_ORDER[0].languages), text="DeltaTable('a')", not_run="")
+    assert is_run_in_order(block)
+    assert not needs_entry(block)
+    assert not is_run_in_order(replace(block, page="docs/any.md"))
+    assert not is_run_in_order(replace(block, language="sql"))
 
 
 @pytest.mark.parametrize("language", EVERY_PAGE)
@@ -88,6 +113,8 @@ def test_what_a_test_uses_is_found_through_its_constants_and_fixtures() -> None:
     used = used_by("test_typed_tables_page.py::test_the_query_for_debezium_gives_the_present_rows")
     assert {"typed-tables.md", "sql", "run_blocks"} <= used
     assert "README.md" not in used
+    imported = used_by("test_deployments.py::test_the_units_agree_with_each_other")
+    assert {"UNITS", "*.service"} <= imported
     with pytest.raises(KeyError):
         used_by("test_typed_tables_page.py::test_that_does_not_exist")
 

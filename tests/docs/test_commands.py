@@ -13,6 +13,7 @@ from click.testing import CliRunner
 from dagster._cli import create_dagster_cli
 
 from pipelines.cli.main import main
+from tests.docs.block_coverage import is_run_in_order
 from tests.docs.conftest import World
 from tests.docs.pages import PAGES, ROOT, run_blocks
 from tests.live import numbered
@@ -44,7 +45,7 @@ _PORT = re.compile(r"--(port|serve) \d+")
 def all_commands() -> set[str]:
     """All commands of the pages and help texts, each once."""
     of_pages = [block for page in PAGES for block in run_blocks(page, "sh", "console")]
-    in_pages = {command for block in of_pages for command in block.commands()}
+    in_pages = {command for block in of_pages if not is_run_in_order(block) for command in block.commands()}
     in_help = {command for path, _ in commands() for command in examples_of(help_of(path))}
     return in_pages | in_help
 
