@@ -61,7 +61,6 @@ PHRASES: Sequence[Phrase] = (
     _phrase(
         "simply|obviously|of course|trivial(?:ly)?", "nothing: what is simple for the author is not for the reader"
     ),
-    _phrase("please", "the request without it"),
     _phrase(r"e\.g|i\.e|etc(?=\.)", "for example, that is, and so on"),
     _phrase("hence|thus|thereby|thereof|therein|whereof|wherein|hereby|henceforth", "so, with it, of it, in which"),
     _phrase(
@@ -117,8 +116,10 @@ RULES: Sequence[Callable[[Passage], Iterator[str]]] = (forbidden_phrases, long_s
 
 
 def mixed_headings(page: str) -> Iterator[str]:
-    """Headings of the second level that are no questions, on a page on which others are."""
+    """Headings of the second level that are no questions, on a page on which most are."""
     headings = re.findall(r"^## (.+)$", page, re.MULTILINE)
     questions = [heading for heading in headings if heading.endswith("?")]
-    if questions:
-        yield from (f'the heading "{text}" is no question, as others are' for text in headings if text not in questions)
+    if 2 * len(questions) > len(headings):
+        yield from (
+            f'the heading "{text}" is no question, as the others are' for text in headings if text not in questions
+        )
