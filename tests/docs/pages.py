@@ -73,10 +73,14 @@ def name_of(page: Path) -> str:
 
 def blocks(page: Path) -> list[Block]:
     """All fenced blocks of a page."""
-    fences = _FENCE.findall(page.read_text(encoding="utf-8"))
+    return blocks_of(page.read_text(encoding="utf-8"), name_of(page))
+
+
+def blocks_of(text: str, page: str = "") -> list[Block]:
+    """All fenced blocks of a text, which is a part of the page with this name."""
     return [
-        Block(page=name_of(page), language=language, text=text, not_run=" ".join(reason.split()))
-        for reason, language, text in fences
+        Block(page=page, language=language, text=block, not_run=" ".join(reason.split()))
+        for reason, language, block in _FENCE.findall(text)
     ]
 
 
@@ -111,4 +115,9 @@ def code(page: Path) -> list[str]:
 
 def anchors(page: Path) -> set[str]:
     """The headings of a page as anchors, in the form that links use."""
-    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in _HEADING.findall(prose(page))}
+    return {anchor_of(title) for title in _HEADING.findall(prose(page))}
+
+
+def anchor_of(title: str) -> str:
+    """The anchor of a heading."""
+    return re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-")
