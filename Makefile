@@ -31,8 +31,9 @@ help:
 	@echo 'make stores      run the tests of stores in moto, versitygw, Azurite and HDFS, and write docs/object-stores.md;'
 	@echo '                 STORES="moto HDFS": only these'
 	@echo 'make bench       speed beside other loaders on a real broker: about an hour; QUICK=1 one case in minutes'
-	@echo 'make docs        the pages that are made from the code: settings and commands'
-	@echo 'make check       formatter, linter, types, import contracts'
+	@echo 'make docs        the pages that are made from the code, such as settings and commands; and the site of all pages'
+	@echo '                 in .cache/site'
+	@echo 'make check       formatter, linter, types, import contracts, spelling, sentences'
 	@echo 'make format      let the formatter do its work'
 	@echo 'make lock        resolve requirements.lock again'
 
@@ -124,6 +125,8 @@ check: $(RUN)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/deptry .
+	$(BIN)/codespell
+	$(BIN)/python -m tests.prose
 
 format: $(RUN)
 	$(BIN)/ruff format .

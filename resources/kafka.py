@@ -31,7 +31,7 @@ def open_producer(settings: Settings, name: str, *, compression: str = "none") -
         ExtraMissing: the login needs a package that is not installed.
         RegistryUnavailable: ZooKeeper does not answer.
         RegistryError: its ZooKeeper has no Kafka registry, or no broker is registered.
-        Unsupported: the settings ask for TLS or SASL, but the cluster is of 0.7.
+        Unsupported: the settings ask for TLS or SASL, but the cluster runs 0.7.
     """
     from kafka_io.producer import opening as producer_opening  # noqa: PLC0415 - see TYPE_CHECKING
     from kafka_io.producer.settings import ProducerSettings  # noqa: PLC0415

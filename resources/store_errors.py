@@ -81,9 +81,9 @@ _REASONS_BY_TYPE: Sequence[tuple[type[Exception], str]] = (
 def is_refusal(error: Exception) -> bool:
     """Whether the store or deltalake would give the same error again.
 
-    Refusals are: missing rights, wrong credentials, a bucket that does not exist, a request that the store does not
-    take, a table that does not accept the columns or needs a feature of Delta that deltalake lacks, and a damaged data
-    file. Everything else may pass: no answer, status 429 or 5xx, a full disk.
+    Refusals are: missing rights, wrong credentials, a bucket that does not exist, and a request that the store does not
+    take. A damaged data file is one, too, and a table that does not accept the columns or needs a feature of Delta that
+    deltalake lacks. Everything else may pass: no answer, status 429 or 5xx, a full disk.
     """
     if isinstance(error, _REFUSAL_TYPES):
         return True

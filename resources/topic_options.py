@@ -82,7 +82,7 @@ class TopicOptions(TopicAudit):
 
     @property
     def complete_windows(self) -> TimeWindows | None:
-        """The hours or days that are reported to Dagster; None if none are."""
+        """The hours or days that are reported to Dagster; None if the settings ask for no report."""
         return TimeWindows.of(self.complete, self.time_zone or "UTC") if self.complete else None
 
     @model_validator(mode="after")

@@ -1,8 +1,8 @@
 """Connects to a broker from 0.8 on: asks which versions it supports, and logs in.
 
-A broker from 0.10 on answers ApiVersions. One of 0.8 closes the connection instead, and one of 0.9 neither answers nor
-closes it [kafka-0.8: Versions]; both answer Metadata v0. They do not check versions, so an answer does not prove that
-they support the version: for them the versions are fixed.
+A broker from 0.10 on answers ApiVersions. A 0.8 broker closes the connection instead, and a 0.9 broker neither answers
+nor closes it [kafka-0.8: Versions]; both answer Metadata v0. They do not check versions, so an answer does not prove
+that they support the version: for them the versions are fixed.
 """
 
 import time
@@ -55,7 +55,7 @@ _METADATA = VersionedRequest(MetadataRequest(topics=()), 0)
 # A session with an end is used for this share of its length: the broker closes the connection on a later request.
 _SESSION_SHARE = 0.85
 _NEWER_THAN_GIVEN = (
-    "the broker is of 0.10 or later, so that timestamps and headers would be lost with "
+    "the broker runs 0.10 or later, so that timestamps and headers would be lost with "
     f'generation = "{Generation.V08}" in the settings; remove this setting'
 )
 _FRAMED_LOGIN_SINCE = 1  # version of SaslHandshake; before it, the tokens of a login have no request header (KIP-152)
@@ -118,7 +118,7 @@ class Connector:
         Raises:
             ConnectFailed: no connection to the broker's address is possible.
             DeadlineExceeded: the broker does not answer in time.
-            Unsupported: the broker is of 0.7, or no Kafka broker; or it is newer than the given generation.
+            Unsupported: it is a 0.7 broker, or no Kafka broker; or it is newer than the given generation.
             TlsFailed: the broker did not prove its identity.
             AuthenticationFailed: the broker refuses the login.
         """
@@ -151,7 +151,7 @@ class Connector:
     def _old_or_slow(self, broker: Broker) -> NegotiatedConnection:
         """Negotiate with a broker that did not answer ApiVersions. Raises DeadlineExceeded for one that stays slow.
 
-        It is of 0.8 or 0.9 if it answers Metadata, and then does not answer a second ApiVersions either. A modern
+        It runs 0.8 or 0.9 if it answers Metadata, and then does not answer a second ApiVersions either. A modern
         broker that was only slow answers the second one, and must not be treated as an old one.
         """
         connection = self._open(broker)
@@ -161,7 +161,7 @@ class Connector:
             if self._sasl:  # a modern broker, too, closes the connection on Metadata before a login
                 with suppress(ConnectionLost):
                     return self._modern(broker, self._open(broker))
-            hint = f'; if it is of 0.9, set `generation = "{Generation.V08}"`' if self._uses_kerberos else ""
+            hint = f'; if it runs 0.9, set `generation = "{Generation.V08}"`' if self._uses_kerberos else ""
             raise Unsupported(
                 "the broker answers neither ApiVersions nor Metadata: it is no Kafka of 0.8 or later. Clusters of 0.7 "
                 f"are found through ZooKeeper{hint}"

@@ -116,8 +116,8 @@ class Cluster(Closing):
         """When the first record at or after each offset was written, in ms since 1970, by topic and partition.
 
         From 0.10 on this is the record's own timestamp, as its producer or broker set it, even if it is absurd. The
-        result is None if there is no such record yet (also if all records from there on are in an open transaction), if
-        the record has no timestamp, or if six fetches of 16 KiB to 16 MiB do not contain it.
+        result is None if there is no such record yet, also if all records from there on are in an open transaction. It
+        is None, too, if the record has no timestamp, or if six fetches of 16 KiB to 16 MiB do not contain it.
 
         Earlier brokers keep no timestamps of records. For them the result is the time at which the record's segment was
         last written to, which also decides when they delete it. It is up to 0.5 % of its age too old. The result is
@@ -203,7 +203,7 @@ class Cluster(Closing):
         A caller that gives a retry policy gets connections of its own.
 
         Raises:
-            Unsupported: the cluster is of 0.7, whose brokers know neither each other nor consumer groups.
+            Unsupported: the cluster runs 0.7, whose brokers know neither each other nor consumer groups.
             RegistryError: no broker is registered.
         """
         del retry_policy
@@ -213,7 +213,7 @@ class Cluster(Closing):
         """The registered brokers of a cluster whose partitions have brokers.
 
         Raises:
-            Unsupported: the cluster is of 0.8 or later.
+            Unsupported: the cluster runs 0.8 or later.
             RegistryError: ZooKeeper cannot be read.
         """
         raise Unsupported("from 0.8 on a partition's number does not name a broker", self.where)

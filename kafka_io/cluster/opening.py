@@ -24,13 +24,13 @@ def open_cluster(
 ) -> Cluster:
     """Open a cluster by the address of its ZooKeeper (`host:port[,host:port][/chroot]`) or of `bootstrap` brokers.
 
-    The nodes in ZooKeeper show whether the cluster is of 0.7. Later brokers report their protocol when the first
+    The nodes in ZooKeeper show whether the cluster runs 0.7. Later brokers report their protocol when the first
     connection is opened. If both addresses are given, topics come from ZooKeeper, and brokers from `bootstrap`.
 
     Raises:
         RegistryUnavailable: no ZooKeeper answers there.
         RegistryError: ZooKeeper has no Kafka registry there.
-        Unsupported: the cluster is of 0.7, and `security` asks for TLS or SASL.
+        Unsupported: the cluster runs 0.7, and `security` asks for TLS or SASL.
         ValueError: no address is given, or one is not valid.
     """
     read_settings = read_settings or ReadSettings()

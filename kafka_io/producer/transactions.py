@@ -48,7 +48,7 @@ _FENCED = frozenset(
 
 
 class TransactionError(KafkaIOError):
-    """The operation does not fit the transaction's state: none was begun, one is open, or it can only be aborted.
+    """The operation does not fit the transaction's state: it was not begun, it is open, or it can only be aborted.
 
     >>> TransactionError("no transaction was begun").retriable
     False
@@ -163,7 +163,7 @@ class TransactionManager:
         """Check that the transaction can continue.
 
         Raises:
-            TransactionError: none was begun, or it can only be aborted.
+            TransactionError: no transaction was begun, or it can only be aborted.
         """
         self._check_begun()
         error = self._abortable_error

@@ -63,7 +63,7 @@ class Source:
             sleep: waits between two attempts.
 
         Raises:
-            Unsupported: the cluster is of 0.7, whose brokers do not know each other.
+            Unsupported: the cluster runs 0.7, whose brokers do not know each other.
             TlsFailed: the files of `security` cannot be used.
         """
         where = Where(cluster=self.cluster)

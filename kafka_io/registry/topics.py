@@ -96,7 +96,7 @@ def topic_names(queries: ZooKeeperQueries) -> tuple[str, ...]:
 def read_topics(
     queries: ZooKeeperQueries, names: Iterable[str], evidence: FormatEvidence, skip: Skip
 ) -> Iterator[TopicEntry]:
-    """The topics with these names, those of 0.8 and later first. Their formats are added to the evidence."""
+    """The topics with these names, first the topics of 0.8 and later. Their formats are added to the evidence."""
     paths = list(_legal(names, skip))
     if evidence.registry_format != RegistryFormat.V07:  # in 0.7 the values are empty and need not be read
         contents = queries.contents(paths)

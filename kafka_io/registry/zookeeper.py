@@ -60,10 +60,10 @@ class Registry(Closing):
         return cls(session, EphemeralNodes(session, session_timeout_s=session_timeout_s))
 
     def is_v07(self, known_generation: Generation | None = None) -> bool:
-        """Whether the cluster is of 0.7: as `known_generation` says, else as the nodes show.
+        """Whether the cluster runs 0.7: as `known_generation` says, else as the nodes show.
 
-        While no broker is up and no topic exists, the nodes show nothing. Such a cluster counts as one of 0.7, because
-        that protocol needs nothing but ZooKeeper until a broker appears.
+        While no broker is up and no topic exists, the nodes show nothing. Such a cluster counts as a 0.7 cluster,
+        because that protocol needs nothing but ZooKeeper until a broker appears.
 
         Raises:
             RegistryUnavailable: ZooKeeper does not answer.

@@ -12,8 +12,8 @@ the table. A field goes into the column of its own name. Four entries in the met
 A column never changes its type, so a field whose type changes gets another column: `price_2` with `field = price`.
 
 The column of a union is a struct of `member0`, `member1` ..., and an outermost union has these members as columns. A
-type with a name of its own, such as a record, goes into the member of that name, wherever it is in the union: of its
-full name, or else of its name without the namespace, or else of an earlier name [Avro 1.12, Schema Resolution]. Other
+type with a name of its own, such as a record, goes into the member of that name, wherever it is in the union. That is
+its full name, or else its name without the namespace, or else an earlier name [Avro 1.12, Schema Resolution]. Other
 types go into a member that holds them.
 """
 

@@ -29,11 +29,11 @@ def status_command(options: GlobalOptions, topics: Sequence[str], cluster: str |
     retention may delete it: "~" marks an estimate, "?" an unknown time, "never" a topic without expiry. LOST counts the
     offsets that expired before they were loaded.
 
-    The state of a topic is losing (retention deleted records before they were loaded, or may do so at any moment),
-    error (its last load failed, or it cannot be loaded), at risk (less than a quarter of the retention time is left),
-    held back (a transaction has been open for more than 15 minutes), behind (some records are not loaded yet), new (its
-    table has no rows yet), gone (the cluster has no such topic; its table stays), or loaded. Exit code 1: a topic is in
-    state error or losing.
+    The state of a topic is losing (retention deleted records before they were loaded, or may do so at any moment) or
+    error (its last load failed, or it cannot be loaded). It is at risk if less than a quarter of the retention time is
+    left, and held back if a transaction has been open for more than 15 minutes. A topic is behind if some records are
+    not loaded yet, new if its table has no rows yet, and gone if the cluster has no such topic; its table stays. Others
+    are loaded. Exit code 1: a topic is in state error or losing.
 
     \b
     Examples:

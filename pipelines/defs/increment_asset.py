@@ -131,7 +131,7 @@ def increment_asset(
 
 
 def _definition(name: str, asset: IncrementAsset, function: AssetFunction, spec: dg.AssetSpec) -> dg.AssetsDefinition:
-    # Two runs at once are right, but one of them works in vain: a limit of 1 for the pool avoids that.
+    # Two runs at once are right, but the work of one of them is lost: a limit of 1 for the pool avoids that.
     @dg.multi_asset(name=name, specs=[spec.replace_attributes(skippable=True)], pool=f"increments_{name}")
     def increment(context: dg.AssetExecutionContext) -> Iterator[dg.MaterializeResult[None]]:
         done = asset.run(function)

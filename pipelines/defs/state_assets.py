@@ -50,7 +50,7 @@ def _spec(group: TopicGroup, topic: str) -> dg.AssetSpec:
 def _assets_of(group: TopicGroup, op_name: str, topics: Sequence[str]) -> dg.AssetsDefinition:
     specs = {topic: _spec(group, topic) for topic in topics}
 
-    # Two runs at once are right, but one of them works in vain: a limit of 1 for the pool avoids that.
+    # Two runs at once are right, but the work of one of them is lost: a limit of 1 for the pool avoids that.
     @dg.multi_asset(
         name=op_name,
         specs=list(specs.values()),

@@ -196,7 +196,7 @@ def increments(
         on_replaced: what happens if rows that the consumer has seen were replaced or removed. `apply` removes their
             effect and delivers the rows that replace them. `fail` raises RowsReplaced. `ignore` delivers new rows only.
         removing: gives the SQL condition for the rows of the output that the rows of the transform replace; an empty
-            one if none are replaced. Without it, rows need the columns of SOURCE_COLUMNS.
+            one if it replaces no rows. Without it, rows need the columns of SOURCE_COLUMNS.
         options: the options of the source's store, if `table` is a URI.
 
     Raises:

@@ -18,8 +18,8 @@ class OutputChange:
 
     Args:
         rows: the rows to add: anything that Arrow can read as a stream, a DataFrame of Spark, or a TableWrite.
-        removed: the SQL condition for the rows to remove; empty if none are removed.
-        scope: the SQL condition that all removed rows match, and all added ones; empty if none are removed.
+        removed: the SQL condition for the rows to remove; empty if it removes no rows.
+        scope: the SQL condition that all removed rows match, and all added ones; empty if it removes no rows.
         progress: the consumer's progress after the change.
         summary: facts about the increment for the log of the output.
         marks: numbers that a Delta output keeps with the progress, by name.

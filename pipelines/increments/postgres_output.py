@@ -36,7 +36,7 @@ except ImportError as error:
 _KEEPALIVES = {"keepalives_idle": "30", "keepalives_interval": "10", "keepalives_count": "3"}
 _ERRORS: tuple[tuple[type[psycopg.Error], type[LoadError], str], ...] = (
     (errors.LockNotAvailable, OutputBusy, "another process holds a lock on the output"),
-    (psycopg.OperationalError, LakeUnavailable, "Postgres does not answer, or cannot go on"),
+    (psycopg.OperationalError, LakeUnavailable, "Postgres does not answer, or cannot continue"),
     (psycopg.Error, OutputRefused, "Postgres does not accept the increment"),
 )
 # `create table if not exists` looks for the table before it writes to the catalog. Another process that creates the
@@ -74,7 +74,7 @@ class PostgresOutput:
 
         Raises:
             OutputBusy: another process holds a lock for too long.
-            LakeUnavailable: Postgres does not answer, or cannot go on.
+            LakeUnavailable: Postgres does not answer, or cannot continue.
             OutputRefused: Postgres does not accept a statement.
         """
         settings = {"connect_timeout": str(max(2, int(self.timeout_s))), "client_encoding": "utf8", **_KEEPALIVES}

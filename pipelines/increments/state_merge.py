@@ -1,7 +1,7 @@
 """Writes a state table: copies the files from which rows are taken without these rows, and adds the newest rows.
 
-The files, the removed files and the progress are one entry of the table's log. deltalake must not try it again on a
-newer version, whose files are others: it lands on the version that was read, or not at all.
+The files, the removed files and the progress are one entry of the table's log. It lands on the version that was read,
+or not at all: deltalake must not try it again on a newer version, whose files are others.
 """
 
 from collections.abc import Callable, Iterator

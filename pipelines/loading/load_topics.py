@@ -39,7 +39,7 @@ class TopicLoads:
     """Loads topics of one cluster in one run, and calls back in the thread that made this object.
 
     If that thread is interrupted, running topics end at their next safe place: a commit is completed, a question to a
-    broker and a slice are not followed by another one. The interruption goes on when no topic runs.
+    broker and a slice are not followed by another one. The interruption is raised again when no topic runs.
 
     Args:
         cluster: the open cluster. While topics load, only they may use it.

@@ -1,8 +1,8 @@
 """Verify: check, from the table alone, that the table holds what its ledger says.
 
-For every partition: the committed ranges follow each other without a hole up to the cursor; every file is there; every
-range has as many rows of its commit as the commit counted, and none twice; no row is outside of all ranges. From 0.8
-on, where offsets count records, the rows and the gaps of a range add up to its size.
+For every partition, the committed ranges follow each other without a hole up to the cursor, and every file is there.
+Every range has as many rows of its commit as the commit counted, and none twice. No row is outside of all ranges. From
+0.8 on, where offsets count records, the rows and the gaps of a range add up to its size.
 """
 
 from collections import Counter, defaultdict
@@ -35,7 +35,7 @@ from resources.errors import LakeRefused, LakeUnavailable, LoadError
 
 _LARGE_BYTES = 64 * 1024 * 1024
 _LARGE_TABLES = BoundedSemaphore(2)
-"""Of many tables that are verified at the same time, so many large ones count their rows: each needs memory."""
+"""The number of large tables whose rows are counted at the same time: each needs memory."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -111,7 +111,7 @@ class TopicsBench:
 
 
 def measure(count: int, places: Sequence[str] = (FOLDER, STORE)) -> dict[tuple[str, str], CommandCost]:
-    """The cost of each command for so many topics, by place of the lake and command."""
+    """The cost of each command for this number of topics, by place of the lake and command."""
     costs: dict[tuple[str, str], CommandCost] = {}
     for place in places:
         with ExitStack() as running:

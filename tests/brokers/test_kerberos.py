@@ -194,7 +194,7 @@ def test_a_topic_of_0_9_is_loaded(zookeeper_server: str, tmp_path: Path, monkeyp
     folder = tmp_path / "servers"
     with kerberos_broker(folder, "0.9.0.1", zookeeper=f"{zookeeper_server}/{tmp_path.name}") as old:
         use(old, monkeypatch)
-        with pytest.raises(Unsupported, match=r'if it is of 0\.9, set `generation = "0\.8-0\.9"`'):
+        with pytest.raises(Unsupported, match=r'if it runs 0\.9, set `generation = "0\.8-0\.9"`'):
             ask(old, keytab(old))
         settings = ClusterSettings(
             bootstrap=old.bootstrap, security=Security(sasl=keytab(old)), generation=Generation.V08
@@ -211,5 +211,5 @@ def test_a_newer_broker_than_the_settings_say_is_refused(kerberos: KerberosBroke
         generation=Generation.V08,
         refuses_newer=True,
     )
-    with pytest.raises(Unsupported, match=r"the broker is of 0\.10 or later"):
+    with pytest.raises(Unsupported, match=r"the broker runs 0\.10 or later"):
         connector.connect(broker)

@@ -132,7 +132,7 @@ def modern_world(folder: Path) -> Iterator[World]:
 def _filled(
     folder: Path, earlier: Sequence[bytes], later: Mapping[str, Sequence[bytes]]
 ) -> Mapping[str, ModernBrokerConfig]:
-    """Fill the logs of some variants, which begin with the same messages, and go on with those in `later`."""
+    """Fill the logs of some variants, which begin with the same messages, and continue with those in `later`."""
     configs = {name: ModernBrokerConfig(broker_id=0, data_dir=folder / name, partitions=_PARTITIONS) for name in later}
     first, *others = configs.values()
     _fill(first, earlier)

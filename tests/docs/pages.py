@@ -2,11 +2,12 @@
 
 A block names its language. In `sh` each line is a command; two spaces and `#` begin a comment, and a line that ends
 with a backslash continues in the next line. In `console`, lines that begin with `$ ` are commands, the others output.
+`<!-- not run: REASON -->` on the line before a block says why no test runs it.
 """
 
 import doctest
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,11 +16,17 @@ PAGES = (
     ROOT / "README.md",
     ROOT / ".github" / "CONTRIBUTING.md",
     ROOT / ".github" / "SECURITY.md",
-    *sorted((ROOT / "docs").glob("*.md")),
+    *sorted((ROOT / "docs").rglob("*.md")),
 )
+MARKDOWN = (
+    *PAGES,
+    ROOT / "CHANGELOG.md",
+    *sorted({*(ROOT / ".github").rglob("*.md"), *(ROOT / "tests").rglob("*.md")} - {*PAGES}),
+)
+"""All files in Markdown: the pages, and the changelog, templates and notes, whose links must lead somewhere, too."""
 LANGUAGES = {"sh", "console", "toml", "yaml", "text", "python", "sql", "mermaid"}
 
-_FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_FENCE = re.compile(r"(?:^<!-- not run: ([^>]*?) -->\n)?^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _COMMENT = re.compile(r"(?:^|\s{2,})#.*$")
 _PRINTED = re.compile(r"print\(.*\)  # (.*)$", re.MULTILINE)
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
@@ -29,11 +36,16 @@ _HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Block:
-    """A fenced block of a page, with its language and its text."""
+    """A fenced block of a page.
+
+    Attributes:
+        not_run: why no test runs the block; empty if a test runs it.
+    """
 
     page: str
     language: str
     text: str
+    not_run: str
 
     @property
     def reads_a_table(self) -> bool:
@@ -66,13 +78,34 @@ def name_of(page: Path) -> str:
 
 def blocks(page: Path) -> list[Block]:
     """All fenced blocks of a page."""
-    fences = _FENCE.findall(page.read_text(encoding="utf-8"))
-    return [Block(page=name_of(page), language=language, text=text) for language, text in fences]
+    return blocks_of(page.read_text(encoding="utf-8"), name_of(page))
+
+
+def blocks_of(text: str, page: str = "") -> list[Block]:
+    """All fenced blocks of a text, which is a part of the page with this name."""
+    return [
+        Block(page=page, language=language, text=block, not_run=" ".join(reason.split()))
+        for reason, language, block in _FENCE.findall(text)
+    ]
+
+
+def run_blocks(page: Path, *languages: str) -> list[Block]:
+    """The blocks of a page in these languages that tests run."""
+    return [block for block in blocks(page) if block.language in languages and not block.not_run]
 
 
 def prose(page: Path) -> str:
     """The text of a page without its fenced blocks."""
     return _FENCE.sub("", page.read_text(encoding="utf-8"))
+
+
+def without_blocks(change: Callable[[str], str], text: str) -> str:
+    """The text of a page with `change` applied to all that is outside of fenced blocks."""
+    end, parts = 0, []
+    for fence in _FENCE.finditer(text):
+        parts += [change(text[end : fence.start()]), fence[0]]
+        end = fence.end()
+    return "".join([*parts, change(text[end:])])
 
 
 def links(page: Path) -> list[str]:
@@ -87,4 +120,9 @@ def code(page: Path) -> list[str]:
 
 def anchors(page: Path) -> set[str]:
     """The headings of a page as anchors, in the form that links use."""
-    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in _HEADING.findall(prose(page))}
+    return {anchor_of(title) for title in _HEADING.findall(prose(page))}
+
+
+def anchor_of(title: str) -> str:
+    """The anchor of a heading."""
+    return re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-")

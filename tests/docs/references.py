@@ -6,6 +6,7 @@
                               separated by commas
     fault W04                 an entry of docs/faults.md; faults W04, W05
     decision D03              an entry of docs/decisions.md; decisions D03, D04
+    docs/install.md#how-do-i-start-on-a-laptop    a page, with or without a heading
 """
 
 import ast
@@ -31,6 +32,7 @@ _ENTRY = re.compile(r"\b(fault|decision)s? ([A-Z]\d{2}\b(?:,\s+(?:# )?[A-Z]\d{2}
 _NUMBER = re.compile(r"\b[BDGHLNOPRSUWXZ]\d{2}\b")
 _HEADING = re.compile(r"^#{2,} (.+)$", re.MULTILINE)
 _NUMBERED = re.compile(r"^### ([A-Z]\d{2}) ", re.MULTILINE)
+_PAGE = re.compile(r"(?<![\w./-])((?:docs|\.github)/[\w./-]+\.md)\b(?:#([\w-]+))?")
 _TEST_LINK = re.compile(r"\[(test_\w+\.py)(?:::(\w+))?\]\(\.\./([^)]+)\)")
 
 
@@ -63,6 +65,11 @@ def references(path: Path, text: str) -> Iterator[Reference]:
         for number in _NUMBER.finditer(match[0]):
             line = _line(text, match.start() + number.start())
             yield Reference(path=path, line=line, page=f"{match[1]}s.md", target=number[0])
+
+
+def named_pages(text: str) -> set[tuple[str, str]]:
+    """The pages that a text names by their path, each with the anchor after it or an empty text."""
+    return {(match[1], match[2] or "") for match in _PAGE.finditer(text)}
 
 
 def bare_numbers(path: Path, text: str) -> list[str]:

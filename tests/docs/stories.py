@@ -18,9 +18,6 @@ from pipelines.cli.main import main
 from tests.docs.pages import ROOT, Block
 from tests.pipelines.cli.walking import words_of
 
-IN_ORDER = {"docs/tutorial.md": "tests/docs/test_tutorial.py"}
-"""Pages whose commands make sense only in their order, each with the test that runs them all."""
-
 HOME = "/home/ada/shop"
 """The folder in which the pages say that the user works."""
 

@@ -1,6 +1,11 @@
 """The page on Dagster names everything that Penstock creates in Dagster, and nothing else."""
 
+from pathlib import Path
+
+import dagster as dg
 import pytest
+import yaml
+from dagster._core.workspace.load import location_origins_from_yaml_paths
 
 from pipelines.defs.build import definitions_of
 from pipelines.defs.catalog import Catalog
@@ -9,7 +14,7 @@ from pipelines.defs.replay_job import ReplayConfig
 from pipelines.defs.run import LoadConfig
 from resources.penstock import PenstockResource
 from resources.settings import Settings
-from tests.docs.pages import ROOT, code
+from tests.docs.pages import ROOT, code, run_blocks
 
 PAGE = ROOT / "docs" / "dagster.md"
 CLUSTER, GROUP, TOPIC = "old", "topics", "clicks"
@@ -61,3 +66,29 @@ def test_all_names_on_the_page_exist_in_dagster(dagster_names: set[str]) -> None
 def test_all_fields_of_a_runs_config_are_on_the_page() -> None:
     fields = {*LoadConfig.model_fields, *ReplayConfig.model_fields}
     assert fields - names_on_page() == set()
+
+
+def yaml_of_page(first_key: str) -> str:
+    """The block of YAML that begins with a key."""
+    [text] = [block.text for block in run_blocks(PAGE, "yaml") if block.text.startswith(f"{first_key}:")]
+    return text
+
+
+def test_dagster_accepts_the_instance(tmp_path: Path) -> None:
+    (tmp_path / "dagster.yaml").write_text(yaml_of_page("telemetry"))
+    with dg.DagsterInstance.from_config(str(tmp_path)) as instance:
+        assert not instance.telemetry_enabled
+        assert instance.get_concurrency_config().pool_config.default_pool_limit == 2
+
+
+def test_the_workspace_names_the_code_server(tmp_path: Path) -> None:
+    """It has the host, the port and the name of the command that starts the code server."""
+    text = yaml_of_page("load_from")
+    (tmp_path / "workspace.yaml").write_text(text)
+    [origin] = location_origins_from_yaml_paths([str(tmp_path / "workspace.yaml")])
+    [server] = (location["grpc_server"] for location in yaml.safe_load(text)["load_from"])
+    [command] = [
+        command for block in run_blocks(PAGE, "sh") for command in block.commands() if "code-server start" in command
+    ]
+    assert origin.location_name == server["location_name"]
+    assert f"--host {server['host']} --port {server['port']} --location-name {origin.location_name}" in command

@@ -28,7 +28,7 @@ from tests.docs.deployments import (
     stages,
     unit,
 )
-from tests.docs.pages import ROOT
+from tests.docs.pages import ROOT, run_blocks
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 VERSION = PROJECT["version"]
@@ -121,6 +121,13 @@ def test_dagster_accepts_each_instance(settings_of_kubernetes: dict[str, str], t
             assert instance.get_concurrency_config().pool_config.default_pool_limit == 2
 
 
+def test_the_page_has_the_storage_of_the_instance() -> None:
+    """Tests with a real Postgres start an instance with this storage."""
+    [block] = run_blocks(ROOT / "docs" / "dagster-production.md", "yaml")
+    instance = yaml.safe_load((DEPLOY / "dagster.yaml").read_text())
+    assert yaml.safe_load(block.text) == {"storage": instance["storage"]}
+
+
 def test_the_compose_file_fits_the_specification() -> None:
     content = compose()
     ComposeSpecification.model_validate(content)
@@ -185,5 +192,5 @@ def test_the_image_copies_files_that_exist_and_uses_the_versions_of_the_lock() -
 
 def test_install_names_each_extra() -> None:
     rows = (ROOT / "docs" / "install.md").read_text().partition("| extra |")[2].partition("\n\n")[0].splitlines()[2:]
-    extras = PROJECT["optional-dependencies"].keys() - {"bench", "demo", "dev"}
+    extras = PROJECT["optional-dependencies"].keys() - {"bench", "demo", "dev", "docs"}
     assert {row.split("`")[1] for row in rows} == extras

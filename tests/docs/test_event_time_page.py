@@ -27,7 +27,7 @@ from resources.penstock import PenstockResource
 from resources.settings import Settings
 from resources.time_windows import TimeWindows
 from resources.topic_audit import COUNT_COLUMNS
-from tests.docs.pages import ROOT, blocks
+from tests.docs.pages import ROOT, run_blocks
 
 PAGE = ROOT / "docs" / "event-time.md"
 HOURS = ("complete", "complete_since", "time_zone")
@@ -42,7 +42,7 @@ def penstock(command: str) -> tuple[int, str]:
 def _clicks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The table of the topic `clicks`, with the settings of the page, in the working directory."""
     monkeypatch.chdir(tmp_path)
-    settings, _, complete = (block for block in blocks(PAGE) if block.language == "toml")
+    settings, _, complete = run_blocks(PAGE, "toml")
     assert set(tomllib.loads(complete.text)["topics"]["clicks"]) == {"event_time", *HOURS}
     with ModernBrokerServer(ModernBrokerConfig(broker_id=1, data_dir=tmp_path / "broker")) as broker:
         Path("penstock.toml").write_text(settings.text.replace("localhost:9092", f"127.0.0.1:{broker.port}"))
@@ -54,10 +54,10 @@ def _clicks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.mark.usefixtures("_clicks")
 def test_the_examples_print_what_they_say(capsys: pytest.CaptureFixture[str]) -> None:
-    [example] = [block for block in blocks(PAGE) if block.reads_a_table]
+    [example] = [block for block in run_blocks(PAGE, "python") if block.reads_a_table]
     exec(compile(example.text, "event-time.md", "exec"), {})
     example.check_output(capsys.readouterr().out)
-    [shell] = [block for block in blocks(PAGE) if block.language == "sh"]
+    [shell] = run_blocks(PAGE, "sh")
     codes = [penstock(command.removeprefix("penstock "))[0] for command in shell.commands()]
     assert codes == [0, 0, 0]
     code, output = penstock("complete clicks --through -1m --json")
@@ -70,9 +70,9 @@ def test_the_comparison_with_a_count_prints_what_the_page_shows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    settings, audit, _ = (block.text for block in blocks(PAGE) if block.language == "toml")
-    [count] = [block.text.strip() for block in blocks(PAGE) if block.language == "text"]
-    [shown] = [block for block in blocks(PAGE) if block.language == "console"]
+    settings, audit, _ = (block.text for block in run_blocks(PAGE, "toml"))
+    [count] = [block.text.strip() for block in run_blocks(PAGE, "text")]
+    [shown] = run_blocks(PAGE, "console")
     assert json.loads(count).keys() == COUNT_COLUMNS.keys()
     with ModernBrokerServer(ModernBrokerConfig(broker_id=1, data_dir=tmp_path / "broker")) as broker:
         bootstrap = f"127.0.0.1:{broker.port}"
@@ -97,13 +97,13 @@ def test_the_page_describes_each_field_of_a_count() -> None:
 
 
 def test_the_asset_of_the_page_follows_the_hours_that_its_settings_define() -> None:
-    _, _, complete = (block.text for block in blocks(PAGE) if block.language == "toml")
+    _, _, complete = (block.text for block in run_blocks(PAGE, "toml"))
     settings = {"lake": "lake", "clusters": {"main": {"bootstrap": "127.0.0.1:1"}}, **tomllib.loads(complete)}
     bound = Settings.model_validate(settings)
     catalog = Catalog(
         source=PenstockResource(inline=bound), settings=bound, known={"main": KnownTopics(names=("clicks",))}
     )
-    [example] = [block for block in blocks(PAGE) if "on_complete_partitions" in block.text]
+    [example] = [block for block in run_blocks(PAGE, "python") if "on_complete_partitions" in block.text]
     names: dict[str, Any] = {}
     exec(compile(example.text, "event-time.md", "exec"), names)
     hours, own = dg.AssetKey(["lake", "main", "clicks", "hours"]), dg.AssetKey("clicks_per_hour")

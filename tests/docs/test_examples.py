@@ -18,7 +18,7 @@ from kafka_io.producer.publishing import publish_values
 from kafka_io.producer.settings import ProducerSettings
 from kafka_io.testing.modern.config import ModernBrokerConfig
 from kafka_io.testing.modern.server import ModernBrokerServer
-from tests.docs.pages import ROOT, blocks
+from tests.docs.pages import ROOT, run_blocks
 
 # Dagster reads YAML with a function of pydantic that is deprecated.
 pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore:`parse_obj_as` is deprecated")]
@@ -158,7 +158,7 @@ def test_the_project_in_plain_python(tmp_path: Path, instance: dg.DagsterInstanc
 
 
 def test_the_component_on_the_page_is_complete(instance: dg.DagsterInstance) -> None:
-    (block,) = [block for block in blocks(ROOT / "docs" / "dagster.md") if block.text.startswith("type:")]
+    (block,) = [block for block in run_blocks(ROOT / "docs" / "dagster.md", "yaml") if block.text.startswith("type:")]
     instance.add_dynamic_partitions("penstock/main", ["orders", "other"])
     with create_defs_folder_sandbox() as sandbox:
         folder = sandbox.defs_folder_path / "lake"

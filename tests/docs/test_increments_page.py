@@ -19,10 +19,10 @@ from pipelines.cli.main import main
 from pipelines.increments.difference import LedgerDifference
 from pipelines.increments.increment import Increment
 from resources import errors
-from tests.docs.pages import ROOT, blocks
+from tests.docs.pages import ROOT, run_blocks
 
 PAGE = ROOT / "docs" / "increments.md"
-EXAMPLES = [block for block in blocks(PAGE) if block.language == "python"]
+EXAMPLES = run_blocks(PAGE, "python")
 OUTPUTS = ("tax", "rounded", "order_sizes")
 ORDERS = [
     {"customer": "Ada", "amount": 30.0},

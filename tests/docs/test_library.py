@@ -10,13 +10,14 @@ from kafka_io.testing.modern.config import ModernBrokerConfig
 from kafka_io.testing.modern.server import ModernBrokerServer
 from kafka_io.testing.v07.config import BrokerConfig07
 from kafka_io.testing.v07.server import BrokerServer07
-from tests.docs.pages import PAGES, Block, blocks
+from tests.docs.block_coverage import is_run_in_order
+from tests.docs.pages import PAGES, Block, run_blocks
 
 BLOCKS = [
     (f"{block.page}-{number}", block)
     for page in PAGES
-    for number, block in enumerate(block for block in blocks(page) if block.language == "python")
-    if not block.reads_a_table
+    for number, block in enumerate(run_blocks(page, "python"))
+    if not block.reads_a_table and not is_run_in_order(block)
 ]
 """The blocks of Python. Those that read a table are run by the test of their page, such as test_increments_page.py."""
 

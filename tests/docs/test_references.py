@@ -5,8 +5,17 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.pages import ROOT
-from tests.docs.references import FAULTS, bare_numbers, linked_tests, names_of_tests, references, targets, texts
+from tests.docs.pages import ROOT, anchors
+from tests.docs.references import (
+    FAULTS,
+    bare_numbers,
+    linked_tests,
+    named_pages,
+    names_of_tests,
+    references,
+    targets,
+    texts,
+)
 
 TEXTS = [(path, text) for path, text in texts() if path != Path(__file__)]
 
@@ -29,6 +38,21 @@ def test_a_number_is_cited_with_its_kind() -> None:
     assert [
         (str(path.relative_to(ROOT)), numbers) for path, text in TEXTS if (numbers := bare_numbers(path, text))
     ] == []
+
+
+def test_every_page_that_a_file_names_exists() -> None:
+    named = [(path, *target) for path, text in TEXTS for target in named_pages(text)]
+    assert len(named) > 100
+    assert [
+        (str(path.relative_to(ROOT)), page, anchor)
+        for path, page, anchor in named
+        if not (ROOT / page).exists() or (anchor and anchor not in anchors(ROOT / page))
+    ] == []
+
+
+def test_pages_are_found_with_their_anchors() -> None:
+    text = "see docs/start.md, `docs/none.md#a-b` and (.github/CONTRIBUTING.md); not tests/docs/a.md or docs/a.mdx"
+    assert named_pages(text) == {("docs/start.md", ""), ("docs/none.md", "a-b"), (".github/CONTRIBUTING.md", "")}
 
 
 def test_no_document_outside_of_the_tree_is_cited() -> None:

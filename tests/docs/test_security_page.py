@@ -9,7 +9,7 @@ import pytest
 from kafka_io.net.secret import SecretReference
 from kafka_io.net.security import Tls
 from kafka_io.net.tls import tls_context
-from tests.docs.pages import ROOT, blocks
+from tests.docs.pages import ROOT, run_blocks
 from tests.fakes.tls import GOLDEN
 from tests.tools import KEYTOOL
 
@@ -29,7 +29,7 @@ def test_key_stores_of_java_are_converted(tmp_path: Path, monkeypatch: pytest.Mo
     for authority in ("ca", "other-ca"):
         run(tmp_path, *TRUST, "-alias", authority, "-file", str(GOLDEN / f"{authority}.pem"), "-storepass", PASSWORD)
     run(tmp_path, *KEY, "-dname", "CN=penstock", "-alias", "own", "-storepass", PASSWORD, "-keypass", PASSWORD)
-    [block] = [block for block in blocks(ROOT / "docs" / "security.md") if block.language == "sh"]
+    [block] = run_blocks(ROOT / "docs" / "security.md", "sh")
     commands = [command for command in block.commands() if not command.startswith("export ")]
     assert len(commands) == 4
     for command in commands:

@@ -8,11 +8,12 @@ import pytest
 from pipelines.loading import load
 from resources import spark, spark_job
 from resources.settings import MIB, Caps, Settings
+from tests.docs.pages import ROOT, run_blocks
 from tests.fuzz.test_memory import TIMES
 from tests.spark.sites import NAMES
 
-PAGE = (Path(__file__).parents[2] / "docs" / "spark.md").read_text(encoding="utf-8")
-FRAGMENTS = re.findall(r"^```toml\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
+PAGE = (ROOT / "docs" / "spark.md").read_text(encoding="utf-8")
+FRAGMENTS = [block.text for block in run_blocks(ROOT / "docs" / "spark.md", "toml")]
 OTHER_SETTINGS = """lake = "lake"
 [clusters.main]
 bootstrap = "kafka.example:9092"

@@ -11,7 +11,7 @@ from kafka_io.testing.modern.config import ModernBrokerConfig
 from kafka_io.testing.modern.server import ModernBrokerServer
 from pipelines.cli.main import main
 from resources.settings import Settings
-from tests.docs.pages import ROOT, blocks
+from tests.docs.pages import ROOT, run_blocks
 
 PAGE = ROOT / "docs" / "state-tables.md"
 CUSTOMERS = [{"id": 1, "name": "Ada"}, {"id": 2, "name": "Bob"}, {"id": 2, "name": "Bob B."}]
@@ -26,8 +26,8 @@ def penstock(command: str) -> str:
 def test_the_examples_of_the_page_give_what_they_say(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    settings, *_ = (block.text for block in blocks(PAGE) if block.language == "toml")
-    [query] = (block for block in blocks(PAGE) if block.language == "python")
+    settings, *_ = (block.text for block in run_blocks(PAGE, "toml"))
+    [query] = run_blocks(PAGE, "python")
     monkeypatch.chdir(tmp_path)
     with ModernBrokerServer(ModernBrokerConfig(broker_id=1, data_dir=tmp_path / "broker")) as broker:
         Path("penstock.toml").write_text(
@@ -36,7 +36,7 @@ def test_the_examples_of_the_page_give_what_they_say(
         Path("customers.jsonl").write_text("".join(f"{json.dumps(customer)}\n" for customer in CUSTOMERS))
         penstock("publish customers customers.jsonl")
         penstock("load customers")
-        for block in blocks(PAGE):
+        for block in run_blocks(PAGE, "sh", "console"):
             for command in block.commands():
                 penstock(command.removeprefix("penstock "))
     exec(compile(query.text, "state-tables.md", "exec"), {})
@@ -45,7 +45,6 @@ def test_the_examples_of_the_page_give_what_they_say(
 
 
 def test_the_settings_of_the_page_are_valid() -> None:
-    for block in blocks(PAGE):
-        if block.language == "toml":
-            data = {"lake": "lake", "clusters": {"main": {"bootstrap": "b:1"}}, **tomllib.loads(block.text)}
-            assert Settings.of(data, folder=Path("/")).topics.formats
+    for block in run_blocks(PAGE, "toml"):
+        data = {"lake": "lake", "clusters": {"main": {"bootstrap": "b:1"}}, **tomllib.loads(block.text)}
+        assert Settings.of(data, folder=Path("/")).topics.formats

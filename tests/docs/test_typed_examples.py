@@ -25,13 +25,13 @@ from pipelines.loading.table import LakeTable
 from pipelines.maintenance.topic_schema import topic_schema
 from resources.lake import Lake
 from resources.settings import Settings
-from tests.docs.pages import ROOT, blocks, code
+from tests.docs.pages import ROOT, code, run_blocks
 from tests.fakes.cluster import FakeCluster
 from tests.fakes.typed import TypedTopic, append, log_of
 
 PAGE = ROOT / "docs" / "typed-tables.md"
-TOML = [block.text for block in blocks(PAGE) if block.language == "toml"]
-SQL = [block.text for block in blocks(PAGE) if block.language == "sql" and "_error" in block.text]
+TOML = [block.text for block in run_blocks(PAGE, "toml")]
+SQL = [block.text for block in run_blocks(PAGE, "sql") if "_error" in block.text]
 ORDER = {
     "type": "record",
     "name": "Order",
@@ -164,7 +164,7 @@ def test_a_mistyped_key_is_an_error_that_names_the_key(home: Home) -> None:
         assert message in " ".join(failed.output.split())
 
 
-def test_the_queries_for_records_that_do_not_decode_give_their_reasons_and_bytes(tmp_path: Path) -> None:
+def test_the_queries_for_bad_records_give_reasons_and_bytes(tmp_path: Path) -> None:
     """The page has a query by reason, one with the bytes, and one without these records."""
     values = [b'{"customer": "Ada", "amount": 2}', b"{", b"\xff", None, b'{"customer": "Ada", "amount": 3}', b"\xfe"]
     with FakeCluster(logs={0: log_of(values)}) as fake:

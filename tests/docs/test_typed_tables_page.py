@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 import subprocess
 import sys
 import tomllib
@@ -18,21 +17,19 @@ from kafka_io.testing.modern.server import ModernBrokerServer
 from kafka_io.testing.schema_registry.server import EmbeddedSchemaRegistry
 from pipelines.cli.main import main
 from resources.settings import Settings
-from tests.docs.pages import ROOT, Block, blocks
+from tests.docs.pages import ROOT, Block, run_blocks
 from tests.fakes.cluster import FakeCluster
 from tests.fakes.typed import TypedTopic, log_of
 
-PAGE = (Path(__file__).parents[2] / "docs" / "typed-tables.md").read_text(encoding="utf-8")
+PAGE = ROOT / "docs" / "typed-tables.md"
 
 
 def example(language: str) -> str:
     """The first block of the page in this language."""
-    block = re.search(rf"^```{language}\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
-    assert block
-    return block[1]
+    return run_blocks(PAGE, language)[0].text
 
 
-def test_the_query_of_the_page_reads_what_the_settings_of_the_page_load(tmp_path: Path) -> None:
+def test_the_query_of_the_page_reads_what_the_settings_load(tmp_path: Path) -> None:
     formats = tomllib.loads(example("toml"))["topics"]
     fake = FakeCluster(logs={0: log_of([b"a", None, b"b"])})
     with fake:
@@ -62,7 +59,7 @@ def test_the_query_for_debezium_gives_the_present_rows(tmp_path: Path) -> None:
         assert database.sql(example("sql")).select("id", "note").fetchall() == [(1, "b")]
 
 
-@pytest.mark.parametrize("block", re.findall(r"^```toml\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE))
+@pytest.mark.parametrize("block", [block.text for block in run_blocks(PAGE, "toml")])
 def test_the_settings_of_the_page_are_valid(block: str) -> None:
     minimal = {"lake": "lake", "clusters": {"main": {"bootstrap": "127.0.0.1:9092"}}}
     registries = {"registries": {"main": {"url": "http://127.0.0.1:8081"}}}
@@ -89,7 +86,7 @@ def test_the_front_page_queries_what_its_settings_load(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     front: dict[str, Block] = {}
-    for block in blocks(ROOT / "README.md"):
+    for block in run_blocks(ROOT / "README.md", "toml", "python"):
         front.setdefault(block.language, block)
     monkeypatch.chdir(tmp_path)
     config = ModernBrokerConfig(broker_id=1, data_dir=tmp_path / "broker")

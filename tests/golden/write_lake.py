@@ -260,7 +260,7 @@ def load_truncated_topic(installation: Installation, cluster: str, topic: str, b
 
 
 def load_orders(installation: Installation) -> None:
-    """Records with keys, headers, timestamps and null values in every codec; the kinds of commits are those of 0.7."""
+    """Records with keys, headers, timestamps and null values in every codec; the commits are of the kinds of 0.7."""
     for day, codec in enumerate(CODECS):
         installation.produce("orders", 60, day=day, codec=codec)
     since = (FIRST_DAY + timedelta(days=3)).isoformat()

@@ -62,7 +62,7 @@ CLIENTS = ["kazoo", *RECORDS]
 
 @pytest.fixture(scope="module")
 def loaded() -> dict[str, tuple[set[str], list[str]]]:
-    """By public name: the modules of kafka_io, and the heavy packages, that using it (or its neighbours) loads."""
+    """The modules of kafka_io, and the heavy packages, that are loaded by using each public name or its neighbours."""
     done = subprocess.run([sys.executable, "-c", PROBE], capture_output=True, text=True, check=True, cwd=ROOT)
     needs = json.loads(done.stdout)
     return {name: (set(needs[module][0]), needs[module][1]) for name, module in kafka_io._MODULES.items()}

@@ -12,6 +12,7 @@ from kafka_io.testing.modern.config import ModernBrokerConfig
 from kafka_io.testing.modern.server import ModernBrokerServer
 from resources.processes import end
 from resources.settings import Settings
+from tests.docs.pages import ROOT, run_blocks
 from tests.live import numbered
 from tests.monitoring.monitored import ALERTS, RULES, expressions
 from tests.monitoring.prometheus_server import PrometheusServer, program
@@ -44,6 +45,13 @@ def test_promtool_accepts_the_rules_and_their_alerts_are_as_expected(tmp_path: P
         shutil.copy(file, tmp_path)
     tested = promtool("test", "rules", str(tmp_path / ALERT_TESTS.name))
     assert tested.returncode == 0, tested.stdout + tested.stderr
+
+
+def test_promtool_accepts_the_scrape_configuration(tmp_path: Path) -> None:
+    [block] = run_blocks(ROOT / "docs" / "monitoring.md", "yaml")
+    (tmp_path / "prometheus.yml").write_text(block.text)
+    checked = promtool("check", "config", str(tmp_path / "prometheus.yml"))
+    assert checked.returncode == 0, checked.stdout + checked.stderr
 
 
 def test_prometheus_scrapes_the_command_and_accepts_every_query(settings: Path) -> None:

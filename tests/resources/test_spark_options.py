@@ -60,7 +60,7 @@ def test_executors_do_not_receive_the_embedded_brokers() -> None:
 
 
 def prepared_environment(settings: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
-    """The environment variables that are set for Spark, if none was set before."""
+    """The environment variables that are set for Spark in an empty environment."""
     environment: dict[str, str] = {}
     monkeypatch.setattr(spark, "find_java", lambda: Path("java"))
     monkeypatch.setattr(os, "environ", environment)

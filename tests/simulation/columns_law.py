@@ -208,7 +208,7 @@ def _named(columns: pa.Schema, name: str, kind: str) -> Iterator[str]:
 
 
 def _json_cells(value: SimValue, payload: int, columns: pa.Schema) -> dict[str, Any]:
-    """As `_cells`: each key is in the first of its columns that has its type, or holds any value as JSON text."""
+    """The cells of a JSON value: each key in the first of its columns that has its type or holds JSON text."""
     if value.data is None:
         return {"_tombstone": True}
     cells = {}
@@ -221,7 +221,7 @@ def _json_cells(value: SimValue, payload: int, columns: pa.Schema) -> dict[str, 
 
 
 def _debezium_cells(value: SimValue, payload: int, columns: pa.Schema) -> dict[str, Any]:
-    """As `_json_cells`: the row after the change, and what changed it."""
+    """The cells of a Debezium event: the row after the change, and what changed it."""
     cells = _json_cells(value, payload, columns)
     return cells if value.data is None else {**cells, OP: "c", TS_MS: payload}
 

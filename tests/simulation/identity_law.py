@@ -1,9 +1,9 @@
 """The law that a table holds one topic, and of each partition one log, as far as anything shows it.
 
-A run can know that a topic or a log is not the one of its table from the ids that the registry shows, from leader
-epochs, from the bounds of the logs, and from the last message before each cursor. Where nothing of this contradicts the
-table, nobody can know it. There is no other excuse: each run is judged by what it was answered, and each log by what it
-held when it was read.
+A run can know that a topic or a log is not the one of its table from the ids that the registry shows and from leader
+epochs. The bounds of the logs, and the last message before each cursor, show it as well. Where nothing of this
+contradicts the table, nobody can know it. There is no other excuse: each run is judged by what it was answered, and
+each log by what it held when it was read.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

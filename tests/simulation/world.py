@@ -44,11 +44,11 @@ DAYS = 20
 """The number of days of a world. It is so small that the complete log can be checked after every commit."""
 _CALM_LOADS = 5
 _TYPED_EVERY = 5
-"""Of so many worlds, one has a typed table."""
+"""One of this number of worlds has a typed table."""
 _BY_DAY_EVERY = 7
-"""Of so many worlds, one has a table with folders of event days."""
+"""One of this number of worlds has a table with folders of event days."""
 _REBUILT_EVERY = 6
-"""Of so many worlds, one has an address behind which the cluster changes."""
+"""One of this number of worlds has an address behind which the cluster changes."""
 _TAIL = 60
 _ALL = Choices(
     on_expired="skip",

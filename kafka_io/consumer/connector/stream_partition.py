@@ -11,8 +11,8 @@ class StreamPartition:
 
     Three offsets advance with the messages: up to `fetched` the messages are in the queue, up to `delivered` the stream
     returned them, and up to `processed` the stream was then asked for the next one. Only processed messages are surely
-    dealt with, so auto-commit commits that offset. After a message inside a compressed one of 0.7, both `delivered` and
-    `processed` are the wrapper's start [kafka-0.7: Compression].
+    dealt with, so auto-commit commits that offset. After a message inside a compressed 0.7 message, both `delivered`
+    and `processed` are the wrapper's start [kafka-0.7: Compression].
 
     Each reset or rewind begins a new epoch. Chunks of older epochs may still be in the queue; they are not delivered.
 

@@ -116,7 +116,7 @@ class GroupConsumer(Closing):
                 settings say.
 
         Raises:
-            Unsupported: the cluster is of 0.7.
+            Unsupported: the cluster runs 0.7.
             NetworkError: no broker can be reached.
             ValueError: neither topics nor a pattern is given, or a setting is not allowed.
         """

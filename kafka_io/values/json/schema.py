@@ -1,10 +1,10 @@
 """JSON Schema (draft 4 to 2020-12) to columns.
 
-What is understood: `type`, `properties`, `items`, `additionalProperties` as the type of a map's values, `enum`,
-`const`, the formats `date` and `date-time`, `contentEncoding: base64`, `$ref` inside the schema and to references,
-`oneOf`, `anyOf` and `type` with `null`, and the titles that Kafka Connect's converter writes. What is not understood,
-and a schema that contains itself, becomes JSON text. All columns are nullable: `required` and limits of values are not
-checked.
+These keywords are understood: `type`, `properties`, `items`, `additionalProperties` as the type of a map's values,
+`enum`, `const`, the formats `date` and `date-time`, and `contentEncoding: base64`. So are `$ref` inside the schema and
+to references, `oneOf`, `anyOf` and `type` with `null`, and the titles that Kafka Connect's converter writes. What is
+not understood, and a schema that contains itself, becomes JSON text. All columns are nullable: `required` and limits of
+values are not checked.
 """
 
 import json

@@ -24,8 +24,8 @@ READ_JSON, READ_EPOCH, READ_EPOCH_DAYS = range(12, 15)
 
 MAX_DEPTH = 128
 # Parts of `work`: stacks of the open nodes, of the last keys, of the positions at which the open values begin, of the
-# late numbers before them, and of brackets; then the place of an error, and 1 if the document has a key without a
-# column.
+# late numbers before them, and of brackets. Then come the place of an error, and 1 if the document has a key
+# without a column.
 OPEN_NODES, LAST_KEYS, BEGINS, LATE_COUNTS, BRACKETS = range(0, 5 * MAX_DEPTH, MAX_DEPTH)
 FAULT_NODE, FAULT_POSITION, HAS_NEW_KEY = range(5 * MAX_DEPTH, 5 * MAX_DEPTH + 3)
 WORK_SIZE = 5 * MAX_DEPTH + 3

@@ -3,10 +3,10 @@
 A program has a table of message types, with a row for each place where a type is used. The row leads to the fields of
 the type, in ascending order of their numbers, and to what happens at the end of a message to buffers without a value.
 The fields of a value may come in any order. If a scalar comes twice, the last one counts. A buffer can only be appended
-to, so these values have the result UNUSUAL: a message in several parts, a oneof with two members, a map with the same
-key twice, and what google.protobuf keeps as an unknown field after its bytes were read. That is a number which a closed
-enum lacks, or an entry of a map as a whole if a part of it is unknown. The caller writes such a value again in the
-usual form, without unknown fields, and decodes that.
+to, so some values have the result UNUSUAL: a message in several parts, a oneof with two members, and a map with the
+same key twice. So has what google.protobuf keeps as an unknown field after its bytes were read. That is a number which
+a closed enum lacks, or an entry of a map as a whole if a part of it is unknown. The caller writes such a value again in
+the usual form, without unknown fields, and decodes that.
 """
 
 import numpy as np

@@ -13,7 +13,7 @@
     repeated, map                             list, map
     google.protobuf.Timestamp                 timestamp[us, UTC]
     google.protobuf.Duration                  long: microseconds
-    google.protobuf.Int64Value and the like   as the value; null if it is not set
+    google.protobuf.Int64Value and others     as the value; null if it is not set
     google.protobuf.Struct, Value, ListValue  string: JSON
     a message that contains itself            string: JSON
 

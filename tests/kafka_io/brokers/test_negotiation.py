@@ -106,7 +106,7 @@ def test_a_broker_that_is_newer_than_the_settings_say_is_refused() -> None:  # f
     with FakeCluster(logs={}) as cluster:
         connector = Connector(timeout_s=5.0, max_answer_bytes=10_000, generation=Generation.V08, refuses_newer=True)
         for _ in range(2):
-            with pytest.raises(Unsupported, match=r'is of 0\.10 or later, .* generation = "0\.8-0\.9" in the settings'):
+            with pytest.raises(Unsupported, match=r'runs 0\.10 or later, .* generation = "0\.8-0\.9" in the settings'):
                 connector.connect(cluster.bootstrap[0])
 
 
@@ -293,7 +293,7 @@ def test_a_broker_that_is_newer_or_slow_is_no_broker_of_0_9_with_a_login() -> No
         refuses_newer=True,
         security=KERBEROS_LOGIN,
     )
-    with FakeCluster(logs={}) as cluster, pytest.raises(Unsupported, match=r"is of 0\.10 or later"):
+    with FakeCluster(logs={}) as cluster, pytest.raises(Unsupported, match=r"runs 0\.10 or later"):
         connector.connect(cluster.bootstrap[0])
     with HostileServer([hear, stall], BARE_LOGIN) as server, pytest.raises(DeadlineExceeded):
         connector.connect(server.broker)

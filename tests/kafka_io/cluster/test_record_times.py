@@ -175,7 +175,7 @@ def test_invalid_records_are_an_error(open_brokers: OpenBrokers) -> None:
 
 
 class Old:
-    """Makes broker 0 one of 0.8: segments 0 and 100, which were last written to a day and an hour before now."""
+    """Makes broker 0 a 0.8 broker: segments 0 and 100, which were last written to a day and an hour before now."""
 
     written = ((100, NOW_MS - 3_600_000), (0, NOW_MS - 86_400_000))
 

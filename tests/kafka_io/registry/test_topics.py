@@ -1,4 +1,4 @@
-"""Topics of 0.8 and later, as the registry lists them; those of 0.7 are in test_listing."""
+"""Topics of 0.8 and later, as the registry lists them; test_listing has the topics of 0.7."""
 
 from collections.abc import Callable
 from typing import Any

@@ -44,7 +44,7 @@ def _registered(embedded: EmbeddedSchemaRegistry) -> None:
 
 @pytest.mark.parametrize("fault", [*map(answers, (408, 429, 500, 502, 503, 504)), ends_after(0), ends_after(-1)])
 def test_a_passing_fault_is_retried(fault: Fault, embedded: EmbeddedSchemaRegistry, client_of: MakeClient) -> None:
-    """Also an answer that ends early (fault N30)."""
+    """An answer that ends early is retried, too (fault N30)."""
     embedded.inject(fault, times=2)
     client = client_of(embedded.url)
     assert client.registry.schema(1).text == TEXT

@@ -151,7 +151,7 @@ def wait_for_lock(connection: psycopg.Connection) -> None:
 def test_the_second_of_two_processes_waits_and_is_told_to_run_again(
     is_first: bool, isolation: str, output: PostgresOutput, connection: psycopg.Connection
 ) -> None:
-    """Also if the database has another default for the isolation of transactions.
+    """The default of the database for the isolation of transactions does not matter.
 
     The first increment creates the tables. Then the second process knows only that another one creates them too.
     """

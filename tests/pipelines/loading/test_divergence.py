@@ -89,7 +89,7 @@ def beginning_at_5(first: object, *, latest: int = 30) -> Mock:
     "first", [LastMessage(offset=5, digest="log"), LastMessage(offset=9, digest="log"), CORRUPT_AT_5]
 )
 def test_a_log_with_a_message_before_the_end_of_what_expired_was_created_again(first: object) -> None:
-    """Also if the message cannot be read: it is there."""
+    """A message that cannot be read is there, too."""
     with pytest.raises(TopicRecreated, match="messages before offset 10, which had expired"):
         check_expired(beginning_at_5(first), state_of(), [EXPIRED_BEFORE_10])
 
@@ -103,7 +103,7 @@ def test_a_log_whose_first_message_is_after_what_expired_is_the_same(first: obje
 
 
 def test_a_log_that_begins_at_the_end_of_what_expired_is_the_same() -> None:
-    """Also if its first message cannot be read."""
+    """The first message need not be readable."""
     check_expired(beginning_at_5(CORRUPT_AT_5), state_of(), [OffsetRange(A, 0, 5)])
 
 

@@ -105,7 +105,7 @@ def test_without_ranges_every_row_is_outside() -> None:
 
 
 def test_rows_in_order_are_not_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also when a range continues in the next batch, and when messages of 0.7 share their offset."""
+    """A range may continue in the next batch, and messages of 0.7 may share their offset."""
     monkeypatch.setattr(row_counts, "_add_copies", None)
     batches: list[list[Row]] = [[(2, 0, 3, 0, 100), (2, 0, 3, 1, 100)], [(2, 0, 3, 2, 100), (2, 0, 7, 0, 100)]]
     assert counted(_RANGES, batches).rows.tolist() == [0, 0, 0, 0, 4, 0]

@@ -1,6 +1,6 @@
 """A broker that answers old metadata does not hide that the topic was deleted and created again (fault B17).
 
-Brokers from 2.8 to 3.0 know topic ids, but a Fetch names the topic. A broker that lost its controller goes on answering
+Brokers from 2.8 to 3.0 know topic ids, but a Fetch names the topic. A broker that lost its controller still answers
 with the metadata that it had.
 """
 

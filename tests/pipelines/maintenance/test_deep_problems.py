@@ -67,7 +67,7 @@ def test_an_unknown_isolation_may_explain_rows_that_are_missing(
 def test_compaction_explains_rows_that_only_the_table_has(
     partition: BrokerPartition, aborted: int, rows: ComparedOffsets, count: int
 ) -> None:
-    """But not in 0.7, and not if they may belong to aborted transactions."""
+    """It explains none in 0.7, and none that may belong to aborted transactions."""
     compared = PartitionComparison(
         offsets=OffsetRange(partition, 0, 10),
         not_compared=0,

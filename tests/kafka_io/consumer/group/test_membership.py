@@ -283,7 +283,7 @@ def test_groups_of_0_7_clusters_are_unsupported() -> None:
 
 @pytest.fixture
 def old_ground(empty_broker: GroupBroker, monkeypatch: pytest.MonkeyPatch) -> GroupBroker:
-    """A broker like one of 0.9: the embedded broker of 0.8 with the first versions of the group APIs."""
+    """A broker like a 0.9 broker: the embedded broker of 0.8 with the first versions of the group APIs."""
     empty_broker.stop()
     empty_broker.generation = Generation.V08
     groups = {kind: (0, 0) for kind in HANDLERS if 11 <= kind.API.key <= 16}
