@@ -21,10 +21,11 @@ _WIDTH = 100  # of a line of text; wider terminals would make lines that are har
 @click.argument("code", required=False)
 @prints_result
 def explain_command(code: str | None) -> CommandResult:
-    """Explain the CODE of an error: what it means, why it happens, and what to do.
+    """Explain the code of an error.
 
-    CODE is a code such as PS-301, its number, or the name of an error such as CursorExpired. Without CODE the command
-    lists all codes. It needs neither the settings nor a network.
+    The command says what the error means, why it happens, and what to do. CODE is a code such as PS-301, its number, or
+    the name of an error such as CursorExpired. Without CODE the command lists all codes. It needs neither the settings
+    nor a network.
 
     \b
     Examples:

@@ -12,6 +12,7 @@ from click.testing import CliRunner, Result
 from kafka_io.records.build import Record, record_batch
 from kafka_io.testing.schema_registry.server import EmbeddedSchemaRegistry
 from pipelines.cli.main import main
+from resources.explanations.explanation import ExitCode
 from resources.settings import Settings
 from tests.fakes.cluster import FakeCluster, Log
 
@@ -163,8 +164,8 @@ def test_a_lake_that_cannot_be_written_fails_its_check(file: Path, monkeypatch: 
     real_access = os.access  # whoever runs this may be root
     monkeypatch.setattr(os, "access", lambda path, mode: Path(path) != file.parent and real_access(path, mode))
     code, results = check(file)
-    assert (code, results["lake"]["ok"]) == (1, False)
-    assert results["lake"]["message"] == f"LakeRefused: this user cannot write to {file.parent}"
+    assert (code, results["lake"]["ok"]) == (ExitCode.REFUSED, False)
+    assert results["lake"]["message"] == f"LakeRefused: this user cannot write to {file.parent} (PS-402)"
 
 
 def test_no_config_command_shows_a_secret(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # fault X01
