@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from pipelines.cli.result import CommandResult, prints_result
-from resources.explanations.codes import EXPLANATIONS, RETIRED, typed_code
+from resources.explanations.codes import EXPLANATIONS, RETIRED, explanation_of, typed_code
 from resources.explanations.explanation import Explanation
 from resources.suggestion import did_you_mean
 
@@ -44,6 +44,9 @@ def _row(text: str) -> Explanation:
     Raises:
         UsageError: there is no such code, or no longer.
     """
+    wrong_use = getattr(click.exceptions, text, None)  # such as NoSuchOption, the kind of an error in JSON
+    if isinstance(wrong_use, type) and issubclass(wrong_use, click.ClickException):
+        return explanation_of(wrong_use)
     code = typed_code(text)
     if code in RETIRED:
         raise click.UsageError(f"{code} is not used any more: {RETIRED[code]}")

@@ -50,10 +50,15 @@ def code_of(error: type[BaseException]) -> str:
 
 def code_of_kind(kind: str) -> str:
     """The code of an error of which only the name of its class is known."""
+    return _known_code(kind) or UNEXPECTED
+
+
+def _known_code(kind: str) -> str | None:
+    """The code of an error in the table, or of an error of Python; None for another name."""
     if kind in _BY_KIND:
         return _BY_KIND[kind].code
-    builtin = getattr(builtins, kind, BaseException)
-    return code_of(builtin if isinstance(builtin, type) and issubclass(builtin, BaseException) else BaseException)
+    builtin = getattr(builtins, kind, None)
+    return code_of(builtin) if isinstance(builtin, type) and issubclass(builtin, BaseException) else None
 
 
 def coded(sentence: str, code: str | None) -> str:
@@ -88,8 +93,9 @@ def typed_code(text: str) -> str:
     >>> typed_code("301"), typed_code("ps-301"), typed_code("cursorexpired"), typed_code("nonsense")
     ('PS-301', 'PS-301', 'PS-301', 'nonsense')
     """
-    number = _TYPED_CODE.fullmatch(text.strip())
+    word = text.strip()
+    number = _TYPED_CODE.fullmatch(word)
     if number:
         return f"PS-{number[1]}"
     by_lower_name = {kind.lower(): row.code for kind, row in _BY_KIND.items()}
-    return by_lower_name.get(text.strip().lower(), text)
+    return by_lower_name.get(word.lower()) or _known_code(word) or text

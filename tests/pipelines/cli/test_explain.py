@@ -36,6 +36,11 @@ def test_a_code_is_explained_in_each_form(text: str, tmp_path: Path, monkeypatch
     assert "docs/incidents.md#retention-removed-records-before-they-were-loaded" in result.stdout
 
 
+@pytest.mark.parametrize(("kind", "code"), [("NoSuchOption", "PS-102"), ("IsADirectoryError", "PS-712")])
+def test_the_kind_of_an_error_of_another_library_is_explained(kind: str, code: str) -> None:
+    assert explain(kind).stdout.startswith(f"{code}: ")
+
+
 def test_every_code_can_be_explained_and_is_in_the_list() -> None:
     listed = explain().stdout
     for code, row in EXPLANATIONS.items():
