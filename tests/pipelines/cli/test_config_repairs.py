@@ -88,7 +88,7 @@ def test_each_problem_has_a_line_with_its_repair(check: Check, tmp_path: Path, m
 
 
 def _no_folder(tmp_path: Path) -> str:
-    return f"StorageUnusable: DAGSTER_HOME is {tmp_path / 'none'}, which is no folder"
+    return f"StorageUnusable: DAGSTER_HOME is {tmp_path / 'none'}, which is no folder (PS-707)"
 
 
 def test_a_broker_that_does_not_answer_is_found_although_others_answer(check: Check, fake: FakeCluster) -> None:
@@ -194,8 +194,8 @@ def test_the_storage_of_dagster_is_tested(check: Check, tmp_path: Path, monkeypa
 def test_settings_that_need_an_extra_say_so(check: Check, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("resources.extras.find_spec", lambda module: None if module in {"pyspark", "dagster"} else 1)
     results = check()
-    assert results["spark"]["message"].endswith("install it with `pip install 'penstock-etl[spark]'` (PS-701)")
-    assert results["dagster"]["message"].endswith("install it with `pip install 'penstock-etl[dagster]'` (PS-701)")
+    assert results["spark"]["message"].endswith("install it with `pip install 'penstock-etl[spark]'`")
+    assert results["dagster"]["message"].endswith("install it with `pip install 'penstock-etl[dagster]'`")
     assert results["java"]["message"] == "not needed without Spark"
     settings = tmp_path / "penstock.toml"
     settings.write_text(settings.read_text() + '[spark]\nmaster = "local[2]"\n')

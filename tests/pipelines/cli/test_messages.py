@@ -119,6 +119,6 @@ def test_a_damaged_file_is_named_with_the_command_that_repairs_it(penstock: Pens
     path = file.relative_to(small.uri)
     assert (
         f"penstock: clicks: the data file {path} is damaged: move it away, and `penstock replay clicks --from "
-        "earliest --to latest` fetches its rows again\n"
+        "earliest --to latest` fetches its rows again (PS-409)\n"
     ) in result.stderr
     assert "Parquet" not in result.stderr
