@@ -80,6 +80,10 @@ class LayoutRefused(LoadError):
     """The column that the settings name for the folders of a table has no day."""
 
 
+class TableNotProven(LoadError):
+    """The rows of a table are not what its commits say, or they could not be checked."""
+
+
 class CursorMismatch(LoadError):
     """The cursor of the table and its newest commit do not agree."""
 

@@ -76,14 +76,14 @@ def passed(subject: str, message: str) -> CheckResult:
     return {"check": subject, "ok": True, "message": message, "errors": [], "repair": None}
 
 
-def failed(subject: str, error: Exception, *, message: str | None = None) -> CheckResult:
-    """The result of a test that failed with this error; without a message, the text of the error is shown."""
+def failed(subject: str, error: Exception) -> CheckResult:
+    """The result of a test that failed with this error."""
     failure = SliceFailure.of(error, Where())
     show_trace(failure.trace)
     return {
         "check": subject,
         "ok": False,
-        "message": message or str(failure),
+        "message": str(failure),
         "errors": [failure.as_dict()],
         "repair": REPAIRS.get(failure.kind, UNKNOWN_REPAIR),
     }

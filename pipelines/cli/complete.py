@@ -16,6 +16,7 @@ from pipelines.cli.options import (
     topic_argument,
 )
 from pipelines.cli.result import CommandResult, prints_result
+from resources.explanations.explanation import ExitCode
 
 _MAX_WAIT_S = 7 * 86_400.0
 
@@ -62,4 +63,5 @@ def complete_command(
         raise click.UsageError(f"--hours needs the setting `audit` of the topic {topic!r}")
     completeness = wait_until_complete(table, through_ms, wait_s, audit=audit)
     result: Mapping[str, Any] = completeness.as_dict(through_ms)
-    return CommandResult(records=[result], show=console.completeness, failed=not result["complete"])
+    ends = () if result["complete"] else (ExitCode.FAILED,)
+    return CommandResult(records=[result], show=console.completeness, ends=ends)

@@ -7,7 +7,8 @@ import click
 
 from pipelines.cli import console
 from pipelines.cli.options import GlobalOptions
-from pipelines.cli.result import FAILED, json_option, print_json
+from pipelines.cli.result import ends_of, json_option, print_json
+from resources.explanations.codes import combined
 from resources.settings import Settings, SettingsError
 
 
@@ -27,7 +28,7 @@ def config_group() -> None:
 @json_option
 @click.pass_context
 def check_command(ctx: click.Context, offline: bool, as_json: bool) -> None:
-    """Test the settings file and what it names. Exit code 1: a test failed.
+    """Test the settings file and what it names. Exit code 1 to 6: a test failed.
 
     The command tests the file, the Dagster definitions made from it, Spark, Java, Dagster's storage, free space,
     clocks, the secrets, the lake (also whether it refuses to create an object twice), each schema registry, and each
@@ -47,7 +48,7 @@ def check_command(ctx: click.Context, offline: bool, as_json: bool) -> None:
         try:
             settings = ctx.obj.settings()
         except SettingsError as error:
-            yield failed("settings", error, message=str(error))
+            yield failed("settings", error)
             return
         yield passed("settings", str(Settings.path(ctx.obj.settings_file)))
         yield from config_check.check_file(settings)
@@ -59,7 +60,7 @@ def check_command(ctx: click.Context, offline: bool, as_json: bool) -> None:
         results.append(result)
         if not as_json:
             console.check_result(result)
-    exit_code = 0 if all(result["ok"] for result in results) else FAILED
+    exit_code = combined(ends_of(results))
     if as_json:
         print_json(exit_code, results)
     ctx.exit(exit_code)

@@ -26,9 +26,11 @@ from rich.text import Text
 
 from kafka_io.cluster.retention import FOREVER
 from kafka_io.model import BrokerPartition
-from pipelines.cli.log_lines import error, error_text, failure, is_json, safe, warning
+from pipelines.cli.log_lines import error, error_text, failure, is_json, lead_on, safe, warning
 from pipelines.loading.event_time import utc_text
 from pipelines.status.status import RetentionSource, TopicState
+from resources.errors import CursorExpired, TableNotProven
+from resources.explanations.codes import code_of
 
 if TYPE_CHECKING:
     from kafka_io.registry.listing import SkippedNode
@@ -173,8 +175,9 @@ def statuses(statuses: PrintedResults, *, now_ms: int) -> None:
     _problems(statuses)
     _without_ids(statuses)
     for status in statuses:
-        for sentence in (*_losses(status), *_last_error(status, now_ms)):
-            error(sentence, topic=status["topic"])
+        losses = ((sentence, code_of(CursorExpired)) for sentence in _losses(status))
+        for sentence, code in (*losses, *_last_error(status, now_ms)):
+            error(sentence, code=code, topic=status["topic"])
         if status["bad_records"]:
             warning(f"{status['bad_records']:,} rows have `_error`: their values do not decode", topic=status["topic"])
 
@@ -229,14 +232,14 @@ def _losses(status: PrintedResult) -> Iterator[str]:
             )
 
 
-def _last_error(status: PrintedResult, now_ms: int) -> Iterator[str]:
-    """Why the last load failed, unless the status already has an error, which says what is wrong now."""
+def _last_error(status: PrintedResult, now_ms: int) -> Iterator[tuple[str, str | None]]:
+    """Why the last load failed, and the code, unless the status already has an error, which says what is wrong now."""
     last = status["last_error"]
     if last and not status["errors"]:
         age = f"{duration((now_ms - last['time_ms']) / 1000)} ago" if last["time_ms"] else "at an unknown time"
         and_more = f" (and {last['count'] - 1} more)" if last["count"] > 1 else ""
         reason = "; its error cannot be read" if not last["errors"] else f": {error_text(last['errors'][0])}{and_more}"
-        yield f"the last load failed {age}{reason}"
+        yield f"the last load failed {age}{reason}", last["errors"][0]["code"] if last["errors"] else None
 
 
 def _status_cells(status: PrintedResult, now_ms: int) -> PrintedResult:
@@ -295,7 +298,7 @@ def proofs(proofs: PrintedResults) -> None:
     print_table("topic partition >start >end >rows >missing >duplicates gaps", _partitions(proofs))
     for proof in proofs:
         for problem in proof["problems"]:
-            error(problem, topic=proof["topic"])
+            error(problem, code=None if proof["errors"] else code_of(TableNotProven), topic=proof["topic"])
         if proof["proven"]:
             rows = sum(partition["rows"] for partition in proof["partitions"])
             state = proof.get("state")
@@ -451,6 +454,7 @@ def check_result(result: PrintedResult) -> None:
     _out.print(f"{mark} {safe(result['check'])}: {safe(result['message'])}", soft_wrap=True, highlight=False)
     if result["repair"]:
         _out.print(f"       {safe(result['repair'])}", soft_wrap=True, highlight=False)
+    lead_on(*(failed["code"] for failed in result["errors"]))
 
 
 def initialised(results: PrintedResults) -> None:

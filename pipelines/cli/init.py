@@ -13,7 +13,7 @@ import click
 from pipelines.cli import console
 from pipelines.cli.new_settings import settings_text
 from pipelines.cli.options import GlobalOptions
-from pipelines.cli.result import CommandResult, prints_result
+from pipelines.cli.result import CommandResult, ends_of, prints_result
 from resources.settings import Settings
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def init_command(
         "checks": checks,
         "errors": errors,
     }
-    return CommandResult(records=[record], show=console.initialised, failed=bool(errors))
+    return CommandResult(records=[record], show=console.initialised, ends=ends_of([record]))
 
 
 def _check_absent(file: Path) -> None:

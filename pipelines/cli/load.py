@@ -17,7 +17,7 @@ from pipelines.cli.options import (
     selects_topics,
     usage_errors,
 )
-from pipelines.cli.result import CommandResult, Errors, prints_result
+from pipelines.cli.result import CommandResult, Errors, ends_of, prints_result
 from resources.choices import Choices
 from resources.settings import Settings
 
@@ -91,10 +91,11 @@ def load_command(
                 topic_loads.load(loader, topics, on_begin=on_begin, on_end=on_end)
             finally:
                 loads += [(name, by_topic[topic]) for topic in dict.fromkeys(topics) if topic in by_topic]
+    records = [{"cluster": name, **load.as_dict()} for name, load in loads]
     return CommandResult(
-        records=[{"cluster": name, **load.as_dict()} for name, load in loads],
+        records=records,
         show=console.loads,
-        failed=any(load.error for _, load in loads),
+        ends=ends_of(records),
         errors=errors.failures,
         traces=[failure.trace for _, load in loads for failure in load.failures],
     )

@@ -13,13 +13,16 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any
 
+import click
 from rich.console import Console
 from rich.markup import escape
 
 from kafka_io.errors import Where
+from resources.explanations.codes import coded
 
 _LOGGER = logging.getLogger("penstock")
 _FIELDS = "penstock_fields"
+_EXPLAINED = "penstock.explained"
 _PLACE = ("cluster", "broker", "topic", "partition", "offset")
 _err = Console(stderr=True)
 _common: dict[str, Any] = {}
@@ -100,12 +103,13 @@ def event(message: str, **fields: Any) -> None:
     _log(logging.INFO, message, fields)
 
 
-def error(message: str, **place: Any) -> None:
-    """Print a sentence about an error. Control characters are escaped (fault X05)."""
+def error(message: str, *, code: str | None = None, **place: Any) -> None:
+    """Print a sentence about an error, with its code at the end. Control characters are escaped (fault X05)."""
     if is_json():
-        _log(logging.ERROR, message, place)
+        _log(logging.ERROR, message, {"code": code, **place})
     else:
-        _print("[bold red]penstock:[/]", message, place)
+        _print("[bold red]penstock:[/]", coded(message, code), place)
+        lead_on(code)
 
 
 def failure(failure: Mapping[str, Any], *, topic: str | None = None) -> None:
@@ -114,7 +118,7 @@ def failure(failure: Mapping[str, Any], *, topic: str | None = None) -> None:
         own = {name: value for name, value in failure.items() if name not in {"message", "trace"}}
         _log(logging.ERROR, failure["message"], {"topic": topic, **_known(own)})
     else:
-        error(error_text(failure), topic=topic)
+        error(error_text(failure), code=failure["code"], topic=topic)
 
 
 def warning(message: str, **place: Any) -> None:
@@ -134,7 +138,7 @@ def trace(text: str) -> None:
 
 
 def error_text(error: Mapping[str, Any]) -> str:
-    """An error object as one sentence with its place."""
+    """An error object as one sentence with its place, without its code."""
     location, message = str(Where(**{name: error[name] for name in _PLACE})), error["message"]
     hint = "; the same command can succeed later" if error["retriable"] and "again" not in message else ""
     return f"{error['kind']}: {message}" + (f" [{location}]" if location else "") + hint
@@ -148,6 +152,19 @@ def printable(text: str) -> str:
 def safe(text: str) -> str:
     """Text from outside, such as a topic name: neither the terminal nor rich interprets it."""
     return escape(printable(text))
+
+
+def lead_on(*codes: str | None) -> None:
+    """Name the command that explains a code, once for each code of a command. Programs that read JSON need no hint."""
+    context = click.get_current_context(silent=True)
+    if context is None or is_json():
+        return
+    explained: set[str] = context.find_root().meta.setdefault(_EXPLAINED, set())
+    for code in codes:
+        if code and code not in explained:
+            explained.add(code)
+            hint = f"`penstock explain {code}` says what this means and what to do"
+            _err.print(f"[dim]{hint}[/]", soft_wrap=True, highlight=False)
 
 
 def _known(fields: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """The `penstock` command: its subcommands, and the handling of their errors.
 
-Exit code 0: success; 1: failure, or a table is not proven; 2: wrong use; 130: interrupted. Results go to stdout
-(`--json` for scripts), progress and errors to stderr. An error is one sentence; `--debug` adds the traceback.
+`resources/explanations` has the exit codes. Results go to stdout (`--json` for scripts), progress and errors to stderr.
+An error is one sentence with its code, which `penstock explain` explains; `--debug` adds the traceback.
 """
 
 import traceback
@@ -15,6 +15,7 @@ from pipelines.cli import log_lines
 from pipelines.cli.complete import complete_command
 from pipelines.cli.completion import completion_command
 from pipelines.cli.config import config_group
+from pipelines.cli.explain import explain_command
 from pipelines.cli.init import init_command
 from pipelines.cli.load import load_command
 from pipelines.cli.metrics import metrics_command
@@ -22,7 +23,7 @@ from pipelines.cli.offsets import offsets_group
 from pipelines.cli.options import GlobalOptions
 from pipelines.cli.publish import publish_command
 from pipelines.cli.replay import replay_command
-from pipelines.cli.result import FAILED, INTERRUPTED, WRONG_USE, print_json, remember_words, wants_json
+from pipelines.cli.result import print_json, remember_words, wants_json
 from pipelines.cli.servers import broker_command, registry_command, zookeeper_command
 from pipelines.cli.state import state_command
 from pipelines.cli.status import status_command, topics_command
@@ -30,7 +31,9 @@ from pipelines.cli.tables import clean_command, verify_command
 from pipelines.cli.tail import tail_command
 from pipelines.cli.typed_tables import redecode_command, schema_command
 from pipelines.cli.versions import history_command, rewind_command
-from resources.settings import PATH_VARIABLE, SettingsError
+from resources.explanations.codes import coded, explanation_of
+from resources.explanations.explanation import ExitCode
+from resources.settings import PATH_VARIABLE
 
 LOG_FORMAT_VARIABLE = "PENSTOCK_LOG_FORMAT"
 COMMANDS = (
@@ -39,6 +42,7 @@ COMMANDS = (
     complete_command,
     completion_command,
     config_group,
+    explain_command,
     history_command,
     init_command,
     load_command,
@@ -81,23 +85,30 @@ def _errors_reported(ctx: click.Context) -> Iterator[None]:
         raise
     except (KeyboardInterrupt, click.Abort) as error:  # click raises Abort for Ctrl-C at a prompt
         log_lines.error("interrupted")
-        _end(ctx, INTERRUPTED, error, "interrupted")
+        _end(ctx, ExitCode.INTERRUPTED, error, "interrupted")
     except click.ClickException as error:
-        if not wants_json(ctx) and not log_lines.is_json():
-            raise
+        code = explanation_of(type(error)).code
         if log_lines.is_json():
-            log_lines.error(error.format_message())
+            log_lines.error(error.format_message(), code=code)
         else:
-            error.show()
+            _show_wrong_use(error, code)
         _end(ctx, error.exit_code, error, error.format_message())
     except Exception as error:  # noqa: BLE001 - every error becomes a sentence; --debug adds its traceback
         if ctx.params.get("debug"):
             log_lines.trace(traceback.format_exc().rstrip())
-        if isinstance(error, SettingsError):
-            log_lines.error(error.reason)
-        else:
-            log_lines.failure(_printed(error))
-        _end(ctx, WRONG_USE if isinstance(error, SettingsError) else FAILED, error)
+        log_lines.failure(_printed(error))
+        _end(ctx, explanation_of(type(error)).exit_code, error)
+
+
+def _show_wrong_use(error: click.ClickException, code: str) -> None:
+    """Print an error of click, with the usage of the command and its code. It leads on to `--help`."""
+    message = coded(error.format_message(), code)
+    if isinstance(error, click.exceptions.NoArgsIsHelpError):
+        error.show()
+    elif isinstance(error, click.UsageError):
+        click.UsageError(message, ctx=error.ctx).show()
+    else:
+        click.ClickException(message).show()
 
 
 def _end(ctx: click.Context, exit_code: int, error: BaseException, message: str | None = None) -> None:
@@ -142,7 +153,9 @@ def _printed(error: BaseException) -> Mapping[str, Any]:
 def main(ctx: click.Context, settings_file: str | None, debug: bool, log_format: str) -> None:
     """Load Kafka topics into Delta tables, exactly once.
 
-    Exit code 0: success; 1: failure, or a table is not proven; 2: wrong use; 130: interrupted.
+    Exit code 0: success; 1: failure, also of several kinds; 2: wrong use or settings; 3: try again later, a server or
+    the store does not answer; 4: you must choose, the log and the table do not fit; 5: rows are wrong or not proven;
+    6: a login or a right is refused; 130: interrupted. `penstock explain` explains the code of an error.
 
     \b
     Examples:
@@ -152,6 +165,7 @@ def main(ctx: click.Context, settings_file: str | None, debug: bool, log_format:
       penstock load clicks
       penstock load --all --json
       penstock verify --all
+      penstock explain PS-301
     """
     ctx.obj = GlobalOptions(settings_file=settings_file, debug=debug)
     ctx.with_resource(log_lines.configured(log_lines.LogFormat(log_format), command=ctx.invoked_subcommand))

@@ -9,7 +9,9 @@ import click
 
 from pipelines.cli import log_lines
 from pipelines.cli.options import FiniteRange, GlobalOptions, cluster_option, clusters_of
-from pipelines.cli.result import FAILED, show_trace
+from pipelines.cli.result import show_trace
+from resources.explanations.codes import combined, exit_code_of
+from resources.explanations.explanation import ExitCode
 from resources.metrics_settings import check_push_url
 from resources.own_process import keep_pandas_out
 
@@ -70,7 +72,7 @@ def metrics_command(
     With --serve, Prometheus can scrape the command. It listens on loopback unless --address says otherwise, and has
     neither TLS nor passwords. Each load can also write its own metrics: see the section metrics of the settings.
 
-    Exit code 1: a cluster cannot be asked, or the metrics cannot be written. The metrics of the other clusters are
+    Exit code 1 to 6: a cluster cannot be asked, or the metrics cannot be written. The metrics of the other clusters are
     printed all the same.
 
     \b
@@ -97,19 +99,20 @@ def metrics_command(
         _serve(source, address, serve, keep_s=keep_s)
         return
     _write(source, textfile, push)
-    if reporter.failed:
-        raise click.exceptions.Exit(FAILED)
+    end = combined(reporter.ends)
+    if end:
+        raise click.exceptions.Exit(end)
 
 
 @dataclass(slots=True)
 class _Reporter:
     """Prints the error of a cluster, once until it changes."""
 
-    failed: bool = False
+    ends: list[ExitCode] = field(default_factory=list)
     last: dict[Any, str] = field(default_factory=dict)
 
     def __call__(self, failure: "SliceFailure") -> None:
-        self.failed = True
+        self.ends.append(exit_code_of([failure.code]))
         cluster = failure.where.get("cluster")
         if self.last.get(cluster) != str(failure):
             self.last[cluster] = str(failure)

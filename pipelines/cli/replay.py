@@ -16,7 +16,7 @@ from pipelines.cli.options import (
     topic_argument,
     usage_errors,
 )
-from pipelines.cli.result import CommandResult, prints_result
+from pipelines.cli.result import CommandResult, ends_of, prints_result
 
 if TYPE_CHECKING:
     from pipelines.maintenance.replay_request import OnCompacted
@@ -77,4 +77,4 @@ def replay_command(
         result = replay(loader, table, request)
     records = [{"cluster": name, **result.as_dict()}]
     traces = [result.failure.trace] if result.failure else []
-    return CommandResult(records=records, show=console.replays, failed=bool(result.failure), traces=traces)
+    return CommandResult(records=records, show=console.replays, ends=ends_of(records), traces=traces)

@@ -5,7 +5,7 @@
 
 import json
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import wraps
@@ -14,15 +14,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pipelines.cli import log_lines
+from resources.explanations.codes import combined, exit_code_of
+from resources.explanations.explanation import ExitCode
 from resources.own_process import keep_pandas_out
 from resources.settings import SettingsError
 
 if TYPE_CHECKING:
     from pipelines.loading.work import SliceFailure
-
-FAILED = 1
-WRONG_USE = 2
-INTERRUPTED = 130  # as in shells: 128 plus the number of SIGINT
 
 _WORDS = "penstock.words"
 _STREAMS = "tail"
@@ -43,7 +41,7 @@ class Errors:
             yield
         except (click.ClickException, click.exceptions.Exit, SettingsError, BrokenPipeError):
             raise
-        except Exception as error:  # noqa: BLE001 - the error is printed with its place, and the exit code is 1
+        except Exception as error:  # noqa: BLE001 - the error is printed with its place, and ends the command
             from kafka_io.errors import Where
             from pipelines.loading.work import SliceFailure
 
@@ -57,20 +55,20 @@ class CommandResult:
     Args:
         records: the `results` that `--json` prints. A result can have `errors` of its own.
         show: prints the records and their errors for people.
-        failed: whether the exit code is 1; with errors it is 1 in any case.
+        ends: the exit codes of results that failed; see `ends_of`.
         errors: the errors that belong to no result.
         traces: stack traces of errors, which `--debug` prints.
     """
 
     records: Sequence[Mapping[str, Any]]
     show: Callable[[Sequence[Mapping[str, Any]]], None]
-    failed: bool = False
+    ends: Iterable[ExitCode] = ()
     errors: Sequence["SliceFailure"] = ()
     traces: Sequence[str | None] = ()
 
     def print(self, *, as_json: bool) -> None:
         """Print the result, and end the command if it failed."""
-        code = FAILED if self.failed or self.errors else 0
+        code = combined([*self.ends, exit_code_of(failure.code for failure in self.errors)])
         if as_json:
             print_json(code, self.records, [failure.as_dict() for failure in self.errors])
         else:
@@ -81,6 +79,12 @@ class CommandResult:
             show_trace(trace)
         if code:
             raise click.exceptions.Exit(code)
+
+
+def ends_of(results: Iterable[Mapping[str, Any]]) -> Iterator[ExitCode]:
+    """The exit codes that results have because of their errors."""
+    for result in results:
+        yield exit_code_of(error["code"] for error in result["errors"])
 
 
 def show_trace(trace: str | None) -> None:

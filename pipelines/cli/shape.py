@@ -12,6 +12,8 @@ class Shape(BaseModel):
 class PrintedError(Shape):
     """An error. The fields of its place are null if the place is not known."""
 
+    code: str
+    """The code, such as `PS-301`: `penstock explain PS-301` says what it means. It never gets another meaning."""
     kind: str
     """The name of the error, such as `CursorExpired`; `UsageError` for wrong use."""
     message: str

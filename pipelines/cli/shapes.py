@@ -9,6 +9,7 @@ from pydantic import BaseModel, Field, TypeAdapter
 
 from pipelines.cli.shape import PrintedError, Shape
 from pipelines.cli.status_shapes import CompletedTable, ShownTopic
+from resources.explanations.explanation import ExitCode
 
 NameT = TypeVar("NameT")
 ResultsT = TypeVar("ResultsT")
@@ -22,9 +23,7 @@ class Output(BaseModel, Generic[NameT, ResultsT]):
     """
 
     command: NameT = Field(description="The name of the command; empty if the command line names none.")
-    exit_code: int = Field(
-        description="0: success; 1: failure, or a table is not proven; 2: wrong use; 130: interrupted."
-    )
+    exit_code: int = Field(description="; ".join(f"{code}: {code.meaning}" for code in ExitCode) + ".")
     errors: list[PrintedError] = Field(description="All errors of the command, including those of its results.")
     results: ResultsT
 
@@ -380,6 +379,23 @@ class CreatedSettings(Shape):
     errors: list[PrintedError]
 
 
+class ExplainedCode(Shape):
+    """A result of `penstock explain`. Its texts are Markdown, with code in backquotes."""
+
+    code: str
+    kinds: list[str]
+    """The names of the errors with this code, as in `kind` of an error."""
+    family: str
+    title: str
+    meaning: str
+    causes: str
+    repairs: list[str]
+    page: str
+    """A page of the documentation and its section that tell more."""
+    exit_code: int
+    """The exit code of a command that ends with this error alone."""
+
+
 NoResults = Annotated[list[Any], Field(max_length=0)]
 OUTPUT: TypeAdapter[Any] = TypeAdapter(
     Annotated[
@@ -400,6 +416,7 @@ OUTPUT: TypeAdapter[Any] = TypeAdapter(
         | Output[Literal["init"], list[CreatedSettings]]
         | Output[Literal["config check"], list[CheckedSetting]]
         | Output[Literal["config show"], list[dict[str, Any]]]
+        | Output[Literal["explain"], list[ExplainedCode]]
         | Output[Literal["tail"], NoResults]
         | Output[Literal["", "broker", "completion", "config", "offsets", "registry", "zookeeper"], NoResults]
         | Output[Literal["config reference", "config schema"], NoResults],

@@ -10,6 +10,7 @@ from pipelines.cli import console
 from pipelines.cli.completion import complete_topics
 from pipelines.cli.options import GlobalOptions, cluster_option, clusters_of, only_cluster
 from pipelines.cli.result import CommandResult, Errors, prints_result
+from resources.explanations.explanation import ExitCode
 from resources.settings import Settings
 from resources.suggestion import did_you_mean
 
@@ -43,14 +44,14 @@ def status_command(options: GlobalOptions, topics: Sequence[str], cluster: str |
     """
     from pipelines.status.status import TopicState, now_ms
 
-    settings, now = options.settings(), now_ms()
+    settings, now, failed = options.settings(), now_ms(), {TopicState.ERROR, TopicState.LOSING}
     names = [only_cluster(settings, cluster)] if topics else clusters_of(settings, cluster)
     statuses, errors = _statuses(settings, names, topics, now_ms=now)
     statuses.sort(key=lambda status: status.urgency(now))
     return CommandResult(
         records=[status.as_dict(now) for status in statuses],
         show=partial(console.statuses, now_ms=now),
-        failed=any(status.state(now) in {TopicState.ERROR, TopicState.LOSING} for status in statuses),
+        ends=[ExitCode.FAILED] if any(status.state(now) in failed for status in statuses) else [],
         errors=errors.failures,
         traces=[status.failure.trace for status in statuses if status.failure],
     )

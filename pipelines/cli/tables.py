@@ -1,6 +1,6 @@
 """`penstock verify` and `penstock clean`: the proof of tables, and their housekeeping."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -9,7 +9,8 @@ import click
 
 from pipelines.cli import console, log_lines
 from pipelines.cli.options import FiniteRange, GlobalOptions, Selection, selects_topics
-from pipelines.cli.result import CommandResult, Errors, prints_result
+from pipelines.cli.result import CommandResult, Errors, ends_of, prints_result
+from resources.explanations.explanation import ExitCode
 from resources.settings import MAX_DAYS, Settings
 
 if TYPE_CHECKING:
@@ -52,10 +53,15 @@ def verify_command(options: GlobalOptions, selection: Selection, deep: bool) -> 
     return CommandResult(
         records=records,
         show=console.proofs,
-        failed=not all(record["proven"] for record in records),
+        ends=[*ends_of(records), *(ExitCode.NOT_PROVEN for record in records if _is_wrong(record))],
         errors=errors.failures,
         traces=[proof.failure.trace for _, proof in proofs if proof.failure],
     )
+
+
+def _is_wrong(record: Mapping[str, Any]) -> bool:
+    """Whether a proof ended, and found problems."""
+    return not record["proven"] and not record["errors"]
 
 
 def add_state_proof(settings: Settings, table: "LakeTable", record: dict[str, Any]) -> None:

@@ -7,7 +7,7 @@ import click
 
 from pipelines.cli import console
 from pipelines.cli.options import GlobalOptions, cluster_option, only_cluster, table_of, topic_argument
-from pipelines.cli.result import CommandResult, prints_result
+from pipelines.cli.result import CommandResult, ends_of, prints_result
 
 
 @click.command("schema")
@@ -82,9 +82,10 @@ def redecode_command(
             on_progress=on_progress(topic),
         )
         result = convert_table(request) if every else redecode(request)
+    records = [{"cluster": name, **result.as_dict()}]
     return CommandResult(
-        records=[{"cluster": name, **result.as_dict()}],
+        records=records,
         show=console.redecodes,
-        failed=bool(result.failure),
+        ends=ends_of(records),
         traces=[result.failure.trace] if result.failure else [],
     )

@@ -13,6 +13,7 @@ from kafka_io.errors import system_reason
 from pipelines.defs.catalog import Catalog, TopicGroup
 from pipelines.defs.run import REPEATED
 from pipelines.defs.sensor_cursors import cursor_from
+from resources.explanations.codes import UNEXPECTED, code_of_kind, coded
 
 _TIMEOUT_S = 60
 _MAX_EVENTS = 1000
@@ -103,10 +104,11 @@ def _is_repeated(metadata: Mapping[str, Any]) -> bool:
 
 
 def _sentence(error: Any) -> str:
-    """The sentence of the error that ended a step, without Dagster's words around it."""
+    """The sentence of the error that ended a step, without Dagster's words around it, with the code of our errors."""
     while error.cause:
         error = error.cause
-    return str(error.message).strip()
+    code = code_of_kind(str(error.cls_name))
+    return coded(str(error.message).strip(), None if code == UNEXPECTED else code)
 
 
 def failed_checks_sensor(name: str, command: Sequence[str], watched: Watched) -> dg.SensorDefinition:

@@ -10,6 +10,8 @@ from kafka_io.records.gaps import ABORTED, COMPACTED, CONTROL
 from pipelines.defs.metadata import proof_metadata, status_metadata
 from pipelines.loading.verify import Proof
 from pipelines.status.status import TopicStatus
+from resources.errors import TableNotProven
+from resources.explanations.codes import code_of, coded
 from resources.groups import GroupLimits
 
 COVERAGE, GAPS, SCHEMA_CHANGES = "coverage", "gaps", "schema_changes"
@@ -125,7 +127,8 @@ def judge_status(name: str, status: TopicStatus, limits: GroupLimits, now: int) 
 def judge_proof(name: str, proof: Proof) -> Verdict:
     """The verdict of a check that reads the table."""
     if name == COVERAGE:
-        violation = None if proof.proven else (_ERROR, f"not proven: {proof.problems[0]}")
+        code = None if proof.failure else code_of(TableNotProven)  # the sentence of a failure has its code
+        violation = None if proof.proven else (_ERROR, coded(f"not proven: {proof.problems[0]}", code))
         return Verdict(violation=violation, passed="the table is proven", metadata=proof_metadata(proof))
     lost: dict[str, int] = {}
     for partition in proof.partitions:

@@ -21,6 +21,7 @@ from pipelines.increments.increment import Increment, OnReplaced, apply_incremen
 from pipelines.increments.output import IncrementOutput
 from pipelines.loading.table import LakeTable
 from resources.errors import LoadError
+from resources.explanations.codes import code_of, coded
 from resources.penstock import PenstockResource
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ class IncrementAsset:
                 removing=self.removing,
             )
         except LoadError as error:
-            description = f"{type(error).__name__}: {error.reason}"
+            description = coded(f"{type(error).__name__}: {error.reason}", code_of(type(error)))
             raise dg.Failure(description=description, allow_retries=error.retriable) from error
 
     def _transformed(self, function: AssetFunction, session: "Callable[[], SparkSession]", increment: Increment) -> Any:

@@ -16,6 +16,7 @@ from pipelines.loading.table import LakeTable
 from pipelines.maintenance.replay import replay
 from pipelines.maintenance.replay_request import OnCompacted, ReplayRequest
 from pipelines.maintenance.replay_result import TopicReplay
+from resources.explanations.codes import code_of, code_of_kind, coded
 from resources.penstock import PenstockResource
 
 _DESCRIPTION = "Fetches an interval of one topic again and replaces the table's rows of that interval."
@@ -57,7 +58,9 @@ def replay_job(catalog: Catalog, cluster: str) -> dg.JobDefinition:
             with tagged_run(context, cluster, [config.topic]):
                 result = _replay(context, config.request(), catalog.source.fresh(), cluster)
         except (LocatedError, ValueError) as error:
-            raise dg.Failure(f"{type(error).__name__}: {error}", allow_retries=False) from error
+            # A ValueError is a wrong field of the config: what is wrong use on the command line.
+            code = code_of(type(error)) if isinstance(error, LocatedError) else code_of_kind("UsageError")
+            raise dg.Failure(coded(f"{type(error).__name__}: {error}", code), allow_retries=False) from error
         metadata = replay_metadata(result)
         if result.error:
             raise dg.Failure(result.error, metadata=metadata, allow_retries=False)

@@ -23,6 +23,7 @@ from pipelines.loading.outcome import TopicLoad
 from pipelines.loading.window import LoadWindow
 from pipelines.status.status import TopicStatus, now_ms
 from resources.choices import Choices
+from resources.explanations.codes import code_of, coded
 from resources.penstock import PenstockResource
 from resources.spark import ui_of
 
@@ -251,4 +252,8 @@ def _skipped(loader: Loader, topic: str, reason: str) -> TopicLoad:
 
 def _failed(topic: str, error: Exception) -> TopicLoad:
     is_temporary = isinstance(error, LocatedError) and error.retriable
-    return TopicLoad(topic=topic, table="", error=f"{type(error).__name__}: {error}", retriable=is_temporary)
+    return TopicLoad(topic=topic, table="", error=_described(error), retriable=is_temporary)
+
+
+def _described(error: Exception) -> str:
+    return coded(f"{type(error).__name__}: {error}", code_of(type(error)))

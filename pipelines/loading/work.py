@@ -13,6 +13,7 @@ from kafka_io.records.last_message import LastMessage
 from kafka_io.typed_json import convert
 from pipelines.loading.slice_times import SliceTimes
 from resources.errors import sentence_of
+from resources.explanations.codes import code_of, code_of_kind, coded
 
 EXPIRED = "expired"
 """The cause of a gap whose records expired before a load could read them."""
@@ -22,7 +23,8 @@ EXPIRED = "expired"
 class SliceFailure:
     """An error as data: why a slice was not fetched, or a topic not loaded. It crosses from a worker to the driver.
 
-    A `retriable` failure may not happen again at another attempt.
+    A `retriable` failure may not happen again at another attempt. `code` is what `penstock explain` takes; without one,
+    such as in files of earlier versions, it is that of the kind.
     """
 
     kind: str
@@ -30,6 +32,12 @@ class SliceFailure:
     where: Mapping[str, Any] = field(default_factory=dict)
     trace: str = ""
     retriable: bool = False
+    code: str = ""
+
+    def __post_init__(self) -> None:
+        """Complete the code."""
+        if not self.code:
+            object.__setattr__(self, "code", code_of_kind(self.kind))
 
     @classmethod
     def of(cls, error: BaseException, where: Where) -> Self:
@@ -47,13 +55,15 @@ class SliceFailure:
             where=where.as_dict(),
             trace=_encodable("".join(trace)),
             retriable=retriable,
+            code=code_of(type(error)),
         )
 
     def as_dict(self) -> dict[str, Any]:
-        """The error object of every command's `--json`: its kind, its sentence, and its place as far as it is known."""
+        """The error object of every command's `--json`: its code, its sentence, and its place as far as it is known."""
         place = {item.name: self.where.get(item.name) for item in fields(Where)}
         partition = place["partition"]
         return {
+            "code": self.code,
             "kind": self.kind,
             "message": self.reason,
             **place,
@@ -63,7 +73,7 @@ class SliceFailure:
 
     def __str__(self) -> str:
         location = str(Where(**self.where))
-        return f"{self.kind}: {self.reason} [{location}]" if location else f"{self.kind}: {self.reason}"
+        return coded(f"{self.kind}: {self.reason}" + (f" [{location}]" if location else ""), self.code)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from resources.explanations.explanation import ExitCode
 from tests.crash.drivers import Driver, Ended
 from tests.crash.harness import REGISTRY_DOWN, Act, Trial
 from tests.crash.stage import WORLDS, Stage
@@ -14,8 +15,12 @@ from tests.crash.stories import STORIES
 
 _KILLED = -9
 _MOST_ROUNDS = 2
-_REFUSED = ("CommitRefused", "FormatChanged", REGISTRY_DOWN)
-"""The kinds of errors with which a driver may end. `FormatChanged`: a rival converted the table first."""
+_REFUSED = {
+    "CommitRefused": ExitCode.TRY_AGAIN,
+    "FormatChanged": ExitCode.CHOICE_NEEDED,
+    REGISTRY_DOWN: ExitCode.TRY_AGAIN,
+}
+"""The kinds of errors with which a driver may end, with its exit code. `FormatChanged`: a rival converted the table."""
 
 
 class Failed(Exception):
@@ -109,6 +114,6 @@ def _outcome(ended: Ended) -> str:
         return "loaded"
     if ended.code == _KILLED and ended.reached:
         return "killed"
-    assert ended.code == 1, ended
-    assert any(kind in ended.output + ended.errors for kind in _REFUSED), ended
+    text = ended.output + ended.errors
+    assert any(kind in text and ended.code == code for kind, code in _REFUSED.items()), ended
     return "refused"

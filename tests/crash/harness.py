@@ -12,6 +12,7 @@ from pipelines.loading.ledger import CommitKind
 from pipelines.loading.table import LakeTable
 from pipelines.loading.table_log import TableSnapshot
 from pipelines.loading.verify import verify
+from resources.explanations.explanation import ExitCode
 from resources.lake import Lake
 from tests.crash.avro_values import check_avro_table
 from tests.crash.child import DriverOptions
@@ -84,7 +85,7 @@ class Trial:
         """
         for _ in range(_MOST_LOADS):
             ended = self.run(act)
-            if ended.code == 1 and REGISTRY_DOWN in ended.output:
+            if ended.code == ExitCode.TRY_AGAIN and REGISTRY_DOWN in ended.output:
                 continue
             assert ended.code == 0, ended.output
             if not _changed_anything(ended):

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from pipelines.loading.ledger import LedgerEntry
+from resources.explanations.explanation import ExitCode
 from tests.crash.child import DriverOptions
 from tests.crash.drivers import Driver
 from tests.crash.harness import REGISTRY_DOWN, Act, Trial
@@ -117,7 +118,7 @@ def test_a_driver_whose_column_another_run_has_added_with_another_type_is_refuse
     late.resume()
     ended = late.wait()
     [failure] = json.loads(ended.output)["errors"]
-    assert (ended.code, failure["kind"]) == (1, "CommitRefused"), ended.output
+    assert (ended.code, failure["kind"]) == (ExitCode.TRY_AGAIN, "CommitRefused"), ended.output
     assert "the table has a column number of type string, not int64" in failure["message"]
     assert newest(trial) == before
     trial.finish(act)
@@ -150,7 +151,7 @@ def test_a_load_fails_while_the_registry_does_not_answer_and_the_next_one_loads_
     act.prepare(trial)
     ended = trial.run(act)
     [failure] = json.loads(ended.output)["errors"]
-    assert (ended.code, failure["kind"], newest(trial)) == (1, REGISTRY_DOWN, before)
+    assert (ended.code, failure["kind"], newest(trial)) == (ExitCode.TRY_AGAIN, REGISTRY_DOWN, before)
     assert trial.run(act).code == 0
     trial.check_complete()
 

@@ -5,11 +5,29 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from pipelines.cli.shapes import schema
+from resources.explanations.codes import EXPLANATIONS
+from resources.explanations.explanation import FAMILIES, ExitCode, Explanation
 from resources.settings_reference import reference
 from tests.docs.pages import ROOT
 from tests.docs.references import FAULTS, faults_page
 from tests.pipelines.cli.walking import commands, help_of
 
+_ERRORS_HEAD = """\
+# Error codes
+
+The message of an error ends with a code, such as `PS-301`. A code never gets another meaning. `penstock explain PS-301`
+prints what this page says about it, without a network, and `penstock explain` lists all codes. With `--json` and
+`--log-format json` it is in the field `code`. This page is generated from the code.
+
+## Which exit codes are there?
+
+A command in which several things fail, such as `penstock load --all`, has the exit code of their kind, or 1 if they are
+of several kinds. `penstock status` has exit code 1 while a topic has the state error or losing, and `penstock complete`
+while a table is not complete.
+
+| exit code | meaning |
+|---|---|
+"""
 _HEAD = """\
 # Commands
 
@@ -23,6 +41,28 @@ def commands_page() -> str:
     return "\n".join([_HEAD, *parts])
 
 
+def errors_page() -> str:
+    """The page of errors: the exit codes, and the explanation of every code."""
+    exits = "".join(f"| {code} | {code.meaning} |\n" for code in ExitCode)
+    families = (f"## {title}\n\n{_family(number)}" for number, title in FAMILIES.items())
+    return "\n".join([_ERRORS_HEAD + exits, *families])
+
+
+def _family(number: int) -> str:
+    """The explanations of a family. The heading of each is only its code, so that links do not depend on its title."""
+    return "\n".join(_explanation(row) for row in EXPLANATIONS.values() if row.number // 100 == number)
+
+
+def _explanation(row: Explanation) -> str:
+    kinds = ", ".join(f"`{kind}`" for kind in row.kinds)
+    repairs = "".join(f"- {repair}\n" for repair in row.repairs)
+    page = row.page.partition(".")[0]
+    return (
+        f"### {row.code}\n\n**{row.title}** ({kinds}, exit code {row.exit_code})\n\n{row.meaning}\n\n"
+        f"Why: {row.causes}\n\n{repairs}\nMore: [{page}]({row.page})\n"
+    )
+
+
 def schema_page() -> str:
     """The JSON Schema of the output of the commands."""
     return json.dumps(schema(), indent=2) + "\n"
@@ -32,6 +72,7 @@ GENERATED: Mapping[Path, Callable[[], str]] = {
     ROOT / "docs" / "settings.md": reference,
     ROOT / "docs" / "commands.md": commands_page,
     ROOT / "docs" / "output.schema.json": schema_page,
+    ROOT / "docs" / "errors.md": errors_page,
     FAULTS: faults_page,
 }
 

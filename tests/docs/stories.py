@@ -66,7 +66,7 @@ def steps(page: str) -> Iterator[Step]:
         if match["heading"]:
             heading = match["heading"]
             continue
-        block = Block(page=page, language=match["language"], text=match["text"])
+        block = Block(page=page, language=match["language"], text=match["text"], not_run="")
         step = Step(heading=heading, before=match["before"], block=block)
         if step.is_run:
             yield step

@@ -10,6 +10,8 @@ from click.testing import CliRunner, Result
 
 from pipelines.cli.main import main
 from pipelines.cli.shapes import OUTPUT
+from resources.explanations.codes import code_of_kind
+from resources.explanations.explanation import ExitCode
 from tests.docs.conftest import World
 from tests.docs.test_commands import has_no_end
 from tests.pipelines.cli.walking import commands, examples_of, help_of, words_of
@@ -73,7 +75,8 @@ def test_an_interrupted_command_is_json_too(world: World, monkeypatch: pytest.Mo
 
     monkeypatch.setattr(main.commands["verify"], "invoke", interrupted)
     result, printed = penstock("verify", "--all")
-    assert (result.exit_code, printed["errors"][0]["message"]) == (130, "interrupted")
+    assert (result.exit_code, printed["errors"][0]["message"]) == (ExitCode.INTERRUPTED, "interrupted")
+    assert printed["errors"][0]["code"] == "PS-902"
 
 
 @pytest.mark.parametrize(
@@ -90,7 +93,9 @@ def test_an_interrupted_command_is_json_too(world: World, monkeypatch: pytest.Mo
 def test_an_error_of_a_command_is_an_object(words: tuple[str, ...], code: int, kind: str, world: World) -> None:
     result, printed = penstock(*words)
     assert (result.exit_code, [error["kind"] for error in printed["errors"]]) == (code, [kind])
-    assert printed["errors"][0]["message"]
+    [error] = printed["errors"]
+    assert error["message"]
+    assert error["code"] == code_of_kind(kind)
 
 
 @pytest.mark.parametrize("command", ["load --all", "status", "topics", "config check"])
@@ -98,7 +103,7 @@ def test_a_cluster_that_does_not_answer_does_not_stop_the_others(command: str, w
     text = world.settings.read_text()
     world.settings.write_text(DEAD + text.partition("\n")[2])
     result, printed = penstock(*command.split())
-    assert result.exit_code == 1
+    assert result.exit_code == ExitCode.TRY_AGAIN
     assert [error["kind"] for error in printed["errors"]] == ["ConnectFailed"]
     if command != "config check":
         assert printed["errors"][0]["cluster"] == "away"

@@ -92,12 +92,12 @@ class Installation:
     published: int = 0
 
     def penstock(self, *arguments: str, cluster: str | None = None, stdin: bytes = b"", failing: bool = False) -> str:
-        """The output of a command. Its exit code must be 0, or 1 if it is `failing`."""
+        """The output of a command. Its exit code must be 0, or another if it is `failing`."""
         chosen = [] if cluster is None else ["--cluster", cluster]
         command = [*_penstock(self.home), *arguments, *chosen]
         result = subprocess.run(command, input=stdin, stdout=subprocess.PIPE, check=False)
         click.echo(f"penstock {' '.join((*arguments, *chosen))} -> {result.returncode}")
-        assert result.returncode == int(failing), result.stdout.decode()
+        assert bool(result.returncode) == failing, result.stdout.decode()
         return result.stdout.decode()
 
     def start(self, *names: str) -> None:

@@ -38,7 +38,8 @@ _UNSURE = ("CommitUnknown", "LakeUnavailable")
 
 
 _ONE_PARTITION = re.compile(
-    r"(CursorExpired|CursorAheadOfLog|LogTruncated|Corrupt|TooLarge): [^(]*\(?.* partition=[\d-]+ offset=\d+\]"
+    r"(CursorExpired|CursorAheadOfLog|LogTruncated|Corrupt|TooLarge): [^(]*\(?.* partition=[\d-]+ offset=\d+\] "
+    r"\(PS-3\d\d\)"
 )
 """The error of a load in which one partition alone could not be loaded (fault N07)."""
 

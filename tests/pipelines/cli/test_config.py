@@ -12,6 +12,7 @@ from click.testing import CliRunner, Result
 from kafka_io.records.build import Record, record_batch
 from kafka_io.testing.schema_registry.server import EmbeddedSchemaRegistry
 from pipelines.cli.main import main
+from resources.explanations.explanation import ExitCode
 from resources.settings import Settings
 from tests.fakes.cluster import FakeCluster, Log
 
@@ -67,7 +68,7 @@ def test_a_check_reads_the_files_with_the_columns_of_topics(file: Path) -> None:
     (file.parent / "orders.json").write_text('{"properties": {"id": {"type": "integer"}}}')
     code, results = check(file)
     assert (code, results["columns of topics.orders"]["message"]) == (1, f"{file.parent}/orders.json, columns: 1")
-    assert results["columns of topics.lost"]["message"].endswith("lost.json: no such file or directory")
+    assert results["columns of topics.lost"]["message"].endswith("lost.json: no such file or directory (PS-710)")
 
 
 def test_a_check_reads_the_files_with_message_types(file: Path) -> None:
@@ -79,7 +80,7 @@ def test_a_check_reads_the_files_with_message_types(file: Path) -> None:
     code, results = check(file)
     assert (code, results["columns of topics.orders"]["message"]) == (
         1,
-        f"InvalidSchema: {file.parent}/orders.proto: the .proto text has an unexpected = in line 1",
+        f"InvalidSchema: {file.parent}/orders.proto: the .proto text has an unexpected = in line 1 (PS-503)",
     )
 
 
@@ -139,7 +140,7 @@ def test_each_registry_is_tried(file: Path, monkeypatch: pytest.MonkeyPatch) -> 
 def test_wrong_settings_fail_the_offline_check(text: str, subject: str, message: str, file: Path) -> None:
     file.write_text(text + file.read_text())
     code, results = check(file, "--offline")
-    assert (code, results[subject]["ok"]) == (1, False)
+    assert (code, results[subject]["ok"]) == (ExitCode.WRONG_USE, False)
     assert message in results[subject]["message"]
 
 
@@ -163,8 +164,8 @@ def test_a_lake_that_cannot_be_written_fails_its_check(file: Path, monkeypatch: 
     real_access = os.access  # whoever runs this may be root
     monkeypatch.setattr(os, "access", lambda path, mode: Path(path) != file.parent and real_access(path, mode))
     code, results = check(file)
-    assert (code, results["lake"]["ok"]) == (1, False)
-    assert results["lake"]["message"] == f"LakeRefused: this user cannot write to {file.parent}"
+    assert (code, results["lake"]["ok"]) == (ExitCode.REFUSED, False)
+    assert results["lake"]["message"] == f"LakeRefused: this user cannot write to {file.parent} (PS-402)"
 
 
 def test_no_config_command_shows_a_secret(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # fault X01

@@ -88,7 +88,7 @@ def test_each_problem_has_a_line_with_its_repair(check: Check, tmp_path: Path, m
 
 
 def _no_folder(tmp_path: Path) -> str:
-    return f"StorageUnusable: DAGSTER_HOME is {tmp_path / 'none'}, which is no folder"
+    return f"StorageUnusable: DAGSTER_HOME is {tmp_path / 'none'}, which is no folder (PS-707)"
 
 
 def test_a_broker_that_does_not_answer_is_found_although_others_answer(check: Check, fake: FakeCluster) -> None:
@@ -131,7 +131,7 @@ def test_a_record_in_the_future_shows_a_wrong_clock(check: Check, log: Log) -> N
     subject, kind, message, _ = failure(check())
     assert (subject, kind) == ("clock main", "ClockWrong")
     assert message.startswith("ClockWrong: the newest record is 7,")
-    assert message.endswith("[cluster=main topic=clicks]")
+    assert message.endswith("[cluster=main topic=clicks] (PS-706)")
 
 
 @pytest.mark.parametrize(("ahead_s", "direction"), [(7200, "ahead of"), (-7200, "behind")])
@@ -141,7 +141,7 @@ def test_a_store_with_another_time_is_found(
     monkeypatch.setattr(check_machine, "time", FixedClock(time.time() - ahead_s))
     subject, kind, message, _ = failure(check())
     assert (subject, kind) == ("clock of the lake", "ClockWrong")
-    assert message.endswith(f"s {direction} that of this machine")
+    assert message.endswith(f"s {direction} that of this machine (PS-706)")
 
 
 class FixedClock:
@@ -170,7 +170,7 @@ def test_a_disk_that_is_almost_full_is_found(check: Check, tmp_path: Path, monke
     monkeypatch.setattr(shutil, "disk_usage", usage)
     subject, kind, message, _ = failure(check())
     assert (subject, kind) == ("disk of the lake", "SpaceShort")
-    assert message == f"SpaceShort: the disk is almost full: 1.0 of 100.0 GiB are free in {tmp_path}/lake"
+    assert message == f"SpaceShort: the disk is almost full: 1.0 of 100.0 GiB are free in {tmp_path}/lake (PS-705)"
 
 
 def test_the_storage_of_dagster_is_tested(check: Check, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -188,7 +188,7 @@ def test_the_storage_of_dagster_is_tested(check: Check, tmp_path: Path, monkeypa
     (home / "dagster.yaml").write_text("storage: {sqlite: {base_dir: 1}}\n")
     subject, kind, message, _ = failure(check())
     assert (subject, kind) == ("dagster storage", "StorageUnusable")
-    assert message == f"StorageUnusable: Dagster cannot use the storage that {home}/dagster.yaml names"
+    assert message == f"StorageUnusable: Dagster cannot use the storage that {home}/dagster.yaml names (PS-707)"
 
 
 def test_settings_that_need_an_extra_say_so(check: Check, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,6 +13,7 @@ from kafka_io.records.build import Record, record_batch
 from pipelines.cli import init
 from pipelines.cli.main import main
 from pipelines.cli.new_settings import settings_text
+from resources.explanations.explanation import ExitCode
 from resources.settings import Settings
 from tests.fakes.cluster import FakeCluster, Log
 
@@ -113,7 +114,7 @@ def test_it_overwrites_no_file_that_another_process_creates_meanwhile(
 def test_if_a_test_fails_it_writes_nothing_and_names_the_repair(home: Path) -> None:
     words = ("init", "--bootstrap", "127.0.0.1:1", "--lake", "lake")
     result = penstock(*words)
-    assert (result.exit_code, list(home.iterdir())) == (1, [])
+    assert (result.exit_code, list(home.iterdir())) == (ExitCode.TRY_AGAIN, [])
     assert "failed cluster main: ConnectFailed: " in result.stdout
     assert "\n       Correct the address in the settings, start the server" in result.stdout
     assert "no settings file was written" in result.stderr

@@ -18,7 +18,7 @@ from rich.progress import Progress
 
 from pipelines.cli import console
 from pipelines.cli.main import main
-from pipelines.cli.result import INTERRUPTED, WRONG_USE
+from resources.explanations.explanation import ExitCode
 from tests.pipelines.cli.walking import WIDTH, commands, examples_of, help_of, words_of
 
 ALL = [pytest.param(path, command, id=" ".join(path)) for path, command in commands()]
@@ -56,7 +56,7 @@ def test_every_command_with_results_has_json(path: tuple[str, ...], command: cli
 
 @pytest.mark.parametrize(("path", "command"), ALL)
 def test_an_unknown_option_is_wrong_use_of_every_command(path: tuple[str, ...], command: click.Command) -> None:
-    assert CliRunner().invoke(main, [*path[1:], "--nonsense"]).exit_code == WRONG_USE
+    assert CliRunner().invoke(main, [*path[1:], "--nonsense"]).exit_code == ExitCode.WRONG_USE
 
 
 @pytest.mark.parametrize(("path", "command"), LEAVES)
@@ -70,7 +70,7 @@ def test_every_interrupted_command_prints_one_line(
     Path("lines.txt").touch()
     monkeypatch.setattr(command, "invoke", interrupted)
     result = CliRunner().invoke(main, words_of(examples_of(help_of(path))[0]))
-    assert (result.exit_code, result.stdout, result.stderr) == (INTERRUPTED, "", "penstock: interrupted\n")
+    assert (result.exit_code, result.stdout, result.stderr) == (ExitCode.INTERRUPTED, "", "penstock: interrupted\n")
 
 
 def penstock(*arguments: str) -> list[str]:
@@ -92,7 +92,7 @@ def test_ctrl_c_ends_a_command_that_waits_for_a_broker(tmp_path: Path) -> None:
         with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process, silent.accept()[0]:
             process.send_signal(signal.SIGINT)
             _, errors = process.communicate(timeout=60)
-    assert (process.returncode, errors) == (INTERRUPTED, "penstock: interrupted\n")
+    assert (process.returncode, errors) == (ExitCode.INTERRUPTED, "penstock: interrupted\n")
 
 
 @pytest.mark.slow
@@ -165,4 +165,4 @@ def test_colours_are_printed_on_terminals_without_no_color(tmp_path: Path) -> No
     assert not COLOURS.search(shown_on_a_terminal(command, NO_COLOR="1"))
     piped = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert "\x1b" not in piped.stdout + piped.stderr
-    assert piped.returncode == WRONG_USE
+    assert piped.returncode == ExitCode.WRONG_USE

@@ -51,6 +51,7 @@ def test_errors_and_warnings_have_their_place_as_fields(make: Make, tmp_path: Pa
         **error,
         "level": "error",
         "command": "status",
+        "code": "PS-404",
         "kind": "LogTorn",
         "cluster": "main",
         "topic": "clicks",

@@ -17,6 +17,7 @@ from kafka_io.brokers.negotiation import Connector
 from kafka_io.model import Broker, Generation
 from kafka_io.registry.zookeeper import Registry
 from pipelines.cli.main import main
+from resources.explanations.explanation import ExitCode
 from tests.live import LiveCluster, numbered
 
 Penstock = Callable[..., Result]
@@ -80,7 +81,7 @@ def test_publish_load_and_verify_as_scripts_do(
     file = next((live.lake / "main" / "clicks").glob("date=*/*.parquet"))
     file.unlink()
     broken = penstock("verify", "clicks", "--json")
-    assert broken.exit_code == 1
+    assert broken.exit_code == ExitCode.NOT_PROVEN
     (proof,) = answer(broken)
     assert not proof["proven"]
     broker_partition = file.name.split("-")[:2]
@@ -117,7 +118,7 @@ def test_a_spark_that_does_not_start_is_one_sentence(live: LiveCluster) -> None:
     live.settings.write_text(live.settings.read_text().replace("local[2,2]", "nonsense"))
     command = [sys.executable, "-m", "pipelines", "--settings", str(live.settings), "load", "clicks"]
     completed = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
-    assert completed.returncode == 1
+    assert completed.returncode == ExitCode.TRY_AGAIN
     assert (
         "SparkFailed: Spark does not start with the address nonsense; check [spark] in the settings" in completed.stderr
     )

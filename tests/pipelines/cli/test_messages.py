@@ -10,6 +10,8 @@ from click.testing import CliRunner, Result
 from kafka_io.errors import system_reason
 from pipelines.cli.main import main
 from resources.errors import LakeUnavailable, sentence_of
+from resources.explanations.explanation import ExitCode
+from tests.pipelines.cli.walking import leads_on
 from tests.small_table import SmallTable
 
 Penstock = Callable[..., Result]
@@ -34,7 +36,7 @@ def test_the_text_of_an_unexpected_error_appears_only_with_debug(
     assert plain.exit_code == 1
     assert plain.stderr == (
         "penstock: KeyError: an unexpected error; `penstock --debug` with the same command shows its details "
-        "[cluster=main]\n"
+        f"[cluster=main] (PS-901)\n{leads_on('PS-901')}"
     )
     debug = CliRunner().invoke(main, ["--debug", "--settings", str(tmp_path / "penstock.toml"), "verify", "--all"])
     assert "KeyError: 'a detail'" in debug.stderr
@@ -47,7 +49,7 @@ def test_an_error_that_may_pass_says_so_once(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setattr("resources.lake.Lake.topics", unavailable)
     assert invoke(tmp_path, "verify", "--all").stderr == (  # fault X05
         "penstock: LakeUnavailable: the store does not answer\\x1b[31m [cluster=main]; "
-        "the same command can succeed later\n"
+        f"the same command can succeed later (PS-401)\n{leads_on('PS-401')}"
     )
 
 
@@ -71,7 +73,8 @@ def test_a_broker_names_the_port_that_is_in_use(tmp_path: Path) -> None:
         address = f"127.0.0.1:{other.getsockname()[1]}"
         port = address.partition(":")[2]
         result = invoke(tmp_path, "broker", "--broker-id", "1", "--port", port, "--data-dir", str(tmp_path / "b"))
-    assert (result.exit_code, result.stderr) == (1, f"penstock: OSError: {address}: address already in use\n")
+    sentence = f"penstock: OSError: {address}: address already in use (PS-712)\n"
+    assert (result.exit_code, result.stderr) == (1, sentence + leads_on("PS-712"))
 
 
 @pytest.mark.parametrize(
@@ -112,10 +115,10 @@ def test_a_damaged_file_is_named_with_the_command_that_repairs_it(penstock: Pens
     file = min(Path(small.uri).glob("date=*/*.parquet"))
     file.write_bytes(b"x" * file.stat().st_size)
     result = penstock("verify", "clicks")
-    assert result.exit_code == 1
+    assert result.exit_code == ExitCode.NOT_PROVEN
     path = file.relative_to(small.uri)
     assert (
         f"penstock: clicks: the data file {path} is damaged: move it away, and `penstock replay clicks --from "
-        "earliest --to latest` fetches its rows again\n"
+        "earliest --to latest` fetches its rows again (PS-409)\n"
     ) in result.stderr
     assert "Parquet" not in result.stderr

@@ -9,6 +9,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from pipelines.cli.main import main
 from pipelines.status.metrics import STATUS_METRICS
+from resources.explanations.explanation import ExitCode
 from tests.brokers.ports import free_ports
 from tests.pipelines.cli.broker_world import Make
 
@@ -26,7 +27,7 @@ def samples(text: str) -> dict[tuple[str, ...], float]:
 
 def test_the_metrics_are_the_facts_of_the_status(make: Make) -> None:
     world = make(retention_ms=DAY_MS)
-    assert world.penstock("verify", "clicks").exit_code == 1  # its commit has offsets without rows
+    assert world.penstock("verify", "clicks").exit_code == ExitCode.NOT_PROVEN  # its commit has offsets without rows
     result = world.penstock("metrics", "--partitions")
     assert (result.exit_code, result.stderr) == (0, "")
     page = samples(result.stdout)
@@ -57,12 +58,12 @@ def test_a_cluster_that_does_not_answer_is_down_and_the_others_are_shown(make: M
     (port,) = free_ports(1)
     world = make(settings_text=f'[clusters.other]\nbootstrap = "127.0.0.1:{port}"\n')
     result = world.penstock("metrics", "--max-topics", "1")
-    assert (result.exit_code, result.stderr.count("\n")) == (1, 1)
+    assert (result.exit_code, result.stderr.count("\n")) == (ExitCode.TRY_AGAIN, 2)
     assert "[cluster=other " in result.stderr
     assert 'penstock_up{cluster="other"} 0.0\n' in result.stdout
     assert 'penstock_topics_left_out{cluster="main"} 1.0\n' in result.stdout
     pushed = world.penstock("metrics", "--cluster", "main", "--push", f"http://127.0.0.1:{port}")
-    assert (pushed.exit_code, pushed.stdout) == (1, "")
+    assert (pushed.exit_code, pushed.stdout) == (ExitCode.TRY_AGAIN, "")
     assert pushed.stderr.startswith("penstock: MetricsNotWritten: the Pushgateway http://127.0.0.1:")
 
 

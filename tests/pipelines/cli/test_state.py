@@ -12,6 +12,7 @@ from deltalake import DeltaTable
 
 from pipelines.cli.main import main
 from pipelines.increments.state_table import state_output
+from resources.explanations.explanation import ExitCode
 from tests.pipelines.increments.keyed_tables import KeyedHistory
 
 SETTINGS = 'lake = "{lake}"\n[clusters.main]\nbootstrap = "127.0.0.1:1"\n'
@@ -57,7 +58,7 @@ def test_a_topic_without_a_state_table_is_wrong_use(run: Run, tmp_path: Path, hi
 
 def test_verify_proves_the_state_table_too(run: Run, history: KeyedHistory) -> None:
     result = run("verify", "clicks", "--json")
-    assert result.exit_code == 1
+    assert result.exit_code == ExitCode.NOT_PROVEN
     assert "there is no state table yet" in json.loads(result.stdout)["results"][0]["problems"][0]
     run("state", "clicks")
     [proven] = json.loads(run("verify", "clicks", "--json").stdout)["results"]
@@ -66,7 +67,7 @@ def test_verify_proves_the_state_table_too(run: Run, history: KeyedHistory) -> N
     DeltaTable(state_output(history.table).uri).delete("offset = 10")
     result = run("verify", "clicks", "--json")
     [wrong] = json.loads(result.stdout)["results"]
-    assert (result.exit_code, wrong["proven"], wrong["state"]["missing"]) == (1, False, 1)
+    assert (result.exit_code, wrong["proven"], wrong["state"]["missing"]) == (ExitCode.NOT_PROVEN, False, 1)
 
 
 def test_an_error_of_the_comparison_is_an_error_of_the_table(run: Run, tmp_path: Path, history: KeyedHistory) -> None:
@@ -75,9 +76,9 @@ def test_an_error_of_the_comparison_is_an_error_of_the_table(run: Run, tmp_path:
     again = KeyedHistory(tmp_path / "lake", Random(2))
     again.load(("a", "1"))
     result = run("verify", "clicks", "--json")
-    assert result.exit_code == 1
+    assert result.exit_code == ExitCode.CHOICE_NEEDED
     assert json.loads(result.stdout)["errors"][0]["kind"] == "SourceChanged"
-    assert run("state", "clicks", "--json").exit_code == 1
+    assert run("state", "clicks", "--json").exit_code == ExitCode.CHOICE_NEEDED
     assert run("state", "clicks", "--rebuild", "--json").exit_code == 0
 
 

@@ -21,6 +21,7 @@ from tests.fakes.cluster import FakeCluster
 from tests.fakes.records import holding
 from tests.kafka_io.testing.modern.talk import Client
 from tests.pipelines.cli.broker_world import Make
+from tests.pipelines.cli.walking import leads_on
 
 DAY_MS = 86_400_000
 
@@ -93,7 +94,7 @@ def test_a_topic_whose_last_load_failed_is_an_error_until_a_load_succeeds(make: 
     result = world.penstock("status")
     assert result.exit_code == 1
     assert [line[1:4] for line in lines(result)[1:-1]] == [["views", "error", "8"], ["clicks", "loaded", "0"]]
-    assert result.stderr == f"penstock: views: the last load failed 2 h ago: {failure}\n"
+    assert result.stderr == f"penstock: views: the last load failed 2 h ago: {failure}\n{leads_on('PS-307')}"
     assert world.penstock("load", "views").exit_code == 0
     assert world.penstock("status").exit_code == 0
 
@@ -108,7 +109,7 @@ def test_offsets_that_expired_are_counted_and_the_command_that_continues_is_name
     assert (result.exit_code, lines(result)[1][1:5]) == (1, ["views", "losing", "5", "3"])
     assert result.stderr == (
         "penstock: views: offsets [12, 15) of partition 0 expired before they were loaded; "
-        "`penstock load views --on-expired skip` records them as a gap and continues\n"
+        "`penstock load views --on-expired skip` records them as a gap and continues (PS-301)\n" + leads_on("PS-301")
     )
 
 

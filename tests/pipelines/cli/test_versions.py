@@ -58,7 +58,7 @@ def test_a_rewind_goes_back_to_a_time(penstock: Penstock, small: SmallTable) -> 
     ("answer", "rows", "code", "message"),
     [
         ("y\n", 5, 0, ""),
-        ("n\n", 10, 1, "nothing was changed\n"),
+        ("n\n", 10, 1, "Error: nothing was changed (PS-103)\n"),
         ("", 10, 130, "penstock: interrupted\n"),  # the end of the input, as Ctrl-C
     ],
 )

@@ -37,6 +37,11 @@ def examples_of(text: str) -> list[str]:
     return [line.strip() for block in _EXAMPLES.findall(text) for line in block.splitlines()]
 
 
+def leads_on(code: str) -> str:
+    """The line below the first error with a code."""
+    return f"`penstock explain {code}` says what this means and what to do\n"
+
+
 def words_of(line: str) -> list[str]:
     """The arguments of an example, without the program's name."""
     return shlex.split(line)[1:]

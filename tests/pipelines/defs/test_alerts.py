@@ -110,7 +110,7 @@ def test_the_reason_is_the_sentence_of_the_error(instance: dg.DagsterInstance, t
     world.fails = SettingsError("there is no settings file /etc/penstock.toml")
     world.run("job_of_clicks")
     (alert,) = alerts_in(tmp_path / "alerts")
-    assert alert["reason"].endswith("SettingsError: there is no settings file /etc/penstock.toml")
+    assert alert["reason"].endswith("SettingsError: there is no settings file /etc/penstock.toml (PS-101)")
 
 
 def test_topics_that_fail_again_in_the_same_way_give_one_alert(

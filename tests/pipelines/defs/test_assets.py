@@ -83,7 +83,8 @@ def test_a_topic_that_fails_does_not_affect_the_others(instance: dg.DagsterInsta
         == f"1 of 2 topics were not loaded completely: gone: {failed_step.metadata['errors'].value['gone']}"
     )
     sentence = (
-        "TopicUnknown: the cluster has no such topic; `penstock topics` lists its topics [cluster=main topic=gone]"
+        "TopicUnknown: the cluster has no such topic; `penstock topics` lists its topics [cluster=main topic=gone] "
+        "(PS-104)"
     )
     assert failed_step.metadata["errors"].value == {"gone": sentence}
     assert observed(result)["gone"]["error"] == sentence
@@ -96,7 +97,8 @@ def test_a_cluster_that_is_no_longer_in_the_settings_fails_the_run_with_a_senten
     configured.settings.write_text(text.replace("[clusters.main]", "[clusters.other]"))
     failed_step = failure(run(instance, ["clicks"]))
     assert (
-        "SettingsError: there is no cluster 'main' in the settings; the clusters are: other" in failed_step.description
+        "SettingsError: there is no cluster 'main' in the settings; the clusters are: other (PS-101)"
+        in failed_step.description
     )
 
 

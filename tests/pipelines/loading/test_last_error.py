@@ -94,7 +94,7 @@ def test_any_error_fails_the_load_of_its_topic_and_is_remembered(fake: FakeClust
         failed = load(fake, tmp_path, fetch=fail)
     assert failed.error == (
         "ZeroDivisionError: an unexpected error; `penstock --debug` with the same command shows its details "
-        "[cluster=main topic=clicks]"
+        "[cluster=main topic=clicks] (PS-901)"
     )
     assert not failed.retriable
     assert "in fail" in str(failed.trace)

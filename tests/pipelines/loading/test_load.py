@@ -199,7 +199,8 @@ def test_a_log_that_was_wiped_stops_the_topic(live: LiveCluster, load: Load) -> 
 def test_an_unknown_topic_is_reported_in_one_sentence(live: LiveCluster, load: Load) -> None:
     live.publish("clicks", [b"x"])
     assert load("views").error == (
-        "TopicUnknown: the cluster has no such topic; `penstock topics` lists its topics [cluster=main topic=views]"
+        "TopicUnknown: the cluster has no such topic; `penstock topics` lists its topics "
+        "[cluster=main topic=views] (PS-104)"
     )
 
 

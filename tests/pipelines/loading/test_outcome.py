@@ -137,7 +137,7 @@ def test_a_load_may_be_tried_again_if_one_of_its_failures_is_temporary() -> None
     run.failures = [temporary, replace(permanent, trace="lines")]
     load = run.outcome(seconds=0.0)
     assert (load.retriable, load.trace) == (True, "lines")
-    assert load.error == "NetworkError: no answer [topic=clicks] (and 1 more)"
+    assert load.error == "NetworkError: no answer [topic=clicks] (PS-202) (and 1 more)"
 
 
 @pytest.mark.parametrize(

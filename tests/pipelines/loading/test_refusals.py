@@ -58,7 +58,7 @@ def test_a_log_that_was_truncated_and_written_again_is_refused_with_the_range(
         assert refused.error == (
             "LogTruncated: offsets [40, 100) are in the table, but the log was truncated at 40 and written again; "
             'on_truncated = "rewind" takes the old rows back '
-            "[cluster=main topic=clicks partition=0 offset=40]"
+            "[cluster=main topic=clicks partition=0 offset=40] (PS-303)"
         )
 
 

@@ -81,7 +81,7 @@ def test_the_records_before_a_corrupt_batch_are_loaded_and_the_error_has_its_off
         assert result.error is not None
         assert result.error.startswith("Corrupt: wrong CRC")
         assert 'on_corrupt = "skip" to continue at offset 15' in result.error
-        assert result.error.endswith("topic=clicks partition=0 offset=10]")
+        assert result.error.endswith("topic=clicks partition=0 offset=10] (PS-307)")
         assert values(tmp_path) == numbered(0, 10)
         assert newest(tmp_path).covered == {A: (0, 10), BrokerPartition(None, 1): (0, 10)}
         assert verify(table(tmp_path)).problems == ()
@@ -182,7 +182,7 @@ def test_corrupt_messages_of_older_formats_are_skipped(
     with fake:
         failed = load(fake, tmp_path)
         lost = [6, 7] if codec else [7]
-        assert (failed.error or "").endswith(f"offset={lost[0]}]")
+        assert (failed.error or "").endswith(f"offset={lost[0]}] (PS-307)")
         assert values(tmp_path) == numbered(0, lost[0])
         assert load(fake, tmp_path, on_corrupt="skip").error is None
     assert values(tmp_path) == [*numbered(0, lost[0]), *numbered(8, 12)]
@@ -201,7 +201,7 @@ def test_the_records_before_a_too_large_batch_are_loaded_and_the_error_names_the
         assert result.error is not None
         assert result.error.startswith("TooLarge: a batch is above max_fetch_bytes = 1000000: a frame of 3000")
         assert 'raise that limit in [caps], or set on_too_large = "skip" to continue at offset 13' in result.error
-        assert result.error.endswith("partition=0 offset=10]")
+        assert result.error.endswith("partition=0 offset=10] (PS-308)")
         assert values(tmp_path) == numbered(0, 10)
         skipped = load(fake, tmp_path, caps, on_too_large="skip")
         assert (skipped.error, skipped.rows) == (None, 7)

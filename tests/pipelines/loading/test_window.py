@@ -290,7 +290,8 @@ def test_a_partition_whose_time_is_not_found_fails_the_run_but_the_others_are_lo
         modern.topic.loader(window=LoadWindow(until=time_of(12))) as loader,
     ):
         result = loader.load("clicks")
-    assert (result.error, result.retriable) == ("NetworkError: no answer [cluster=main topic=clicks partition=0]", True)
+    sentence = "NetworkError: no answer [cluster=main topic=clicks partition=0] (PS-202)"
+    assert (result.error, result.retriable) == (sentence, True)
     assert result.rows == 12
     assert modern.offsets() == [[], list(range(12))]
     modern.topic.load()

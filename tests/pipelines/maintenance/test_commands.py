@@ -10,7 +10,9 @@ from click.testing import CliRunner, Result
 
 from kafka_io.model import BrokerPartition
 from pipelines.cli.main import main
+from resources.explanations.explanation import ExitCode
 from resources.settings import PATH_VARIABLE
+from tests.pipelines.cli.walking import leads_on
 from tests.pipelines.defs.declared import defs_of, failure
 from tests.pipelines.maintenance.conftest import Modern
 from tests.pipelines.maintenance.loaded import Loaded
@@ -41,7 +43,7 @@ def answer(result: Result) -> Any:
 def test_deep_verify_and_replay_as_scripts_do(topic: Loaded, penstock: Penstock) -> None:
     assert penstock("verify", "clicks").exit_code == 0
     bad = penstock("verify", "clicks", "--deep", "--json")
-    assert bad.exit_code == 1
+    assert bad.exit_code == ExitCode.NOT_PROVEN
     assert answer(bad)["compared"] == [
         {
             "broker": None,
@@ -92,7 +94,8 @@ def test_a_replay_that_is_refused_is_one_sentence_and_exit_code_1(penstock: Pens
     result = penstock("replay", "clicks", "--partition", "0", "--from", "0", "--to", "30")
     assert result.exit_code == 1
     sentence = "ReplayRefused: the table covers [0, 20), and offset 30 is outside of it"
-    assert result.stderr == f"penstock: clicks: {sentence} [cluster=main topic=clicks partition=0]\n"
+    place = "[cluster=main topic=clicks partition=0]"
+    assert result.stderr == f"penstock: clicks: {sentence} {place} (PS-112)\n{leads_on('PS-112')}"
 
 
 @pytest.mark.parametrize(
@@ -157,3 +160,4 @@ def test_a_job_that_cannot_replay_fails_with_the_reason(
     result = run(instance, **config)
     assert not result.success
     assert failure(result).description.startswith(reason)
+    assert failure(result).description.endswith((" (PS-102)", " (PS-104)"))

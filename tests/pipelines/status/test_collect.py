@@ -255,7 +255,7 @@ def test_a_table_that_cannot_be_read_is_an_error_of_its_topic(trouble: Exception
 def test_a_silent_broker_is_an_error_of_its_partitions() -> None:
     bounds_by_topic: Any = {"clicks": {P0: Bounds(earliest=0, latest=10), P1: ConnectFailed("nobody there")}}
     status = status_of(behind(bounds_by_topic=bounds_by_topic), Table(entries=[commit({P0: 4, P1: 6})]), entry(P0, P1))
-    assert (status.error, status.lag) == ("ConnectFailed: nobody there", None)
+    assert (status.error, status.lag) == ("ConnectFailed: nobody there (PS-201)", None)
     assert [(part.latest, part.cursor) for part in status.partitions] == [(10, 4), (None, 6)]
     assert status.left_s(NOW_MS) == 22 * 3600
 
@@ -263,7 +263,11 @@ def test_a_silent_broker_is_an_error_of_its_partitions() -> None:
 def test_an_error_of_all_brokers_is_an_error_of_each_topic() -> None:
     gone = RegistryUnavailable("no answer")
     status = status_of(behind(failing={"id": gone, "bounds": gone}), at_four())
-    assert (status.error, status.lag, status.partitions[0].cursor) == ("RegistryUnavailable: no answer", None, 4)
+    assert (status.error, status.lag, status.partitions[0].cursor) == (
+        "RegistryUnavailable: no answer (PS-216)",
+        None,
+        4,
+    )
 
 
 def test_times_that_brokers_do_not_report_are_unknown() -> None:
@@ -291,7 +295,8 @@ def test_another_id_of_the_same_incarnation_is_no_error() -> None:
 # fault B14
 def test_a_log_that_ends_before_the_cursor_is_an_error() -> None:
     status = status_of(behind(), Table(entries=[commit({P0: 12})]))
-    assert status.error == "CursorAheadOfLog: the log of partition 0 ends at 10, but the table holds offsets up to 12"
+    sentence = "the log of partition 0 ends at 10, but the table holds offsets up to 12"
+    assert status.error == f"CursorAheadOfLog: {sentence} (PS-302)"
     assert status.lag == 0
 
 

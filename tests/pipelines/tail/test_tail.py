@@ -15,8 +15,10 @@ from click.testing import CliRunner, Result
 
 from kafka_io.records.build import Record, record_batch
 from pipelines.cli.main import main
+from resources.explanations.explanation import ExitCode
 from tests.fakes.cluster import FakeCluster, Log
 from tests.live import LiveCluster, numbered
+from tests.pipelines.cli.walking import leads_on
 
 Tail = Callable[..., Result]
 
@@ -83,7 +85,7 @@ def test_a_topic_without_a_table_has_no_committed_position(settings: Path) -> No
     assert len(records) == 6
 
 
-def test_a_damaged_batch_gives_exit_code_1_after_all_records_before_it(
+def test_a_damaged_batch_gives_exit_code_4_after_all_records_before_it(
     settings: Path, fake: FakeCluster
 ) -> None:  # fault R06
     offset, data = fake.logs[0].entries[2]
@@ -91,7 +93,7 @@ def test_a_damaged_batch_gives_exit_code_1_after_all_records_before_it(
     result = invoke(settings, "clicks", "--from", "earliest", "--partition", "0", "--json")
     *records, end = map(json.loads, result.stdout.splitlines())
     assert [record["value"] for record in records] == ["a", "b"]
-    assert (end["command"], end["exit_code"]) == ("tail", result.exit_code) == ("tail", 1)
+    assert (end["command"], end["exit_code"]) == ("tail", result.exit_code) == ("tail", ExitCode.CHOICE_NEEDED)
     assert "penstock: Corrupt: wrong CRC" in result.stderr
     assert "partition=0 offset=2]" in result.stderr
 
@@ -127,7 +129,8 @@ def test_an_error_is_one_sentence_and_exit_code_1(settings: Path, arguments: tup
     result = invoke(settings, *arguments)
     assert (result.exit_code, result.stdout) == (1, "")
     assert message in result.stderr
-    assert result.stderr.count("\n") == 1
+    assert result.stderr.endswith(f" (PS-311)\n{leads_on('PS-311')}")
+    assert result.stderr.count("\n") == 2
 
 
 def start(settings: Path, *arguments: str) -> subprocess.Popen[str]:

@@ -1,0 +1,105 @@
+"""`penstock explain`: what the code of an error means, without a network or a settings file."""
+
+import re
+import textwrap
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.markup import escape
+
+from pipelines.cli.result import CommandResult, prints_result
+from resources.explanations.codes import EXPLANATIONS, RETIRED, explanation_of, typed_code
+from resources.explanations.explanation import Explanation
+from resources.suggestion import did_you_mean
+
+_WIDTH = 100  # of a line of text; wider terminals would make lines that are hard to read
+
+
+@click.command("explain")
+@click.argument("code", required=False)
+@prints_result
+def explain_command(code: str | None) -> CommandResult:
+    """Explain the code of an error.
+
+    The command says what the error means, why it happens, and what to do. CODE is a code such as PS-301, its number, or
+    the name of an error such as CursorExpired. Without CODE the command lists all codes. It needs neither the settings
+    nor a network.
+
+    \b
+    Examples:
+      penstock explain PS-301
+      penstock explain 301
+      penstock explain CursorExpired
+      penstock explain
+    """
+    rows = [_row(code)] if code else list(EXPLANATIONS.values())
+    return CommandResult(records=[_as_dict(row) for row in rows], show=_show_one if code else _show_all)
+
+
+def _row(text: str) -> Explanation:
+    """The row of a code that a user types.
+
+    Raises:
+        UsageError: there is no such code, or no longer.
+    """
+    wrong_use = getattr(click.exceptions, text, None)  # such as NoSuchOption, the kind of an error in JSON
+    if isinstance(wrong_use, type) and issubclass(wrong_use, click.ClickException):
+        return explanation_of(wrong_use)
+    code = typed_code(text)
+    if code in RETIRED:
+        raise click.UsageError(f"{code} is not used any more: {RETIRED[code]}")
+    if code not in EXPLANATIONS:
+        known = [*EXPLANATIONS, *(kind for row in EXPLANATIONS.values() for kind in row.kinds)]
+        more = did_you_mean(code, known) or "; `penstock explain` lists all codes"
+        raise click.UsageError(f"there is no code {code!r}{more}")
+    return EXPLANATIONS[code]
+
+
+def _as_dict(row: Explanation) -> dict[str, Any]:
+    """The JSON fields of an explanation."""
+    return {
+        "code": row.code,
+        "kinds": list(row.kinds),
+        "family": row.family,
+        "title": row.title,
+        "meaning": row.meaning,
+        "causes": row.causes,
+        "repairs": list(row.repairs),
+        "page": f"docs/{row.page}",
+        "exit_code": int(row.exit_code),
+    }
+
+
+def _show_one(records: Sequence[Mapping[str, Any]]) -> None:
+    """Print everything about one code."""
+    out = Console(width=min(Console().width, _WIDTH))
+    for record in records:
+        out.print(f"[bold]{record['code']}: {escape(record['title'])}[/]", highlight=False)
+        out.print(f"[dim]{', '.join(record['kinds'])}; exit code {record['exit_code']}[/]", highlight=False)
+        for heading, texts in (
+            ("What does it mean?", [record["meaning"]]),
+            ("Why does it happen?", [record["causes"]]),
+            ("What can I do?", [f"- {repair}" for repair in record["repairs"]]),
+        ):
+            lines = (escape(_wrapped(text, out.width)) for text in texts)
+            out.print(f"\n[bold]{heading}[/]", *lines, sep="\n", highlight=False)
+        out.print(f"\nmore: {record['page']}", highlight=False, soft_wrap=True)
+
+
+def _wrapped(text: str, width: int) -> str:
+    """The text in lines of this width. Commands stay on one line, so that they can be copied."""
+    unbroken = re.sub("`[^`]*`", lambda code: code[0].replace(" ", "\0"), text)
+    indent = "  " if text.startswith("- ") else ""
+    return textwrap.fill(unbroken, width, subsequent_indent=indent, break_on_hyphens=False).replace("\0", " ")
+
+
+def _show_all(records: Sequence[Mapping[str, Any]]) -> None:
+    """Print a line for each code, below its family."""
+    out, family = Console(), None
+    for record in records:
+        if record["family"] != family:
+            blank, family = "\n" if family else "", record["family"]
+            out.print(f"{blank}[bold]{family}[/]", highlight=False)
+        out.print(f"  {record['code']}  {escape(record['title'])}", highlight=False, soft_wrap=True)
