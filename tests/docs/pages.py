@@ -61,8 +61,12 @@ def name_of(page: Path) -> str:
 
 def blocks(page: Path) -> list[Block]:
     """All fenced blocks of a page."""
-    fences = _FENCE.findall(page.read_text(encoding="utf-8"))
-    return [Block(page=name_of(page), language=language, text=text) for language, text in fences]
+    return blocks_of(page.read_text(encoding="utf-8"), name_of(page))
+
+
+def blocks_of(text: str, page: str = "") -> list[Block]:
+    """All fenced blocks of a text, which is a part of the page with this name."""
+    return [Block(page=page, language=language, text=block) for language, block in _FENCE.findall(text)]
 
 
 def prose(page: Path) -> str:
@@ -82,4 +86,9 @@ def code(page: Path) -> list[str]:
 
 def anchors(page: Path) -> set[str]:
     """The headings of a page as anchors, in the form that links use."""
-    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in _HEADING.findall(prose(page))}
+    return {anchor_of(title) for title in _HEADING.findall(prose(page))}
+
+
+def anchor_of(title: str) -> str:
+    """The anchor of a heading."""
+    return re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-")
