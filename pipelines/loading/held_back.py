@@ -29,7 +29,7 @@ def hanging_sentence(
     return (
         f"partition {partition}: a transaction of {producer} is open since offset {transaction.first_offset}, for "
         f"{'an unknown time' if age_h is None else f'{age_h:,.1f} hours'}, and holds back {held_back} "
-        f"offsets; kafka-transactions.sh abort --topic {topic} --partition {partition} "
+        f"offsets; kafka-transactions.sh --bootstrap-server ADDRESS abort --topic {topic} --partition {partition} "
         f"--start-offset {transaction.first_offset} ends it"
     )
 

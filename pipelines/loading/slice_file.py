@@ -94,7 +94,11 @@ class SliceFile:
         with table_errors(self._uri):
             if self._writer is None:
                 self._writer = self._open()
-            self._writer.write_table(pa.Table.from_batches(self._waiting), row_group_size=_ROW_GROUP_ROWS)
+            try:
+                self._writer.write_table(pa.Table.from_batches(self._waiting), row_group_size=_ROW_GROUP_ROWS)
+            except BaseException:
+                self._writer.is_open = False  # to close it would fail too, and hide the error
+                raise
         self._waiting, self.waiting_bytes = [], 0
         failpoint("file written")
 
@@ -111,6 +115,8 @@ class SliceFile:
         self._open_files.callback(self._keep_size, stream)  # after the writer has written the footer
         options = parquet_options(self._codec, self._layout)
         writer = pq.ParquetWriter(stream, self._layout.file_schema, metadata_collector=self._footers, **options)
+        # A writer whose close has failed would be closed again when it is freed, and print another error.
+        self._open_files.callback(setattr, writer, "is_open", False)
         return self._open_files.enter_context(writer)
 
     def _keep_size(self, stream: pa.NativeFile) -> None:

@@ -96,8 +96,8 @@ class SkipByChoice:
         setting = "on_too_large" if isinstance(error, TooLarge) else "on_corrupt"
         where = error.where.at_offset(unreadable.start)
         if setting not in self._task.skip:
-            larger = "raise that limit in [caps], or set " if setting == "on_too_large" else ""
-            reason = f'{error.reason}; {larger}{setting} = "skip" to continue at offset {unreadable.stop}'
+            larger = "raise that limit in [caps], or " if setting == "on_too_large" else ""
+            reason = f'{error.reason}; {larger}set {setting} = "skip" to continue at offset {unreadable.stop}'
             raise type(error)(reason, where, *error.args[2:])
         if len(self.skipped) == _MAX_SKIPS:
             reason = f"{_MAX_SKIPS} ranges of the slice were skipped; load again to continue: {error.reason}"

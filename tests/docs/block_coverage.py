@@ -64,6 +64,11 @@ IN_ORDER: Sequence[InOrder] = (
         frozenset({"sh", "console", "python", "toml", "yaml"}),
         "test_tutorial.py::test_the_tutorial_works_from_top_to_bottom_with_the_packages_that_it_installs",
     ),
+    InOrder(
+        "docs/incidents.md",
+        frozenset({"sh", "console"}),
+        "../incidents/test_page.py::test_the_steps_of_the_page_end_the_incident_with_a_proven_table",
+    ),
 )
 OF_A_PAGE: Sequence[Covered] = (
     Covered("README.md", "python", 1, "test_typed_tables_page.py::test_the_front_page_queries_what_its_settings_load"),

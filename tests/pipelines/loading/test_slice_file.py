@@ -1,5 +1,8 @@
 """The file of a slice is written in row groups and forced to disk; no filter loses rows by its statistics."""
 
+import gc
+import resource
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 from unittest.mock import Mock
@@ -16,6 +19,7 @@ from pipelines.loading.layout import RAW
 from pipelines.loading.rows import FILE_SCHEMA, table_rows
 from pipelines.loading.slice_file import SliceFile
 from resources import durable
+from resources.errors import LakeUnavailable
 
 if TYPE_CHECKING:
     from tests.small_table import SmallTable
@@ -123,3 +127,26 @@ def test_a_file_is_forced_to_disk_before_it_can_be_committed(tmp_path: Path, mon
     monkeypatch.setattr(durable, "sync_below", lambda root, path, _: synced.append((root, path)))
     file = written(tmp_path, 1)
     assert synced == [(tmp_path, tmp_path / file.path)]
+
+
+@pytest.mark.parametrize(
+    ("limit", "group_bytes"),
+    [(0, 1_000_000), (500, 1_000_000), (500, 1), (1000, 1_000_000)],
+    ids=["begin", "rows", "first of several groups", "footer"],
+)
+def test_a_full_disk_is_one_error_wherever_the_file_ends(
+    limit: int, group_bytes: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:  # fault L09
+    """Pyarrow closes a writer that has failed once more, and again when it is freed. That must not hide the reason."""
+    monkeypatch.setattr(slice_file, "ROW_GROUP_BYTES", group_bytes)
+    printed_later: list[object] = []
+    monkeypatch.setattr(sys, "unraisablehook", printed_later.append)
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, hard))
+    try:
+        with pytest.raises(LakeUnavailable, match="file too large"):
+            written(tmp_path, 2)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    gc.collect()
+    assert printed_later == []

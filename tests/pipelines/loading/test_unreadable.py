@@ -80,7 +80,7 @@ def test_the_records_before_a_corrupt_batch_are_loaded_and_the_error_has_its_off
         result = load(fake, tmp_path)
         assert result.error is not None
         assert result.error.startswith("Corrupt: wrong CRC")
-        assert 'on_corrupt = "skip" to continue at offset 15' in result.error
+        assert '; set on_corrupt = "skip" to continue at offset 15' in result.error
         assert result.error.endswith("topic=clicks partition=0 offset=10] (PS-307)")
         assert values(tmp_path) == numbered(0, 10)
         assert newest(tmp_path).covered == {A: (0, 10), BrokerPartition(None, 1): (0, 10)}
