@@ -1,4 +1,4 @@
-"""The section `[lineage]`: where each load sends OpenLineage events."""
+"""The section `[lineage]`: where loads and other jobs send OpenLineage events."""
 
 from typing import Annotated, Self
 
@@ -11,7 +11,7 @@ from resources.section import Section, absolute_path
 
 
 class LineageSettings(Section):
-    """Where each load sends OpenLineage events. By default no load does. See docs/lineage.md."""
+    """Where loads and other jobs send OpenLineage events. By default they send none. See docs/lineage.md."""
 
     url: str | None = None
     """URL that takes events, such as `http://marquez:5000/api/v1/lineage`. Redirects are not followed."""
@@ -53,5 +53,5 @@ class LineageSettings(Section):
 
     @property
     def is_used(self) -> bool:
-        """Whether loads send events at all."""
+        """Whether events are sent at all."""
         return self.url is not None or self.file is not None

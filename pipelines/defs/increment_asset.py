@@ -17,8 +17,10 @@ import dagster as dg
 
 from pipelines.defs.build import SettingsSource, resource_of
 from pipelines.defs.topic_keys import key_name
-from pipelines.increments.increment import Increment, OnReplaced, apply_increment
+from pipelines.increments.increment import Increment, OnReplaced
 from pipelines.increments.output import IncrementOutput
+from pipelines.increments.reported_increment import reported_increment
+from pipelines.loading.lineage_jobs import JobLineage
 from pipelines.loading.table import LakeTable
 from resources.errors import LoadError
 from resources.penstock import PenstockResource
@@ -46,15 +48,17 @@ class IncrementAsset:
     removing: Callable[[Increment], str] | None = None
     session: "Callable[[], SparkSession] | None" = field(default=None)
 
-    def run(self, function: AssetFunction) -> Mapping[str, Any] | None:
+    def run(self, function: AssetFunction, context: dg.AssetExecutionContext) -> Mapping[str, Any] | None:
         """Apply the next increment; returns the facts about it, or None if nothing is new.
 
         Raises:
             dagster.Failure: it failed. Dagster retries only what can pass.
         """
         penstock = self.penstock.fresh()
+        lineage = JobLineage.of(penstock.settings(), self.cluster, run_id=context.run.run_id, warn=context.log.warning)
         try:
-            return apply_increment(
+            return reported_increment(
+                lineage,
                 LakeTable.of(penstock.lake(), self.cluster, self.topic),
                 partial(self._transformed, function, self.session or penstock.session),
                 consumer=self.consumer,
@@ -134,7 +138,7 @@ def _definition(name: str, asset: IncrementAsset, function: AssetFunction, spec:
     # Two runs at once are right, but one of them works in vain: a limit of 1 for the pool avoids that.
     @dg.multi_asset(name=name, specs=[spec.replace_attributes(skippable=True)], pool=f"increments_{name}")
     def increment(context: dg.AssetExecutionContext) -> Iterator[dg.MaterializeResult[None]]:
-        done = asset.run(function)
+        done = asset.run(function, context)
         if done is None:
             context.log.info("nothing is new in %s/%s", asset.cluster, asset.topic)
         else:
