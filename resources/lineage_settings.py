@@ -41,14 +41,10 @@ class LineageSettings(Section):
             if self.token or self.tls:
                 raise ValueError("`token` and `tls` belong to a `url`")
             return self
-        uses_tls = HttpAddress.parse(self.url).uses_tls
-        if self.tls is not None and not uses_tls:
-            raise ValueError("the `url` begins with http://; write https:// to use `tls`")
-        if self.token is not None and not uses_tls and not self.allow_secret_over_plaintext:
-            raise ValueError(
-                "a token with http:// lets everyone on the way read it; use https://, "
-                "or set `allow_secret_over_plaintext = true` if that is meant"
-            )
+        address = HttpAddress.parse(self.url)
+        address.check_tls(self.tls)
+        if self.token is not None:
+            address.check_secret(allow_over_plaintext=self.allow_secret_over_plaintext)
         return self
 
     @property

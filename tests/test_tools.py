@@ -12,6 +12,7 @@ from tests import tools
 from tests.tools import BROWSER, DRIVER, OPENSSL, TOOLS, ToolsMissing, install_missing
 
 RUN_THIS = "sudo apt-get update && sudo apt-get install -y --no-install-recommends chromium chromium-driver\n"
+INSTALLED = ("openssl", "keytool", "systemd-analyze")
 # A fake apt-get. It stores its arguments, and installs the programs if `works` is 1.
 APT_GET = """\
 #!/bin/sh
@@ -24,10 +25,10 @@ chmod +x "{folder}"/chrom* 2> /dev/null
 
 @pytest.fixture
 def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Path]:
-    """`machine(scripts, user id)` creates the only folder on the PATH, with openssl, keytool and these scripts."""
+    """`machine(scripts, user id)` creates the only folder on the PATH, with INSTALLED and these scripts."""
 
     def machine(scripts: dict[str, str], user: int) -> Path:
-        for name, script in {"openssl": "#!/bin/sh\n", "keytool": "#!/bin/sh\n", **scripts}.items():
+        for name, script in {**dict.fromkeys(INSTALLED, "#!/bin/sh\n"), **scripts}.items():
             (tmp_path / name).write_text(script)
             (tmp_path / name).chmod(0o755)
         for name in ("env", "sh", "touch", "chmod"):
@@ -58,7 +59,7 @@ def test_root_installs_the_missing_programs(machine: Callable[..., Path], tmp_pa
         "update -qq",
         "install -y -qq --no-install-recommends chromium chromium-driver",
     ]
-    programs = ("chromium", "chromedriver", "openssl", "keytool")
+    programs = ("chromium", "chromedriver", *INSTALLED)
     assert [tool.find() for tool in TOOLS] == [str(folder / name) for name in programs]
 
 

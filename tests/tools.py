@@ -1,4 +1,4 @@
-"""The programs that tests run: a browser, its driver, openssl, keytool. `make tools` installs those that are missing.
+"""The programs that tests run, such as a browser and openssl. `make tools` installs those that are missing.
 
 It also makes an archive that lets Spark start faster (see class_archive.py).
 """
@@ -44,7 +44,8 @@ BROWSER = Tool(commands=("chromium", "chromium-browser", "google-chrome"), packa
 DRIVER = Tool(commands=("chromedriver",), package="chromium-driver")
 OPENSSL = Tool(commands=("openssl",), package="openssl")
 KEYTOOL = Tool(commands=("keytool",), package="openjdk-17-jre-headless")
-TOOLS = (BROWSER, DRIVER, OPENSSL, KEYTOOL)
+ANALYZE = Tool(commands=("systemd-analyze",), package="systemd")
+TOOLS = (BROWSER, DRIVER, OPENSSL, KEYTOOL, ANALYZE)
 
 
 class ToolsMissing(Exception):
@@ -99,8 +100,8 @@ Install them, then run make again. On Debian:
 
     sudo apt-get update && sudo apt-get install -y --no-install-recommends {packages}
 
-On other systems install Chromium (or Google Chrome), the chromedriver of the same version, openssl, and a Java with
-keytool; for example on Fedora: sudo dnf install chromium chromedriver openssl java-17-openjdk-headless
+On other systems install Chromium (or Google Chrome), the chromedriver of the same version, openssl, systemd, and a Java
+with keytool; for example on Fedora: sudo dnf install chromium chromedriver openssl systemd java-17-openjdk-headless
 """
 
 

@@ -86,7 +86,7 @@ class JobEnd:
         read_rows: the number of rows that were read from the source; None if it is unknown, as `read_bytes` is.
         read_bytes: the number of bytes that were read for them.
         error: what failed; None if nothing did.
-        trace: the stack trace of the error.
+        trace: the stack trace of the error, if it has one.
     """
 
     output: JobOutput | None = None
@@ -94,7 +94,7 @@ class JobEnd:
     read_rows: int | None = None
     read_bytes: int | None = None
     error: str | None = None
-    trace: str = ""
+    trace: str | None = None
 
     @classmethod
     def of_load(cls, load: TopicLoad, columns: Sequence[Mapping[str, Any]]) -> Self:

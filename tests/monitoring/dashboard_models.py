@@ -65,9 +65,12 @@ def _wrong(value: Any, kind: Any, place: str) -> Iterator[str]:
 def _wrong_items(value: Any, container: type, kind: Any, place: str) -> Iterator[str]:
     if not isinstance(value, container):
         yield f"{place} is {value!r}, and not of the type {container.__name__}"
-        return
-    for name, item in value.items() if isinstance(value, dict) else enumerate(value):
-        yield from _wrong(item, kind, f"{place}[{name}]")
+    elif isinstance(value, dict):
+        for name, item in value.items():
+            yield from _wrong(item, kind, f"{place}.{name}")
+    elif isinstance(value, list):
+        for number, item in enumerate(value):
+            yield from _wrong(item, kind, f"{place}[{number}]")
 
 
 def _wrong_simple(value: Any, kind: type, place: str) -> Iterator[str]:

@@ -223,7 +223,7 @@ def test_a_server_that_refuses_events_is_a_warning(fake: FakeCluster, tmp_path: 
     ("lineage", "message"),
     [
         ({"token": "env:T"}, "belong to a `url`"),
-        ({"url": "http://marquez/", "token": "env:T"}, "lets everyone on the way read it"),
+        ({"url": "http://marquez/", "token": "env:T"}, "lets everyone on the way read the secret"),
         ({"url": "http://marquez/", "tls": {}}, "begins with http://"),
         ({"url": "ftp://marquez/"}, "url: write `http"),
         ({"url": "https://canary@marquez/"}, "url: write `http"),
