@@ -17,10 +17,11 @@ import dagster as dg
 
 from pipelines.defs.build import SettingsSource, resource_of
 from pipelines.defs.topic_keys import key_name
-from pipelines.increments.increment import Increment, OnReplaced
-from pipelines.increments.output import IncrementOutput
-from pipelines.increments.reported_increment import reported_increment
-from pipelines.loading.lineage_jobs import JobLineage
+from pipelines.increments.delta_output import DeltaOutput
+from pipelines.increments.increment import Increment, OnReplaced, apply_increment
+from pipelines.increments.output import IncrementOutput, NamedOutput
+from pipelines.loading.lineage_events import DatasetName
+from pipelines.loading.lineage_jobs import JobLineage, JobReport
 from pipelines.loading.table import LakeTable
 from resources.errors import LoadError
 from resources.penstock import PenstockResource
@@ -57,18 +58,30 @@ class IncrementAsset:
         penstock = self.penstock.fresh()
         lineage = JobLineage.of(penstock.settings(), self.cluster, run_id=context.run.run_id, warn=context.log.warning)
         try:
-            return reported_increment(
-                lineage,
-                LakeTable.of(penstock.lake(), self.cluster, self.topic),
-                partial(self._transformed, function, self.session or penstock.session),
-                consumer=self.consumer,
-                into=self.into,
-                on_replaced=self.on_replaced,
-                removing=self.removing,
-            )
+            table = LakeTable.of(penstock.lake(), self.cluster, self.topic)
+            with lineage.job("INCREMENT", self.topic, DatasetName.of_table(table.uri), self.consumer) as report:
+                done = apply_increment(
+                    table,
+                    partial(self._transformed, function, self.session or penstock.session),
+                    consumer=self.consumer,
+                    into=self.into,
+                    on_replaced=self.on_replaced,
+                    removing=self.removing,
+                )
+                if report is not None and done is not None:
+                    report.read(done["version"])
+                    self._name_output(report)
+                return done
         except LoadError as error:
             description = f"{type(error).__name__}: {error.reason}"
             raise dg.Failure(description=description, allow_retries=error.retriable) from error
+
+    def _name_output(self, report: JobReport) -> None:
+        """Name the output in the report; an output of another program may have no name."""
+        if isinstance(self.into, DeltaOutput):
+            report.wrote_table(self.into.uri, options=self.into.options)
+        elif isinstance(self.into, NamedOutput):
+            report.wrote(self.into.dataset)
 
     def _transformed(self, function: AssetFunction, session: "Callable[[], SparkSession]", increment: Increment) -> Any:
         if self.engine == "spark":
