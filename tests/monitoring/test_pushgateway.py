@@ -62,6 +62,9 @@ def test_a_load_replaces_all_metrics_of_the_last_one(gateway: Pushgateway) -> No
     assert push(loaded(topic, compacted=2)) == []
     gaps = samples(gateway, "penstock_load_gap_offsets", cluster="replaced")
     assert [(dict(labels)["cause"], value) for (_, labels), value in gaps.items()] == [("compacted", 2)]
+    assert push(loaded(topic)) == []
+    assert samples(gateway, "penstock_load_gap_offsets", cluster="replaced") == {}
+    assert samples(gateway, "penstock_load_rows", cluster="replaced")
     assert groups(gateway) == key
 
 
