@@ -31,6 +31,7 @@ TESTED_ELSEWHERE = {
         (command for block in blocks(ROOT / "docs" / "security.md") for command in block.commands()),
         "tests/docs/test_security_page.py",
     ),
+    "dagster dev -m pipelines.definitions": "tests/pipelines/defs/test_dev_command.py",
     "dagster-daemon run -w workspace.yaml": "tests/ui/test_ui.py",
     "dagster-webserver -h 127.0.0.1 -w workspace.yaml": "tests/ui/test_ui.py",
 }
