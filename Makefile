@@ -20,7 +20,7 @@ help:
 	@echo '                 SHARE=8: one of eight cases, which the commit chooses; COMMIT=...: as another commit chooses'
 	@echo 'make coverage    the share of each room that tests without Spark or real brokers run; RAISE=1 raises the floors'
 	@echo 'make tools       install what make test needs besides requirements.lock, if it is missing: Chromium, openssl,'
-	@echo '                 keytool, a KDC, and the Python package gssapi, which is compiled'
+	@echo '                 keytool, systemd-analyze, a KDC, and the Python package gssapi, which is compiled'
 	@echo 'make fuzz        mutated logs and values for an hour; SECONDS=60 SEED=7: for a minute, from that seed on'
 	@echo 'make simulate    days on which brokers and the store misbehave, without processes; DAYS=1000 SEED=7'
 	@echo 'make crash       loads killed, stopped and raced at random for hours; RUNS=100 SEED=7: 100 runs, from seed 7'

@@ -1,4 +1,4 @@
-"""The section `[lineage]`: where each load sends OpenLineage events."""
+"""The section `[lineage]`: where loads and other jobs send OpenLineage events."""
 
 from typing import Annotated, Self
 
@@ -11,7 +11,7 @@ from resources.section import Section, absolute_path
 
 
 class LineageSettings(Section):
-    """Where each load sends OpenLineage events. By default no load does. See docs/lineage.md."""
+    """Where loads and other jobs send OpenLineage events. By default they send none. See docs/lineage.md."""
 
     url: str | None = None
     """URL that takes events, such as `http://marquez:5000/api/v1/lineage`. Redirects are not followed."""
@@ -41,17 +41,13 @@ class LineageSettings(Section):
             if self.token or self.tls:
                 raise ValueError("`token` and `tls` belong to a `url`")
             return self
-        uses_tls = HttpAddress.parse(self.url).uses_tls
-        if self.tls is not None and not uses_tls:
-            raise ValueError("the `url` begins with http://; write https:// to use `tls`")
-        if self.token is not None and not uses_tls and not self.allow_secret_over_plaintext:
-            raise ValueError(
-                "a token with http:// lets everyone on the way read it; use https://, "
-                "or set `allow_secret_over_plaintext = true` if that is meant"
-            )
+        address = HttpAddress.parse(self.url)
+        address.check_tls(self.tls)
+        if self.token is not None:
+            address.check_secret(allow_over_plaintext=self.allow_secret_over_plaintext)
         return self
 
     @property
     def is_used(self) -> bool:
-        """Whether loads send events at all."""
+        """Whether events are sent at all."""
         return self.url is not None or self.file is not None

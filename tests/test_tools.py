@@ -15,6 +15,7 @@ from tests.kerberos import package
 from tests.tools import BROWSER, DRIVER, KDB, KDC, OPENSSL, TOOLS, ToolsMissing, install_missing
 
 RUN_THIS = "sudo apt-get update && sudo apt-get install -y --no-install-recommends chromium chromium-driver\n"
+INSTALLED = ("openssl", "keytool", "systemd-analyze")
 # A fake apt-get. It stores its arguments, and installs the programs if `works` is 1.
 APT_GET = """\
 #!/bin/sh

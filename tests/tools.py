@@ -1,4 +1,4 @@
-"""The programs that tests run: a browser, its driver, openssl, keytool, a KDC. `make tools` installs missing ones.
+"""The programs that tests run, such as a browser, openssl and a KDC. `make tools` installs those that are missing.
 
 It also installs the package for Kerberos (see kerberos/package.py), and makes an archive that lets Spark start faster
 (see class_archive.py).
@@ -59,7 +59,8 @@ KINIT = Tool(commands=("kinit",), package="krb5-user")
 # The package for Kerberos is compiled.
 KERBEROS_LIBRARY = Tool(commands=("krb5-config",), package="libkrb5-dev")
 COMPILER = Tool(commands=("gcc", "cc"), package="gcc")
-TOOLS = (BROWSER, DRIVER, OPENSSL, KEYTOOL, KDC, KDB, KADMIN, KINIT, KERBEROS_LIBRARY, COMPILER)
+ANALYZE = Tool(commands=("systemd-analyze",), package="systemd")
+TOOLS = (BROWSER, DRIVER, OPENSSL, KEYTOOL, KDC, KDB, KADMIN, KINIT, KERBEROS_LIBRARY, COMPILER, ANALYZE)
 
 
 class ToolsMissing(Exception):

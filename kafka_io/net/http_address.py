@@ -1,4 +1,4 @@
-"""The URLs of servers with HTTP: the schema registry, and the server of tokens."""
+"""The URLs of servers with HTTP: the schema registry, the server of tokens, and the server that takes lineage."""
 
 import re
 from dataclasses import dataclass
@@ -40,3 +40,24 @@ class HttpAddress:
         return cls(
             host=match["ipv6"] or match["host"], port=port, path=match["path"], uses_tls=match["scheme"] == "https"
         )
+
+    def check_tls(self, tls: object | None) -> None:
+        """Check that a section with settings for TLS has an effect.
+
+        Raises:
+            ValueError: it has none, because the URL has http.
+        """
+        if tls is not None and not self.uses_tls:
+            raise ValueError("the `url` begins with http://; write https:// to use `tls`")
+
+    def check_secret(self, *, allow_over_plaintext: bool) -> None:
+        """Check that a secret does not cross the network unencrypted, unless the settings allow it (fault X08).
+
+        Raises:
+            ValueError: it would.
+        """
+        if not self.uses_tls and not allow_over_plaintext:
+            raise ValueError(
+                "http:// lets everyone on the way read the secret; use https://, "
+                "or set `allow_secret_over_plaintext = true` if that is meant"
+            )

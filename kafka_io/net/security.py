@@ -88,14 +88,11 @@ class ClientCredentials:
     """Allow a token server with `http`, in a network that you trust."""
 
     def __post_init__(self) -> None:
-        address = self.address
-        if self.tls is not None and not address.uses_tls:
-            raise ValueError("client_credentials: the `url` begins with http://; write https:// to use `tls`")
-        if not address.uses_tls and not self.allow_secret_over_plaintext:
-            raise ValueError(
-                "client_credentials: http:// lets everyone on the way read the secret; use https://, "
-                "or set `allow_secret_over_plaintext = true` if that is meant"
-            )
+        try:
+            self.address.check_tls(self.tls)
+            self.address.check_secret(allow_over_plaintext=self.allow_secret_over_plaintext)
+        except ValueError as error:
+            raise ValueError(f"client_credentials: {error}") from None
         for name, text in (("client_id", self.client_id), ("scope", self.scope)):
             if text is not None and not _PRINTABLE.fullmatch(text):
                 raise ValueError(f"client_credentials: `{name}` must consist of printable ASCII characters")
@@ -103,10 +100,7 @@ class ClientCredentials:
     @property
     def address(self) -> HttpAddress:
         """The parts of the URL."""
-        try:
-            return HttpAddress.parse(self.url)
-        except ValueError as error:
-            raise ValueError(f"client_credentials: {error}") from None
+        return HttpAddress.parse(self.url)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

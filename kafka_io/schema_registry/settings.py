@@ -47,20 +47,15 @@ class SchemaRegistrySettings:
 
     def __post_init__(self) -> None:
         address = self.address
-        if self.tls is not None and not address.uses_tls:
-            raise ValueError("tls: the `url` begins with http://; write https:// to use TLS")
+        address.check_tls(self.tls)
         if (self.username is None) != (self.password is None):
             raise ValueError("`username` and `password` belong together")
         if self.username is not None and (":" in self.username or not self.username.isprintable()):
             raise ValueError("username: a user name for basic authentication has no colon and no control characters")
         if self.password is not None and self.token is not None:
             raise ValueError("set `token`, or `username` and `password`, not both")
-        has_secret = self.password is not None or self.token is not None
-        if has_secret and not address.uses_tls and not self.allow_secret_over_plaintext:
-            raise ValueError(
-                "a password or token with http:// lets everyone on the way read it; use https://, "
-                "or set `allow_secret_over_plaintext = true` if that is meant"
-            )
+        if self.password is not None or self.token is not None:
+            address.check_secret(allow_over_plaintext=self.allow_secret_over_plaintext)
 
     @property
     def address(self) -> HttpAddress:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pipelines.cli import console
+from pipelines.cli import console, log_lines
 from pipelines.cli.options import (
     GlobalOptions,
     cluster_option,
@@ -59,9 +59,10 @@ def replay_command(
       penstock replay clicks --from 2026-01-31T12:00Z --to 2026-01-31T13:00Z
       penstock replay clicks --partition 3 --from 1200 --to 1300
     """
+    from pipelines.loading.lineage_jobs import JobLineage
     from pipelines.loading.load import Loader
-    from pipelines.maintenance.replay import replay
     from pipelines.maintenance.replay_request import ReplayRequest
+    from pipelines.maintenance.reported import reported_replay
     from resources.kafka import open_cluster
     from resources.spark import for_fetches, open_session
 
@@ -74,7 +75,8 @@ def replay_command(
         loader = Loader.of(
             settings, connected, lambda: open_session(for_fetches(settings.spark)), on_progress=on_progress
         )
-        result = replay(loader, table, request)
+        lineage = JobLineage.of(settings, name, run_id=loader.run_id, warn=log_lines.warning)
+        result = reported_replay(lineage, loader, table, request)
     records = [{"cluster": name, **result.as_dict()}]
     traces = [result.failure.trace] if result.failure else []
     return CommandResult(records=records, show=console.replays, ends=ends_of(records), traces=traces)

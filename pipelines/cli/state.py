@@ -1,11 +1,12 @@
 """`penstock state`: the tables with the newest row of each key."""
 
+import uuid
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import click
 
-from pipelines.cli import console
+from pipelines.cli import console, log_lines
 from pipelines.cli.options import GlobalOptions, Selection, selects_topics
 from pipelines.cli.result import CommandResult, Errors, prints_result
 from resources.settings import Settings
@@ -32,15 +33,17 @@ def state_command(options: GlobalOptions, selection: Selection, rebuild: bool) -
       penstock state --all --json
       penstock state customers --rebuild
     """
-    from pipelines.increments.state_update import update_state
+    from pipelines.increments.reported_state import reported_state_update
+    from pipelines.loading.lineage_jobs import JobLineage
 
     settings = options.settings()
-    records, errors = [], Errors()
+    records, errors, run_id = [], Errors(), uuid.uuid4().hex
     for cluster in selection.clusters(settings):
         with errors.caught(cluster=cluster):
+            lineage = JobLineage.of(settings, cluster, run_id=run_id, warn=log_lines.warning)
             for topic, table in _chosen(settings, selection, cluster):
                 with errors.caught(cluster=cluster, topic=topic):
-                    update = update_state(table, settings.format_of(topic), rebuild=rebuild)
+                    update = reported_state_update(lineage, table, settings.format_of(topic), rebuild=rebuild)
                     records.append({"cluster": cluster, **update.as_dict()})
     return CommandResult(records=records, show=console.states, errors=errors.failures)
 

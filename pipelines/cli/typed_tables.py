@@ -5,7 +5,7 @@ from functools import cache, partial
 
 import click
 
-from pipelines.cli import console
+from pipelines.cli import console, log_lines
 from pipelines.cli.options import GlobalOptions, cluster_option, only_cluster, table_of, topic_argument
 from pipelines.cli.result import CommandResult, ends_of, prints_result
 
@@ -66,8 +66,9 @@ def redecode_command(
       penstock redecode refunds
       penstock redecode visits --all
     """
-    from pipelines.maintenance.convert import convert_table
-    from pipelines.maintenance.redecode import RedecodeRequest, redecode
+    from pipelines.loading.lineage_jobs import JobLineage
+    from pipelines.maintenance.redecode import RedecodeRequest
+    from pipelines.maintenance.reported import reported_redecode
     from resources.kafka import open_schema_registry
 
     settings = options.settings()
@@ -81,7 +82,8 @@ def redecode_command(
             dry_run=dry_run,
             on_progress=on_progress(topic),
         )
-        result = convert_table(request) if every else redecode(request)
+        lineage = JobLineage.of(settings, name, run_id=request.run, warn=log_lines.warning)
+        result = reported_redecode(lineage, request, every=every)
     records = [{"cluster": name, **result.as_dict()}]
     return CommandResult(
         records=records,

@@ -21,13 +21,14 @@ from pipelines.defs.group_status import ask_group_status
 from pipelines.defs.metadata import status_metadata
 from pipelines.loading.last_proof import LastProofs
 from pipelines.loading.table import LakeTable
-from pipelines.loading.verify import verify
+from pipelines.loading.verify import Proof, verify
 from pipelines.status.status import TopicStatus, now_ms
 from resources.penstock import PenstockResource
 
 REPEAT_AFTER_S = 24 * 3600.0
 """A result that does not change is reported again after this time: each event costs Dagster time and space."""
 _COLUMNS = "dagster/column_schema"
+PROOF_NAMES = frozenset(PROOF_CHECKS)
 Results = Mapping[tuple[str, str], Verdict]
 """Verdicts by topic and name of the check."""
 
@@ -64,23 +65,34 @@ class CheckRun:
         needs_brokers = any(name in STATUS_CHECKS for names in wanted.values() for name in names)
         statuses = self.statuses if needs_brokers else {}
         now, limits = now_ms(), self.penstock.settings().timing_of(self.group.name).limits
+        proofs = self._proofs([topic for topic, names in wanted.items() if not PROOF_NAMES.isdisjoint(names)])
         verdicts: dict[tuple[str, str], Verdict] = {}
         for topic, names in wanted.items():
             for name in STATUS_CHECKS:
                 if name in names and topic in statuses:
                     verdicts[topic, name] = judge_status(name, statuses[topic], limits, now)
-            verdicts |= self.of_table(topic, names)
+            verdicts |= self._of_table(topic, names, proofs.get(topic))
         return verdicts
 
     def of_table(self, topic: str, names: Collection[str]) -> dict[tuple[str, str], Verdict]:
         """The verdicts of those of the named checks that need no broker."""
+        proofs = {} if PROOF_NAMES.isdisjoint(names) else self._proofs([topic])
+        return self._of_table(topic, names, proofs.get(topic))
+
+    def _proofs(self, topics: Sequence[str]) -> dict[str, Proof]:
+        """The proofs of those topics that have a table. Several tables are read at a time."""
+        if not topics:
+            return {}
+        lake, cluster = self.penstock.lake(), self.group.cluster
+        tables = {topic: LakeTable.of(lake, cluster, topic) for topic in topics if lake.has_table(cluster, topic)}
+        proofs = LastProofs(lake, cluster).prove_all(list(tables.values()), verify)
+        # The warnings are about the copies in the lake; the proofs themselves are in Dagster.
+        return {topic: proof for topic, (proof, _) in zip(tables, proofs, strict=True)}
+
+    def _of_table(self, topic: str, names: Collection[str], proof: Proof | None) -> dict[tuple[str, str], Verdict]:
         verdicts = {}
-        if any(name in PROOF_CHECKS for name in names):
-            lake = self.penstock.lake()
-            if lake.has_table(self.group.cluster, topic):
-                table = LakeTable.of(lake, self.group.cluster, topic)
-                proof, _ = LastProofs(lake, self.group.cluster).prove(table, verify)  # the proof itself is in Dagster
-                verdicts = {(topic, name): judge_proof(name, proof) for name in PROOF_CHECKS if name in names}
+        if proof is not None:
+            verdicts = {(topic, name): judge_proof(name, proof) for name in PROOF_CHECKS if name in names}
         if SCHEMA_CHANGES in names:
             verdicts[topic, SCHEMA_CHANGES] = judge_schemas(*self._columns(topic))
         return verdicts

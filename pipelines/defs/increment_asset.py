@@ -17,8 +17,11 @@ import dagster as dg
 
 from pipelines.defs.build import SettingsSource, resource_of
 from pipelines.defs.topic_keys import key_name
+from pipelines.increments.delta_output import DeltaOutput
 from pipelines.increments.increment import Increment, OnReplaced, apply_increment
-from pipelines.increments.output import IncrementOutput
+from pipelines.increments.output import IncrementOutput, NamedOutput
+from pipelines.loading.lineage_events import DatasetName
+from pipelines.loading.lineage_jobs import JobLineage, JobReport
 from pipelines.loading.table import LakeTable
 from resources.errors import LoadError
 from resources.explanations.codes import code_of, coded
@@ -47,25 +50,39 @@ class IncrementAsset:
     removing: Callable[[Increment], str] | None = None
     session: "Callable[[], SparkSession] | None" = field(default=None)
 
-    def run(self, function: AssetFunction) -> Mapping[str, Any] | None:
+    def run(self, function: AssetFunction, context: dg.AssetExecutionContext) -> Mapping[str, Any] | None:
         """Apply the next increment; returns the facts about it, or None if nothing is new.
 
         Raises:
             dagster.Failure: it failed. Dagster retries only what can pass.
         """
         penstock = self.penstock.fresh()
+        lineage = JobLineage.of(penstock.settings(), self.cluster, run_id=context.run.run_id, warn=context.log.warning)
         try:
-            return apply_increment(
-                LakeTable.of(penstock.lake(), self.cluster, self.topic),
-                partial(self._transformed, function, self.session or penstock.session),
-                consumer=self.consumer,
-                into=self.into,
-                on_replaced=self.on_replaced,
-                removing=self.removing,
-            )
+            table = LakeTable.of(penstock.lake(), self.cluster, self.topic)
+            with lineage.job("INCREMENT", self.topic, DatasetName.of_table(table.uri), self.consumer) as report:
+                done = apply_increment(
+                    table,
+                    partial(self._transformed, function, self.session or penstock.session),
+                    consumer=self.consumer,
+                    into=self.into,
+                    on_replaced=self.on_replaced,
+                    removing=self.removing,
+                )
+                if report is not None and done is not None:
+                    report.read(done["version"])
+                    self._name_output(report)
+                return done
         except LoadError as error:
             description = coded(f"{type(error).__name__}: {error.reason}", code_of(type(error)))
             raise dg.Failure(description=description, allow_retries=error.retriable) from error
+
+    def _name_output(self, report: JobReport) -> None:
+        """Name the output in the report; an output of another program may have no name."""
+        if isinstance(self.into, DeltaOutput):
+            report.wrote_table(self.into.uri, options=self.into.options)
+        elif isinstance(self.into, NamedOutput):
+            report.wrote(self.into.dataset)
 
     def _transformed(self, function: AssetFunction, session: "Callable[[], SparkSession]", increment: Increment) -> Any:
         if self.engine == "spark":
@@ -135,7 +152,7 @@ def _definition(name: str, asset: IncrementAsset, function: AssetFunction, spec:
     # Two runs at once are right, but the work of one of them is lost: a limit of 1 for the pool avoids that.
     @dg.multi_asset(name=name, specs=[spec.replace_attributes(skippable=True)], pool=f"increments_{name}")
     def increment(context: dg.AssetExecutionContext) -> Iterator[dg.MaterializeResult[None]]:
-        done = asset.run(function)
+        done = asset.run(function, context)
         if done is None:
             context.log.info("nothing is new in %s/%s", asset.cluster, asset.topic)
         else:

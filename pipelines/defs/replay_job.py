@@ -11,11 +11,12 @@ from pipelines.defs.catalog import Catalog, cluster_named, pool_of
 from pipelines.defs.metadata import log_progress, replay_metadata
 from pipelines.defs.run_tags import tagged_run
 from pipelines.defs.topic_keys import identifier
+from pipelines.loading.lineage_jobs import JobLineage
 from pipelines.loading.load import Loader
 from pipelines.loading.table import LakeTable
-from pipelines.maintenance.replay import replay
 from pipelines.maintenance.replay_request import OnCompacted, ReplayRequest
 from pipelines.maintenance.replay_result import TopicReplay
+from pipelines.maintenance.reported import reported_replay
 from resources.explanations.codes import code_of, code_of_kind, coded
 from resources.penstock import PenstockResource
 
@@ -79,12 +80,15 @@ def replay_job(catalog: Catalog, cluster: str) -> dg.JobDefinition:
 def _replay(
     context: dg.OpExecutionContext, request: ReplayRequest, penstock: PenstockResource, cluster_name: str
 ) -> TopicReplay:
+    settings = penstock.settings()
+    lineage = JobLineage.of(settings, cluster_name, run_id=context.run_id, warn=context.log.warning)
     with penstock.cluster(cluster_name) as cluster:
         loader = Loader.of(
-            penstock.settings(),
+            settings,
             cluster,
             penstock.session,
             run_id=context.run_id,
             on_progress=lambda topic: log_progress(context.log, topic),
         )
-        return replay(loader, LakeTable.of(penstock.lake(), cluster_name, request.topic), request)
+        table = LakeTable.of(penstock.lake(), cluster_name, request.topic)
+        return reported_replay(lineage, loader, table, request)

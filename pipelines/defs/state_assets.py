@@ -75,11 +75,13 @@ def _updates(
         dagster.Failure: one of them failed. Dagster retries only what can pass.
     """
     # Imported here, because DuckDB takes time to import, and code locations without state tables do not need it.
-    from pipelines.increments.state_update import update_state  # noqa: PLC0415
+    from pipelines.increments.reported_state import reported_state_update  # noqa: PLC0415
+    from pipelines.loading.lineage_jobs import JobLineage  # noqa: PLC0415
     from pipelines.loading.table import LakeTable  # noqa: PLC0415
 
     penstock = group.catalog.source.fresh()
     settings, lake = penstock.settings(), penstock.lake()
+    lineage = JobLineage.of(settings, group.cluster, run_id=context.run.run_id, warn=context.log.warning)
     errors: list[LoadError] = []
     for topic, key in selected.items():
         options = settings.format_of(topic)
@@ -88,7 +90,7 @@ def _updates(
                 context.log.warning("%s: the settings have no state table of this topic any more", topic)
                 continue
             table = LakeTable.of(lake, group.cluster, topic)
-            update = update_state(table, options)
+            update = reported_state_update(lineage, table, options)
         except TableMissing:
             context.log.info("%s: nothing was loaded yet", topic)
             continue

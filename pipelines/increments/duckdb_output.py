@@ -17,6 +17,7 @@ from pipelines.increments.output import OutputChange, WatchedRows, is_spark_fram
 from pipelines.increments.source import NOTHING, ConsumerProgress
 from pipelines.increments.sql_output import OutputTable
 from pipelines.loading.failpoints import failpoint
+from pipelines.loading.lineage_events import DatasetName
 from resources.duckdb_connections import connect_duckdb
 from resources.errors import LakeUnavailable, OutputBusy, OutputRefused
 from resources.extras import check_extra
@@ -51,6 +52,11 @@ class DuckDBOutput:
             return DuckDBWriter(output=self, table=table)
         with self.open() as connection:
             return DuckDBWriter(output=self, table=table, progress=table.progress(connection))
+
+    def dataset(self) -> DatasetName:
+        """See NamedOutput. DuckDB names the database by its file."""
+        path = Path(self.path).absolute()
+        return DatasetName(namespace=f"duckdb://{path}", name=f"{path.stem}.{_SCHEMA}.{self.table}")
 
     @contextmanager
     def open(self) -> "Iterator[duckdb.DuckDBPyConnection]":

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from pipelines.increments.source import ConsumerProgress
 from pipelines.loading.failpoints import failpoint
+from pipelines.loading.lineage_events import DatasetName
 from resources.errors import OutputRefused
 
 
@@ -74,6 +75,18 @@ class IncrementOutput(Protocol):
         Raises:
             OutputRefused: the progress cannot be trusted, or the output cannot keep one.
             LoadError: the output cannot be read.
+        """
+
+
+@runtime_checkable
+class NamedOutput(Protocol):
+    """An output that lineage can name."""
+
+    def dataset(self) -> DatasetName:
+        """The name of the output as a dataset.
+
+        Raises:
+            LoadError: the output does not answer.
         """
 
 

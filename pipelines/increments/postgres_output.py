@@ -16,6 +16,7 @@ from pipelines.increments.postgres_columns import csv_rows, sql_types
 from pipelines.increments.source import NOTHING, ConsumerProgress
 from pipelines.increments.sql_output import OutputTable, quoted
 from pipelines.loading.failpoints import failpoint
+from pipelines.loading.lineage_events import DatasetName
 from resources.errors import (
     CommitUnknown,
     IncrementOvertaken,
@@ -67,6 +68,14 @@ class PostgresOutput:
         table = OutputTable(schema=self.schema, name=self.table, consumer=consumer, source=source)
         with self.open() as connection:
             return PostgresWriter(output=self, table=table, progress=table.progress(connection))
+
+    def dataset(self) -> DatasetName:
+        """See NamedOutput. Host, port and database may come from variables, so the connection tells them."""
+        with self.open() as connection:
+            server = connection.info
+            return DatasetName(
+                namespace=f"postgres://{server.host}:{server.port}", name=f"{server.dbname}.{self.schema}.{self.table}"
+            )
 
     @contextmanager
     def open(self) -> Iterator[psycopg.Connection]:

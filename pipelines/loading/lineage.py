@@ -1,10 +1,10 @@
-"""Sends the OpenLineage events of the loads of one run to a file or a server. A failure is a warning of the load."""
+"""Sends the OpenLineage events of the jobs of one run to a file or a server. A failure is a warning of the job."""
 
 import json
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 from uuid import uuid4
 
 from deltalake import DeltaTable
@@ -15,7 +15,7 @@ from kafka_io.net.http_exchange import HttpContent, HttpServer, http_post
 from kafka_io.net.http_login import HttpLogin
 from kafka_io.net.security import Tls
 from kafka_io.net.tls import tls_context
-from pipelines.loading.lineage_events import DatasetName, LoadJob, run_uuid, schema_fields
+from pipelines.loading.lineage_events import DatasetName, JobEnd, LineageJob, run_uuid, schema_fields
 from pipelines.loading.outcome import TopicLoad
 from pipelines.loading.report_places import ReportPlaces
 from resources.lake import Lake, lake_errors
@@ -26,73 +26,22 @@ from resources.store_options import store_options
 _MAX_ANSWER_BYTES = 64 * 1024
 _ACCEPTED = range(200, 300)
 Event = Mapping[str, Any]
+Columns = Sequence[Mapping[str, Any]]
+"""The columns of a table, as OpenLineage lists them."""
 
 
 class LineageFailed(LocatedError):
     """An event could not be sent."""
 
 
-class Lineage:
-    """Sends events about the loads of one run.
+class LineageSender:
+    """Sends the events of one run to the places that the settings name. A failure is a warning."""
 
-    Args:
-        settings: where to send them.
-        cluster: the name of the cluster.
-        address: the address of the cluster, by which other programs name its topics.
-        lake_options: the options of the lake's store, for reading the columns of a table.
-    """
-
-    def __init__(
-        self, settings: LineageSettings, *, cluster: str, address: str, lake_options: Mapping[str, str]
-    ) -> None:
+    def __init__(self, settings: LineageSettings) -> None:
         self._settings = settings
-        self._cluster = cluster
-        self._address = address
-        self._lake_options = lake_options
-        self._jobs: dict[str, LoadJob] = {}
         self._places = ReportPlaces("the lineage of this run is lost", LineageFailed)
 
-    @classmethod
-    def of(cls, settings: Settings, cluster: str) -> Self:
-        """The events of the loads from a cluster. Of several addresses the first names its topics."""
-        addresses = settings.clusters[cluster].bootstrap or settings.clusters[cluster].zookeeper or ""
-        return cls(
-            settings.lineage,
-            cluster=cluster,
-            address=addresses.partition("/")[0].partition(",")[0].strip(),
-            lake_options=Lake.of(settings).options,
-        )
-
-    def started(self, topic: str, run_id: str) -> Sequence[str]:
-        """Send the event that the load of a topic has begun; returns warnings."""
-        self._jobs[topic] = LoadJob(
-            namespace=self._settings.namespace,
-            cluster=self._cluster,
-            topic=topic,
-            source=DatasetName.of_topic(self._address, topic),
-            run=uuid4(),
-            parent=run_uuid(run_id),
-        )
-        return self._send(self._jobs[topic].started(datetime.now(UTC)))
-
-    def ended(self, load: TopicLoad) -> Sequence[str]:
-        """Send the event that the load has ended; returns warnings."""
-        job = self._jobs.pop(load.topic)
-        warnings: list[str] = []
-        schema: Sequence[Mapping[str, Any]] = ()
-        if load.version is not None:
-            try:
-                schema = self._columns(load.table, load.version)
-            except Exception as error:  # noqa: BLE001 - whatever the store says, the load has ended
-                warnings.append(f"the lineage of this run lacks the columns of the table: {error}")
-        return [*warnings, *self._send(job.ended(load, schema, datetime.now(UTC)))]
-
-    def _columns(self, uri: str, version: int) -> Sequence[Mapping[str, Any]]:
-        with lake_errors(uri):
-            handle = DeltaTable(uri, version=version, storage_options=store_options(self._lake_options))
-            return schema_fields(handle.schema().to_json())
-
-    def _send(self, event: Event) -> Sequence[str]:
+    def send(self, event: Event) -> Sequence[str]:
         """Send an event to each place; returns warnings."""
         return self._places.write(event, (self._settings.file, self._append), (self._settings.url, self._post))
 
@@ -122,3 +71,66 @@ class Lineage:
             raise LineageFailed(f"{url} cannot take it: {error.reason}") from error
         if answer.status not in _ACCEPTED:
             raise LineageFailed(f"{url} answers with status {answer.status}")
+
+
+class Lineage:
+    """Sends events about the loads of one run.
+
+    Args:
+        settings: the settings, with the places to send to and the lake.
+        cluster: the name of the cluster.
+    """
+
+    def __init__(self, settings: Settings, cluster: str) -> None:
+        self._namespace = settings.lineage.namespace
+        self._cluster = cluster
+        self._address = cluster_address(settings, cluster)
+        self._lake_options = Lake.of(settings).options
+        self._jobs: dict[str, LineageJob] = {}
+        self._sender = LineageSender(settings.lineage)
+
+    def started(self, topic: str, run_id: str) -> Sequence[str]:
+        """Send the event that the load of a topic has begun; returns warnings."""
+        self._jobs[topic] = LineageJob(
+            namespace=self._namespace,
+            cluster=self._cluster,
+            topic=topic,
+            source=DatasetName.of_topic(self._address, topic),
+            run=uuid4(),
+            parent=run_uuid(run_id),
+        )
+        return self._sender.send(self._jobs[topic].started(datetime.now(UTC)))
+
+    def ended(self, load: TopicLoad) -> Sequence[str]:
+        """Send the event that the load has ended; returns warnings."""
+        job = self._jobs.pop(load.topic)
+        warnings: list[str] = []
+        columns: Columns = ()
+        if load.version is not None:
+            try:
+                _, columns = version_and_columns(load.table, self._lake_options, load.version)
+            except Exception as error:  # noqa: BLE001 - whatever the store says, the load has ended
+                warnings.append(without_columns(error))
+        return [*warnings, *self._sender.send(job.ended(JobEnd.of_load(load, columns), datetime.now(UTC)))]
+
+
+def cluster_address(settings: Settings, cluster: str) -> str:
+    """The address by which other programs name the topics of a cluster: the first one of the settings."""
+    addresses = settings.clusters[cluster].bootstrap or settings.clusters[cluster].zookeeper or ""
+    return addresses.partition("/")[0].partition(",")[0].strip()
+
+
+def version_and_columns(uri: str, options: Mapping[str, str], version: int | None = None) -> tuple[int, Columns]:
+    """The number of a version of a Delta table, by default of the newest one, and the columns in it.
+
+    Raises:
+        LakeUnavailable: the table cannot be read.
+    """
+    with lake_errors(uri):
+        handle = DeltaTable(uri, version=version, storage_options=store_options(options))
+        return handle.version(), schema_fields(handle.schema().to_json())
+
+
+def without_columns(error: Exception) -> str:
+    """The warning that the columns of a table cannot be read."""
+    return f"the lineage of this run lacks the columns of the table: {error}"

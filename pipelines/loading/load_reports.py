@@ -40,7 +40,7 @@ class LoadReports:
         if settings.lineage.is_used:
             from pipelines.loading.lineage import Lineage  # noqa: PLC0415 - most loads do not need it
 
-            lineage = Lineage.of(settings, cluster)
+            lineage = Lineage(settings, cluster)
             starts.append(lineage.started)
             ends.append(lineage.ended)
         return cls(on_start=tuple(starts), on_end=tuple(ends))

@@ -18,6 +18,7 @@ from tests.docs.pages import ROOT
 DEPLOY = ROOT / "docs" / "deploy"
 KUBERNETES = sorted((DEPLOY / "kubernetes").glob("*.yaml"))
 UNITS = sorted((DEPLOY / "systemd").glob("*.service"))
+TIMERS = sorted((DEPLOY / "systemd").glob("*.timer"))
 COMPOSE = DEPLOY / "compose" / "compose.yaml"
 
 
@@ -77,7 +78,7 @@ def compose() -> dict[str, Any]:
 
 def commands() -> Iterator[list[str]]:
     """Each command that a file of docs/deploy starts with one of our programs."""
-    yield from map(unit_command, UNITS)
+    yield from (command for command in map(unit_command, UNITS) if command[0] != "python")
     for deployment in of_kind("Deployment"):
         [container] = deployment["spec"]["template"]["spec"]["containers"]
         yield container["args"]

@@ -33,6 +33,7 @@ TESTED_ELSEWHERE = {
         "tests/docs/test_security_page.py",
     ),
     r"sed -E '/^ +--hash/d; s/ \\$//' requirements.lock > constraints.txt": "tests/docs/test_install_page.py",
+    "dagster dev -m pipelines.definitions": "tests/pipelines/defs/test_dev_command.py",
     "dagster-daemon run -w workspace.yaml": "tests/ui/test_ui.py",
     "dagster-webserver -h 127.0.0.1 -w workspace.yaml": "tests/ui/test_ui.py",
 }

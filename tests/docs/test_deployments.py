@@ -1,5 +1,7 @@
 """The files of docs/deploy are valid, agree with each other, and start commands that exist."""
 
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,7 @@ from resources.settings import Settings
 from tests.docs.deployments import (
     COMPOSE,
     DEPLOY,
+    TIMERS,
     UNITS,
     check_command,
     commands,
@@ -27,8 +30,10 @@ from tests.docs.deployments import (
     secrets_of,
     stages,
     unit,
+    unit_command,
 )
 from tests.docs.pages import ROOT, run_blocks
+from tests.tools import ANALYZE
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 VERSION = PROJECT["version"]
@@ -162,15 +167,58 @@ def test_the_files_that_containers_mount_exist_and_are_valid() -> None:
 
 
 def test_the_units_agree_with_each_other() -> None:
-    assert len(UNITS) == 4
     [wanted] = [value for name, value in unit(DEPLOY / "systemd" / "penstock.target") if name == "Wants"]
-    assert set(wanted.split()) == {file.name for file in UNITS}
+    assert {"penstock-code.service", "penstock-retention.timer"} < set(wanted.split())
+    timed = {file.with_suffix(".service").name for file in TIMERS}
+    assert timed == {"penstock-load.service", "penstock-verify.service", "penstock-retention.service"}
+    assert {file.name for file in UNITS} == timed | {name for name in wanted.split() if name.endswith(".service")}
     for file in UNITS:
         values = dict(unit(file))
-        assert (values["User"], values["PartOf"], values["NoNewPrivileges"]) == ("penstock", "penstock.target", "yes")
-        assert values["EnvironmentFile"] == "/etc/penstock/environment"
+        assert (values["User"], values["EnvironmentFile"]) == ("penstock", "/etc/penstock/environment")
+        assert (values.get("PartOf") == "penstock.target") == (file.name not in timed)
+        assert (values.get("Type") == "oneshot") == (file.name in timed)
+    for timer in TIMERS:
+        values = dict(unit(timer))
+        assert (values["WantedBy"] == "penstock.target") == (timer.name in wanted.split())
     variables = dict(unit(DEPLOY / "systemd" / "environment"))
     assert {"PENSTOCK_SETTINGS", "DAGSTER_HOME", "DAGSTER_POSTGRES_URL"} <= variables.keys()
+
+
+@pytest.fixture
+def units(tmp_path: Path) -> list[Path]:
+    """All units, which start the programs of this environment: systemd looks whether these exist."""
+    for file in (*UNITS, *TIMERS, DEPLOY / "systemd" / "penstock.target"):
+        text = file.read_text().replace("/opt/penstock/bin/", f"{Path(sys.executable).parent}/")
+        (tmp_path / file.name).write_text(text)
+    return sorted(tmp_path.iterdir())
+
+
+def systemd_analyze(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([ANALYZE.path, *arguments], capture_output=True, text=True, timeout=60, check=False)
+
+
+def test_systemd_accepts_the_units(units: list[Path]) -> None:
+    verified = systemd_analyze("verify", *map(str, units))
+    assert (verified.returncode, verified.stdout, verified.stderr) == (0, "", "")
+    units[0].write_text(units[0].read_text().replace("User=", "Usr="))
+    assert "Unknown key 'Usr'" in systemd_analyze("verify", *map(str, units)).stderr
+
+
+def test_the_units_have_few_rights(units: list[Path]) -> None:
+    """The exposure of a service is rated from 0 to 10, here as 0 to 100."""
+    services = [str(file) for file in units if file.suffix == ".service"]
+    assert systemd_analyze("security", "--offline=true", "--threshold=35", *services).returncode == 0
+    Path(services[0]).write_text(Path(services[0]).read_text().replace("User=penstock\n", ""))
+    assert systemd_analyze("security", "--offline=true", "--threshold=35", *services).returncode == 1
+
+
+def test_the_page_installs_what_the_units_start() -> None:
+    page = (ROOT / "docs" / "install.md").read_text()
+    assert "docs/deploy/systemd/penstock*" in page
+    assert unit_command(DEPLOY / "systemd" / "penstock-retention.service")[1] == "/opt/penstock/delete_old_runs.py"
+    assert "install -m 644 docs/deploy/delete_old_runs.py /opt/penstock/" in page
+    for timer in TIMERS:
+        assert timer.name in page or dict(unit(timer))["WantedBy"] == "penstock.target"
 
 
 @pytest.mark.parametrize("stage", ["core", "dagster", "executor"])

@@ -1,9 +1,14 @@
 """docs/monitoring.md lists every metric and every alert, and the dashboard and the rules use metrics that exist."""
 
 import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
 
 from resources.metrics_output import MetricName
 from tests.docs.pages import ROOT
+from tests.monitoring.dashboard_models import problems_of
 from tests.monitoring.monitored import ALERTS, METRICS, dashboard, expressions, metrics_in
 
 PAGE = (ROOT / "docs" / "monitoring.md").read_text(encoding="utf-8")
@@ -42,6 +47,27 @@ def test_every_metric_that_the_page_names_exists() -> None:
 
 def test_the_page_lists_every_alert() -> None:
     assert re.findall(r"`(Penstock\w+)`", PAGE.partition("| alert | when |")[2].partition("\n\n")[0]) == ALERTS
+
+
+def test_the_dashboard_fits_the_models_of_grafana() -> None:
+    assert problems_of(dashboard()) == []
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        (lambda panel: panel["options"].update(colourMode="value"), "].options has no field colourMode"),
+        (lambda panel: panel["options"].update(colorMode="loud"), ".color_mode is 'loud', and not one of"),
+        (lambda panel: panel["targets"][0].update(expression="up"), ".targets[0] has no field expression"),
+        (lambda panel: panel["fieldConfig"]["defaults"].update(unit=3), ".unit is 3, and not of the type str"),
+        (lambda panel: panel.update(type="statistic"), "there is no panel of the type statistic"),
+    ],
+)
+def test_a_dashboard_that_grafana_would_not_understand_is_noticed(change: Callable[[Any], None], problem: str) -> None:
+    wrong = dashboard()
+    change(wrong["panels"][0])
+    [message] = problems_of(wrong)
+    assert problem in message
 
 
 def test_the_panels_of_the_dashboard_do_not_overlap() -> None:

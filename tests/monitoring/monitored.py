@@ -26,8 +26,13 @@ def dashboard() -> dict[str, Any]:
 
 
 def expressions() -> Iterator[str]:
-    """All queries of the rules and of the dashboard, whose variables stand for everything."""
+    """All queries of the rules and of the dashboard."""
     yield from _EXPRESSION.findall(RULES.read_text(encoding="utf-8"))
+    yield from dashboard_queries()
+
+
+def dashboard_queries() -> Iterator[str]:
+    """All queries of the dashboard, whose variables stand for everything."""
     for panel in dashboard()["panels"]:
         for target in panel.get("targets", ()):
             yield target["expr"].replace("$cluster", ".*").replace("$topic", ".*")

@@ -1,8 +1,4 @@
-"""A real Prometheus server for one test, and `promtool`.
-
-If they are not on the PATH, apt downloads the package of Debian once into the user's cache. It is not installed,
-because its installation would start a server.
-"""
+"""Real servers of Prometheus for one test: the server itself, `promtool`, and a Pushgateway."""
 
 import json
 import os
@@ -11,18 +7,16 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Sequence
-from functools import cache
 from pathlib import Path
 from typing import Any, Self
 from urllib.error import URLError
 from urllib.parse import urlencode
-from urllib.request import urlopen
+from urllib.request import Request, urlopen
 
 from kafka_io.closing import Closing, closed_on_error
-from resources.java import cache_dir
 from resources.processes import dying_with_parent, end
 from tests.brokers.ports import HOST, free_ports
-from tests.tools import as_root
+from tests.monitoring.debian_programs import program
 
 _START_S = 60.0
 _POLL_S = 0.1
@@ -32,95 +26,79 @@ rule_files: ["{rules}"]
 scrape_configs:
   - job_name: penstock
     scrape_timeout: 1s
+    honor_labels: true
     static_configs:
-      - targets: ["{target}"]
+      - targets: {targets}
 """
 
 
-class PrometheusMissing(RuntimeError):
-    """The programs are not on the PATH, and could not be downloaded."""
+def promtool() -> str:
+    """The path of `promtool`."""
+    return program("promtool", "prometheus")
 
 
-@cache
-def program(name: str) -> str:
-    """The path of `prometheus` or `promtool`.
+class _Server(Closing):
+    """A process with a folder of its own, on a free port of loopback. A context manager."""
 
-    Raises:
-        PrometheusMissing: it is not on the PATH, and could not be downloaded.
-    """
-    on_path = shutil.which(name)
-    if on_path:
-        return on_path
-    folder = cache_dir() / "prometheus"
-    if not folder.is_dir():
-        _download(folder)
-    return str(folder / "usr" / "bin" / name)
-
-
-def _download(folder: Path) -> None:
-    """Unpack the package of Debian into a folder."""
-    if shutil.which("apt-get") is None:
-        raise PrometheusMissing("put `prometheus` and `promtool` on the PATH: there is no apt-get to download them")
-    with tempfile.TemporaryDirectory(dir=cache_dir()) as temporary:
-        download = ["apt-get", "download", "-qq", "prometheus"]
-        if _run(download, temporary).returncode != 0:
-            _run([*as_root(), "apt-get", "update", "-qq"], temporary)
-            completed = _run(download, temporary)
-            if completed.returncode != 0:
-                raise PrometheusMissing(f"`{' '.join(download)}` failed here:\n{completed.stderr}")
-        [package] = Path(temporary).glob("*.deb")
-        unpacked = Path(temporary) / "unpacked"
-        _run(["dpkg-deb", "-x", package.name, unpacked.name], temporary)
-        try:
-            unpacked.rename(folder)
-        except OSError:  # another process was first
-            if not folder.is_dir():
-                raise
-
-
-def _run(command: Sequence[str], folder: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
-
-
-class PrometheusServer(Closing):
-    """A server on a free port of loopback that scrapes `target` each second. A context manager."""
-
-    def __init__(self, target: str, rules: Path) -> None:
+    def __init__(self) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="penstock-prometheus-"))
-        self._config = _CONFIG.format(target=target, rules=rules)
-        (self._port,) = free_ports(1)
-        self._server: subprocess.Popen[bytes] | None = None
+        (self.port,) = free_ports(1)
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def target(self) -> str:
+        """The address of the server, as Prometheus scrapes it."""
+        return f"{HOST}:{self.port}"
+
+    def command(self) -> Sequence[str]:
+        """The command that starts the server."""
+        raise NotImplementedError
 
     def start(self) -> Self:
         """Start the server."""
-        with closed_on_error(self):
-            (self.folder / "prometheus.yml").write_text(self._config)
-            with (self.folder / "log").open("wb") as log:
-                self._server = subprocess.Popen(
-                    [
-                        program("prometheus"),
-                        f"--config.file={self.folder / 'prometheus.yml'}",
-                        f"--storage.tsdb.path={self.folder / 'data'}",
-                        f"--web.listen-address={HOST}:{self._port}",
-                    ],
-                    env={"PATH": os.defpath},
-                    stdin=subprocess.DEVNULL,
-                    stdout=log,
-                    stderr=subprocess.STDOUT,
-                    preexec_fn=dying_with_parent(),  # noqa: PLW1509 - two system calls, looked up before the fork
-                )
+        with closed_on_error(self), (self.folder / "log").open("wb") as log:
+            self._process = subprocess.Popen(
+                self.command(),
+                env={"PATH": os.defpath},
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                preexec_fn=dying_with_parent(),  # noqa: PLW1509 - two system calls, looked up before the fork
+            )
         return self
 
     def close(self) -> None:
         """Stop the server and delete its folder."""
-        if self._server is not None:
-            end(self._server)
-            self._server = None
+        if self._process is not None:
+            end(self._process)
+            self._process = None
         shutil.rmtree(self.folder, ignore_errors=True)
+
+    def log(self) -> str:
+        """The end of what the server has printed."""
+        return (self.folder / "log").read_text()[-2000:]
+
+
+class PrometheusServer(_Server):
+    """A server that scrapes `targets` each second."""
+
+    def __init__(self, rules: Path, *targets: str) -> None:
+        super().__init__()
+        self._config = _CONFIG.format(targets=json.dumps(targets), rules=rules)
+
+    def command(self) -> Sequence[str]:
+        """See _Server."""
+        (self.folder / "prometheus.yml").write_text(self._config)
+        return [
+            program("prometheus", "prometheus"),
+            f"--config.file={self.folder / 'prometheus.yml'}",
+            f"--storage.tsdb.path={self.folder / 'data'}",
+            f"--web.listen-address={self.target}",
+        ]
 
     def ask(self, path: str, **parameters: str) -> Any:
         """The data of an answer of the server's API."""
-        with urlopen(f"http://{HOST}:{self._port}/api/v1/{path}?{urlencode(parameters)}", timeout=30) as answer:
+        with urlopen(f"http://{self.target}/api/v1/{path}?{urlencode(parameters)}", timeout=30) as answer:
             return json.load(answer)["data"]
 
     def wait_for(self, query: str) -> list[dict[str, Any]]:
@@ -134,4 +112,43 @@ class PrometheusServer(Closing):
             if result:
                 return result
             time.sleep(_POLL_S)
-        raise TimeoutError(f"{query} has no result. {(self.folder / 'log').read_text()[-2000:]}")
+        raise TimeoutError(f"{query} has no result. {self.log()}")
+
+
+class Pushgateway(_Server):
+    """A Pushgateway."""
+
+    def command(self) -> Sequence[str]:
+        """See _Server."""
+        name = "prometheus-pushgateway"
+        return [program(name, name), f"--web.listen-address={self.target}"]
+
+    @property
+    def url(self) -> str:
+        """The URL to push to."""
+        return f"http://{self.target}"
+
+    def start(self) -> Self:
+        """Start the server, and wait until it answers."""
+        super().start()
+        with closed_on_error(self):
+            deadline = time.monotonic() + _START_S
+            while True:
+                try:
+                    self.page()
+                except URLError:
+                    if time.monotonic() > deadline:
+                        raise TimeoutError(f"the Pushgateway does not answer. {self.log()}") from None
+                    time.sleep(_POLL_S)
+                else:
+                    return self
+
+    def page(self) -> str:
+        """What Prometheus scrapes."""
+        with urlopen(f"{self.url}/metrics", timeout=30) as answer:
+            return str(answer.read().decode())
+
+    def delete(self, path: str) -> int:
+        """Delete a group; returns the status of the answer."""
+        with urlopen(Request(f"{self.url}{path}", method="DELETE"), timeout=30) as answer:
+            return int(answer.status)

@@ -181,7 +181,7 @@ def test_a_url_of_another_form_is_refused_and_not_repeated(url: str) -> None:  #
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"url": "http://r", "tls": Tls()}, "tls: the `url` begins with http://"),
+        ({"url": "http://r", "tls": Tls()}, "the `url` begins with http://"),
         ({"url": HTTPS, "username": "loader"}, "belong together"),
         ({"url": HTTPS, "password": WHERE}, "belong together"),
         ({"url": HTTPS, "username": "a:b", "password": WHERE}, "no colon"),

@@ -19,6 +19,7 @@ from resources.penstock import PenstockResource
 from resources.settings import Alerts, ClusterSettings, Settings
 from tests.pipelines.defs.declared import catalog, key
 from tests.pipelines.increments.keyed_tables import KeyedHistory
+from tests.pipelines.loading.test_lineage import events_of
 
 CLUSTERS = {"main": ClusterSettings(zookeeper="z:2181"), "new": ClusterSettings(bootstrap="b:9092")}
 BASE = {
@@ -85,9 +86,12 @@ def history(tmp_path: Path) -> KeyedHistory:
     return history
 
 
-def run(history: KeyedHistory, instance: dg.DagsterInstance, topics: Mapping[str, Any]) -> dg.ExecuteInProcessResult:
+def run(
+    history: KeyedHistory, instance: dg.DagsterInstance, topics: Mapping[str, Any], **sections: Any
+) -> dg.ExecuteInProcessResult:
     """Run the asset of the state table of the topic."""
     settings = {"lake": history.lake.root, "clusters": {"main": {"bootstrap": "127.0.0.1:1"}}, "topics": topics}
+    settings |= sections
     source = PenstockResource(inline=Settings.of(settings, folder=Path("/")))
     own = catalog("clicks", settings=source.settings(), source=source)
     assets = [asset for asset in definitions_of(own).assets or () if isinstance(asset, dg.AssetsDefinition)]
@@ -107,6 +111,14 @@ def test_a_run_updates_the_state_table(history: KeyedHistory, instance: dg.Dagst
     again = run(history, instance, STATE["topics"])
     assert again.success
     assert again.get_asset_materialization_events() == []
+
+
+def test_a_run_sends_its_lineage(history: KeyedHistory, instance: dg.DagsterInstance, tmp_path: Path) -> None:
+    file = tmp_path / "lineage.jsonl"
+    result = run(history, instance, STATE["topics"], lineage={"file": str(file)})
+    start, end = events_of(file)
+    assert (start["eventType"], end["eventType"], end["job"]["name"]) == ("START", "COMPLETE", "state.main.clicks")
+    assert end["run"]["facets"]["parent"]["run"]["runId"] == result.run_id
 
 
 def test_a_run_that_cannot_update_fails_with_a_sentence(history: KeyedHistory, instance: dg.DagsterInstance) -> None:

@@ -15,6 +15,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from pipelines.increments.increment import apply_increment
 from pipelines.increments.postgres_output import PostgresOutput, PostgresWriter
 from pipelines.increments.source import NOTHING
+from pipelines.loading.lineage_events import DatasetName
 from resources.errors import CommitUnknown, IncrementOvertaken, LakeUnavailable, OutputBusy, OutputRefused
 from tests.fakes.cut_connection import Cut, CutConnection
 from tests.pipelines.increments.test_outputs import FIRST, SECOND, change, rows
@@ -219,6 +220,19 @@ def test_a_table_is_in_the_schema_of_the_output_with_its_progress(
     query = "select table_name from information_schema.tables where table_schema = 'my reports' order by 1"
     assert connection.execute(query).fetchall() == [("penstock_increments",), ("t",)]
     assert output.begin("c", "s").progress == NOTHING
+
+
+def test_lineage_names_the_table_by_its_server_also_if_variables_name_the_server(
+    output: PostgresOutput, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parts = conninfo_to_dict(output.dsn)
+    host, port, database = parts["host"], parts["port"], parts["dbname"]
+    expected = DatasetName(namespace=f"postgres://{host}:{port}", name=f"{database}.public.t")
+    assert output.dataset() == expected
+    for variable, name in (("PGHOST", "host"), ("PGPORT", "port"), ("PGDATABASE", "dbname")):
+        monkeypatch.setenv(variable, str(parts.pop(name)))
+    rest = {name: value for name, value in parts.items() if value is not None}
+    assert PostgresOutput(dsn=make_conninfo("", **rest), table="t").dataset() == expected
 
 
 def test_a_server_that_cannot_be_reached_is_unavailable_and_its_password_unseen() -> None:

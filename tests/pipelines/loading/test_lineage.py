@@ -15,7 +15,7 @@ from openlineage.client import facet_v2 as facets
 from openlineage.client.event_v2 import InputDataset, Job, OutputDataset, Run, RunEvent, RunState
 from openlineage.client.serde import Serde
 
-from pipelines.loading.lineage_events import PRODUCER, DatasetName, LoadJob, run_uuid, schema_fields
+from pipelines.loading.lineage_events import PRODUCER, DatasetName, JobEnd, LineageJob, run_uuid, schema_fields
 from pipelines.loading.load import Loader
 from pipelines.loading.outcome import TopicLoad
 from resources.kafka import open_cluster
@@ -28,7 +28,7 @@ from tests.pipelines.loading.test_run_target import no_spark
 
 RUN, PARENT = UUID(int=1), UUID(int=2)
 NOW = datetime.fromisoformat("2026-01-31T12:00:00+00:00")
-JOB = LoadJob(
+JOB = LineageJob(
     namespace="penstock",
     cluster="main",
     topic="clicks",
@@ -102,7 +102,8 @@ def made_by_the_library(load: TopicLoad | None) -> Any:
 def test_an_event_is_that_of_the_library(load: TopicLoad | None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("openlineage.client.generated.base.PRODUCER", PRODUCER)
     schema = schema_fields(json.dumps(NESTED)) if load and load.version is not None else ()
-    assert (JOB.ended(load, schema, NOW) if load else JOB.started(NOW)) == made_by_the_library(load)
+    event = JOB.ended(JobEnd.of_load(load, schema), NOW) if load else JOB.started(NOW)
+    assert event == made_by_the_library(load)
 
 
 @pytest.mark.parametrize(
@@ -110,6 +111,7 @@ def test_an_event_is_that_of_the_library(load: TopicLoad | None, monkeypatch: py
     [
         ("/lake/main/clicks", ("file", "/lake/main/clicks")),
         ("file:///lake/main/clicks", ("file", "/lake/main/clicks")),
+        ("lake/main/clicks", ("file", str(Path("lake/main/clicks").absolute()))),
         ("s3a://lake/a/b", ("s3://lake", "a/b")),
         ("abfss://box@account.dfs.core.windows.net/a", ("abfss://box@account.dfs.core.windows.net", "a")),
     ],
@@ -221,7 +223,7 @@ def test_a_server_that_refuses_events_is_a_warning(fake: FakeCluster, tmp_path: 
     ("lineage", "message"),
     [
         ({"token": "env:T"}, "belong to a `url`"),
-        ({"url": "http://marquez/", "token": "env:T"}, "lets everyone on the way read it"),
+        ({"url": "http://marquez/", "token": "env:T"}, "lets everyone on the way read the secret"),
         ({"url": "http://marquez/", "tls": {}}, "begins with http://"),
         ({"url": "ftp://marquez/"}, "url: write `http"),
         ({"url": "https://canary@marquez/"}, "url: write `http"),

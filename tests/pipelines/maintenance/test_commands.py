@@ -14,6 +14,7 @@ from resources.explanations.explanation import ExitCode
 from resources.settings import PATH_VARIABLE
 from tests.pipelines.cli.walking import leads_on
 from tests.pipelines.defs.declared import defs_of, failure
+from tests.pipelines.loading.test_lineage import events_of
 from tests.pipelines.maintenance.conftest import Modern
 from tests.pipelines.maintenance.loaded import Loaded
 
@@ -132,6 +133,8 @@ def test_the_job_replays_and_reports_what_it_did(
     topic: Loaded, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(PATH_VARIABLE, str(topic.settings))
+    with topic.settings.open("a") as settings:
+        settings.write('[lineage]\nfile = "lineage.jsonl"\n')
     result = run(instance, topic="clicks", since="0", until="10", partitions=["0"], on_compacted="drop")
     assert result.success
     [event] = [event for event in result.all_events if event.event_type == dg.DagsterEventType.ASSET_OBSERVATION]
@@ -142,6 +145,8 @@ def test_the_job_replays_and_reports_what_it_did(
     [record] = table.records
     assert (record.data["start"], record.data["end"], record.data["differing"]) == (0, 10, 1)
     assert topic.deep().proven
+    *_, end = events_of(topic.settings.parent / "lineage.jsonl")
+    assert (end["job"]["name"], end["run"]["facets"]["parent"]["run"]["runId"]) == ("replay.main.clicks", result.run_id)
 
 
 @pytest.mark.slow
