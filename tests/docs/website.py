@@ -28,6 +28,7 @@ PLACES: Mapping[Path, str] = {
     INDEX: "pages.md",
     ROOT / "CHANGELOG.md": "changelog.md",
     ROOT / ".github" / "CONTRIBUTING.md": "contributing.md",
+    ROOT / ".github" / "SECURITY.md": "security-policy.md",
     **{page: page.name for page in sorted((ROOT / "docs").glob("*.md")) if page != INDEX},
 }
 """The place of each page on the site."""
