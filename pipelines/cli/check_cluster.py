@@ -117,7 +117,7 @@ def _rights(settings: Settings, cluster: "Cluster", topics: Sequence[TopicEntry]
     """
     allowed = topic_operations(cluster.metadata())
     if not allowed:
-        return "not reported by the brokers: they are older than 2.3, or show no topic"
+        return "not reported by the brokers: they are older than 2.3, show no topic, or keep no rights"
     for operation in _NEEDED:
         names = [topic.name for topic in topics if topic.name in allowed and operation not in allowed[topic.name]]
         if names:
