@@ -60,7 +60,7 @@ def test_a_load_without_disk_space_fails_and_the_next_one_loads_the_rest(
     complete.finish(Act(settings=slices, options=AT_ONCE))
     trial = stage.trial("modern", tmp_path / "lake")
     ended = trial.run(Act(settings=slices, options=replace(AT_ONCE, file_bytes=largest_file(complete))))
-    # The output is a file too, which the limit may cut. Then the command cannot print its result, which is another error.
+    # The output is a file too, which the limit may cut. Then the command cannot print its result: another error.
     kind, message = (json.loads(str(_first(name, ended.output))) for name in ("kind", "message"))
     exit_code = exit_code_of([code_of_kind(kind)])
     assert f'"exit_code": {exit_code},' in ended.output
