@@ -4,6 +4,7 @@ from resources.explanations.explanation import ExitCode, Explanation
 
 _NO_ANSWER = "incidents.md#brokers-do-not-answer-or-a-partition-has-no-leader"
 _LOGIN = "security.md#how-does-penstock-log-in"
+_KERBEROS = "security.md#how-do-i-log-in-with-kerberos"
 _PRODUCERS = "library.md#how-do-i-send-messages"
 _SCHEMAS = "typed-tables.md#look-at-schemas"
 _LATER = "Nothing is lost: the next load continues from the last commit, so a schedule needs no help."
@@ -309,6 +310,78 @@ SERVER_ERRORS = (
         "same transactional id.",
         repairs=("Abort the transaction and begin again; use each transactional id in one producer only.",),
         page=_PRODUCERS,
+    ),
+    Explanation(
+        number=227,
+        kind="KdcUnreachable",
+        title="No server of Kerberos answers",
+        meaning=f"Without a KDC there are no new tickets, so the brokers accept no login. {_LATER}",
+        causes="The KDC is down, a firewall is between, or krb5.conf names another address.",
+        repairs=(
+            "Start the KDC, open the firewall for this machine, or correct `kdc` of the realm in krb5.conf.",
+            "Run `penstock config check` on the machine that could not log in.",
+        ),
+        page=_KERBEROS,
+        exit_code=ExitCode.TRY_AGAIN,
+    ),
+    Explanation(
+        number=228,
+        kind="KerberosTicketMissing",
+        title="There is no ticket of Kerberos",
+        meaning="The settings name no keytab, and the cache of this user has no ticket, or one that has expired.",
+        causes="`kinit` ran as another user or on another machine, or its ticket was not renewed.",
+        repairs=(
+            "Run `kinit` as the user who runs Penstock.",
+            "For schedules, set `keytab` and `principal` in `sasl`: then no ticket has to be renewed by hand.",
+        ),
+        page=_KERBEROS,
+        exit_code=ExitCode.REFUSED,
+    ),
+    Explanation(
+        number=229,
+        kind="KeytabUnusable",
+        title="The keytab cannot be used",
+        meaning="The file cannot be read, or it has no valid key of the principal.",
+        causes="The path is wrong, this user may not read the file, or the key was changed after the keytab was made.",
+        repairs=(
+            "Correct `keytab` or `principal`, or let this user read the file. `klist -kt FILE` lists its principals.",
+            "Get a new keytab from the administrator of the realm.",
+        ),
+        page=_KERBEROS,
+        exit_code=ExitCode.REFUSED,
+    ),
+    Explanation(
+        number=230,
+        kind="KerberosClockSkew",
+        title="Clocks differ by more than Kerberos accepts",
+        meaning="Kerberos refuses tickets if the clocks of this machine, the KDC and the broker differ by more than "
+        "five minutes.",
+        causes="One of the clocks is not synchronised.",
+        repairs=("Synchronise the clocks with NTP, for example with `timedatectl set-ntp true`.",),
+        page=_KERBEROS,
+        exit_code=ExitCode.REFUSED,
+    ),
+    Explanation(
+        number=231,
+        kind="KerberosPrincipalUnknown",
+        title="The KDC does not know a principal",
+        meaning="It is the principal of the client, or that of the broker: `service_name/HOST` with the host name that "
+        "the broker advertises.",
+        causes="The principal is misspelled, the brokers have another service name, or they advertise addresses or "
+        "names for which there is no principal.",
+        repairs=("Correct `principal` or `service_name`, or the host names of the brokers.",),
+        page=_KERBEROS,
+        exit_code=ExitCode.REFUSED,
+    ),
+    Explanation(
+        number=232,
+        kind="KerberosRealmUnknown",
+        title="The configuration of Kerberos does not describe the realm",
+        meaning="krb5.conf is malformed, or has no KDC for the realm of the principal or of the broker.",
+        causes="This process reads another krb5.conf than expected, or a domain is not mapped to its realm.",
+        repairs=("Correct krb5.conf, or set KRB5_CONFIG to the path of the right file.",),
+        page=_KERBEROS,
+        exit_code=ExitCode.REFUSED,
     ),
 )
 """The rows, in the order of their numbers."""
