@@ -19,7 +19,7 @@ import pyarrow as pa
 from pipelines.increments.attempts import MAX_ATTEMPTS, with_attempts
 from pipelines.increments.difference import LedgerDifference, Spans
 from pipelines.increments.output import IncrementOutput, OutputChange, OutputWriter, is_spark_frame
-from pipelines.increments.rows import SpanRows
+from pipelines.increments.rows import SpanRows, all_rows
 from pipelines.increments.source import NOTHING, SourceVersion
 from pipelines.increments.source_columns import SOURCE_COLUMNS, of_source_rows
 from pipelines.loading.failpoints import failpoint
@@ -117,7 +117,9 @@ class Increment:
 
     def dataset(self) -> "pads.Dataset":
         """All rows of the source at the version of the increment, for transforms that compute groups of rows again."""
-        return self.source.snapshot.handle.to_pyarrow_dataset()
+        snapshot = self.source.snapshot
+        options = self.source.table.lake.options
+        return all_rows(snapshot.handle, options, snapshot.layout.partition_column)
 
     def commit(self, rows: Any) -> None:
         """Commit the rows of the transform as the effect of the increment. An empty increment changes nothing.

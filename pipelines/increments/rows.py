@@ -5,7 +5,7 @@ groups. The rows that remain are compared one by one with the spans of offsets a
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import or_
@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.fs as pafs
 from deltalake import DeltaTable
 
 from kafka_io.model import BrokerPartition
@@ -135,11 +136,7 @@ class SpanRows:
         # A row group is read page by page, and not as a whole: it may be large.
         reading = pads.ParquetFragmentScanOptions(use_buffered_stream=True, pre_buffer=False)
         format_ = pads.ParquetFileFormat(default_fragment_scan_options=reading)
-        day = pa.scalar(file.day, schema.field(self.layout.partition_column).type)
-        column = pc.field(self.layout.partition_column)
-        is_day = column == day if day.is_valid else column.is_null()
-        fragment = format_.make_fragment(file.path, filesystem=store, partition_expression=is_day)
-        dataset = pads.FileSystemDataset([fragment], schema, format_, store)
+        dataset = _files_dataset([(file.path, file.day)], self.layout.partition_column, schema, format_, store)
         yield from dataset.to_batches(
             columns=columns,
             filter=_rough_filter(file.spans, self.layout),
@@ -154,6 +151,42 @@ class SpanRows:
         source = pa.repeat(self.source, rows.num_rows)
         own = [source, broker, partition, offset, loaded_at.cast(pa.int64())]
         return pa.RecordBatch.from_arrays([*(rows.column(name) for name in names), *own], schema=delivered)
+
+
+def all_rows(handle: DeltaTable, options: Mapping[str, str], partition_column: str) -> "pads.Dataset":
+    """All rows of a version of a table. Only the column of its folders leaves files out.
+
+    The dataset of deltalake also has the statistics of the log. It takes a column without statistics, such as a struct
+    or one that was added later, for one without nulls, so conditions on nulls give wrong rows (fault U21).
+    """
+    import pyarrow.dataset as pads  # noqa: PLC0415 - it imports pandas
+
+    with lake_errors(handle.table_uri):
+        adds = pa.table(handle.get_add_actions(flatten=True))
+    days = adds.column(f"partition.{partition_column}").to_pylist()
+    files = [(unquote(path), day) for path, day in zip(adds.column("path").to_pylist(), days, strict=True)]
+    schema, store = pa.schema(handle.schema().to_arrow()), filesystem(handle.table_uri, options)
+    return _files_dataset(files, partition_column, schema, pads.ParquetFileFormat(), store)
+
+
+def _files_dataset(
+    files: Sequence[tuple[str, Any]],
+    partition_column: str,
+    schema: pa.Schema,
+    format_: "pads.ParquetFileFormat",
+    store: pafs.FileSystem,
+) -> "pads.Dataset":
+    """The rows of files, each with its value of the partition column."""
+    import pyarrow.dataset as pads  # noqa: PLC0415 - it imports pandas
+
+    column, kind = pc.field(partition_column), schema.field(partition_column).type
+
+    def fragment(path: str, day: Any) -> "pads.Fragment":
+        value = pa.scalar(day, kind)
+        is_day = column == value if value.is_valid else column.is_null()
+        return format_.make_fragment(path, filesystem=store, partition_expression=is_day)
+
+    return pads.FileSystemDataset([fragment(path, day) for path, day in files], schema, format_, store)
 
 
 def _bound(adds: pa.Table, name: str) -> IntArray:

@@ -32,6 +32,8 @@ from resources.errors import (
     SourceLogCleaned,
     TableMissing,
 )
+from tests.fakes.cluster import FakeCluster
+from tests.fakes.typed import TypedTopic, append, log_of
 from tests.pipelines.increments.stored_outputs import rows_of
 from tests.pipelines.increments.table_histories import TableHistory, copied, without_log
 from tests.small_table import SmallTable
@@ -431,3 +433,23 @@ def test_the_rows_of_a_foreign_writer_stay(small: SmallTable, output: DeltaOutpu
     cut(small, 0, 50)
     apply(small, output)
     assert DeltaTable(output.uri).to_pyarrow_table().column("_source").to_pylist() == ["hand"]
+
+
+# fault U21
+def test_all_rows_of_the_source_are_right_also_for_conditions_on_nulls(tmp_path: Path) -> None:
+    """Deltalake's own dataset is wrong for structs and for columns that were added later."""
+    with FakeCluster(logs={0: log_of([b'{"id": 1, "place": {"city": "Ulm"}}', b'{"id": 2}'])}) as fake:
+        topic = TypedTopic(fake=fake, folder=tmp_path / "lake", format_={"format": "json"})
+        assert topic.load().error is None
+        append(fake.logs[0], [b'{"id": 3, "coupon": "A"}'])
+        assert topic.load().error is None
+    output = DeltaOutput(uri=str(tmp_path / "output"))
+    with increments(topic.table, consumer="c", into=output, on_replaced="ignore") as increment:
+        rows = increment.dataset()
+        increment.commit(pa.table({"rows": [rows.count_rows()]}))
+    ids = {
+        name: sorted(rows.to_table(["id"], filter=pc.field(name).is_null()).column("id").to_pylist())
+        for name in ("place", "coupon", "id")
+    }
+    assert ids == {"place": [2, 3], "coupon": [1, 2], "id": []}
+    assert rows.to_table(filter=pc.field(topic.table.snapshot().layout.partition_column).is_valid()).num_rows == 3
