@@ -58,7 +58,7 @@ def test_several_registries_are_read_with_absolute_paths(tmp_path: Path) -> None
     [
         ('url = "https://me:canary@r"', "registries.main: url: write"),
         ('url = "https://r"\ntoken = "canary"', "registries.main.token: write a reference instead of the secret"),
-        ('url = "http://r"\ntoken = "env:T"', "registries.main: a password or token with http://"),
+        ('url = "http://r"\ntoken = "env:T"', "registries.main: http:// lets everyone on the way read the secret"),
         ('url = "https://r"\nusername = "canary"', "registries.main: `username` and `password` belong together"),
         ('url = "https://r"\npasswort = "canary"', "registries.main.passwort is not a setting"),
         ('url = "https://r"\ntls = "canary"', "registries.main.tls must be a section"),
