@@ -12,6 +12,7 @@ from kafka_io.reader.reader import FetchSizes, ReadSettings
 from kafka_io.records.decoded_batch import DecodeLimits
 from kafka_io.schema_registry.client import SchemaRegistry
 from resources.settings import Caps, ClusterSettings, Settings, SettingsError
+from resources.suggestion import known_names
 
 if TYPE_CHECKING:  # a load needs no producer
     from kafka_io.producer.message import Delivered
@@ -79,8 +80,8 @@ def open_schema_registry(settings: Settings, name: str) -> SchemaRegistry:
         SettingsError: the settings have no registry of that name.
     """
     if name not in settings.registries:
-        known = ", ".join(sorted(settings.registries)) or "none"
-        raise SettingsError(f"there is no registry {name!r} in the settings; the registries are: {known}")
+        known = known_names("registries", name, settings.registries)
+        raise SettingsError(f"there is no registry {name!r} in the settings{known}")
     return SchemaRegistry(name, settings.registries[name], retry_policy=_retry_policy(settings.caps))
 
 
@@ -90,6 +91,6 @@ def _retry_policy(caps: Caps) -> RetryPolicy:
 
 def _cluster_settings(settings: Settings, name: str) -> ClusterSettings:
     if name not in settings.clusters:
-        known = ", ".join(sorted(settings.clusters))
-        raise SettingsError(f"there is no cluster {name!r} in the settings; the clusters are: {known}")
+        known = known_names("clusters", name, settings.clusters)
+        raise SettingsError(f"there is no cluster {name!r} in the settings{known}")
     return settings.clusters[name]

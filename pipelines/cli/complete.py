@@ -5,7 +5,6 @@ from typing import Any
 
 import click
 
-from pipelines.cli import console
 from pipelines.cli.options import (
     FiniteRange,
     GlobalOptions,
@@ -16,6 +15,7 @@ from pipelines.cli.options import (
     topic_argument,
 )
 from pipelines.cli.result import CommandResult, prints_result
+from pipelines.cli.shown_status import completeness as show_completeness
 
 _MAX_WAIT_S = 7 * 86_400.0
 
@@ -62,4 +62,4 @@ def complete_command(
         raise click.UsageError(f"--hours needs the setting `audit` of the topic {topic!r}")
     completeness = wait_until_complete(table, through_ms, wait_s, audit=audit)
     result: Mapping[str, Any] = completeness.as_dict(through_ms)
-    return CommandResult(records=[result], show=console.completeness, failed=not result["complete"])
+    return CommandResult(records=[result], show=show_completeness, failed=not result["complete"])

@@ -13,6 +13,7 @@ from kafka_io.records.last_message import LastMessage
 from kafka_io.typed_json import convert
 from pipelines.loading.slice_times import SliceTimes
 from resources.errors import sentence_of
+from resources.quantities import run_time
 
 EXPIRED = "expired"
 """The cause of a gap whose records expired before a load could read them."""
@@ -259,7 +260,7 @@ class SliceFacts(CommittedRange):
         return bool(self.unknown_schemas or self.new_fields or self.unknown_key_schemas or self.new_key_fields)
 
     def __str__(self) -> str:
-        return f"{self.offsets}: {self.rows} rows in {self.seconds:.1f} s"
+        return f"{self.offsets}: {self.rows} rows in {run_time(self.seconds)}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -170,7 +170,7 @@ def test_a_disk_that_is_almost_full_is_found(check: Check, tmp_path: Path, monke
     monkeypatch.setattr(shutil, "disk_usage", usage)
     subject, kind, message, _ = failure(check())
     assert (subject, kind) == ("disk of the lake", "SpaceShort")
-    assert message == f"SpaceShort: the disk is almost full: 1.0 of 100.0 GiB are free in {tmp_path}/lake"
+    assert message == f"SpaceShort: the disk is almost full: 1.1 GB of 107 GB are free in {tmp_path}/lake"
 
 
 def test_the_storage_of_dagster_is_tested(check: Check, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

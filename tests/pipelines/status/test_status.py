@@ -181,7 +181,7 @@ def test_a_topic_is_held_back_if_a_transaction_is_open_for_too_long(
 @pytest.mark.parametrize(
     ("began_h", "producer_id", "sentence"),
     [
-        (30, 4711, "partition 0: a transaction of producer 4711 is open since offset 10, for 30.0 hours, and holds"),
+        (30, 4711, "partition 0: a transaction of producer 4711 is open since offset 10, for 1 d 6 h, and holds"),
         (None, None, "partition 0: a transaction of an unknown producer is open since offset 10, for an unknown time"),
     ],
 )
