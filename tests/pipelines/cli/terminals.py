@@ -7,7 +7,7 @@ import pty
 import struct
 import subprocess
 import termios
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 import pytest
@@ -31,7 +31,7 @@ def on_terminal(monkeypatch: pytest.MonkeyPatch, *, columns: int = 80, lines: in
     text = TerminalText()
     for name in ("out", "err"):
         console = Console(file=text, theme=terminal._THEME, force_terminal=True, color_system="standard")
-        console.size = (columns, lines)  # type: ignore[assignment] # rich accepts a pair
+        console.size = (columns, lines)
         monkeypatch.setattr(terminal, name, console)
     monkeypatch.setattr(terminal, "width", lambda: columns)
     return text
@@ -39,7 +39,7 @@ def on_terminal(monkeypatch: pytest.MonkeyPatch, *, columns: int = 80, lines: in
 
 @contextmanager
 def command_on_terminal(
-    command: Sequence[str], *, columns: int = 80, lines: int = 24, **environment: str
+    command: Sequence[str], *, columns: int = 80, lines: int = 24, environment: Mapping[str, str] | None = None
 ) -> "Iterator[tuple[subprocess.Popen[bytes], int]]":
     """A command on a real terminal. Yields its process, and the side of the terminal that its user sees."""
     user_side, command_side = pty.openpty()
@@ -50,7 +50,7 @@ def command_on_terminal(
         stdin=subprocess.DEVNULL,
         stdout=command_side,
         stderr=command_side,
-        env={**inherited, "TERM": "xterm", **environment},
+        env={**inherited, "TERM": "xterm", **(environment or {})},
     )
     os.close(command_side)
     try:
@@ -74,5 +74,5 @@ def read_until_end(user_side: int) -> str:
 
 def shown_on_a_terminal(command: Sequence[str], *, columns: int = 80, **environment: str) -> str:
     """The output of a command on a terminal."""
-    with command_on_terminal(command, columns=columns, **environment) as (_, user_side):
+    with command_on_terminal(command, columns=columns, environment=environment) as (_, user_side):
         return read_until_end(user_side)

@@ -103,8 +103,7 @@ def test_fish_gets_the_option_with_its_value(settings: Path, monkeypatch: pytest
     monkeypatch.setenv("COMP_CWORD", "--cluster=m")
     shell_class = get_completion_class("fish")
     assert shell_class is not None
-    shown = shell_class(main, {}, "penstock", "_PENSTOCK_COMPLETE").complete().splitlines()
-    assert [line for line in shown if "main" in line] == ["plain,--cluster=main"] or "--cluster=main" in shown
+    assert shell_class(main, {}, "penstock", "_PENSTOCK_COMPLETE").complete() == "plain,--cluster=main"
 
 
 def test_bash_completes_commands_and_names(settings: Path, tmp_path: Path) -> None:

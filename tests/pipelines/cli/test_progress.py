@@ -5,6 +5,7 @@ from unittest.mock import patch
 
 import pytest
 from rich.cells import cell_len
+from rich.console import Console
 from rich.progress import Progress
 
 from pipelines.cli import terminal
@@ -23,7 +24,7 @@ def test_bars_are_printed_on_terminals_only(capfd: pytest.CaptureFixture[str], m
 
 
 def test_colours_in_a_pipe_bring_no_bars(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(terminal, "err", terminal.Console(stderr=True, force_terminal=True))  # as with FORCE_COLOR
+    monkeypatch.setattr(terminal, "err", Console(stderr=True, force_terminal=True))  # as with FORCE_COLOR
     with progress() as begin:
         begin("clicks")(1, 2)
     assert capfd.readouterr() == ("", "")

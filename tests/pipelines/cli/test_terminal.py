@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 from rich.style import Style
 
 from pipelines.cli import log_lines, shown_status, terminal
@@ -93,6 +94,6 @@ def test_one_module_names_colours() -> None:
 
 def test_the_width_is_that_of_the_terminal_on_stdout(monkeypatch: pytest.MonkeyPatch) -> None:
     assert terminal.width() is None
-    monkeypatch.setattr(terminal, "out", terminal.Console(file=TerminalText()))
+    monkeypatch.setattr(terminal, "out", Console(file=TerminalText()))
     monkeypatch.setenv("COLUMNS", "33")
     assert terminal.width() == 33
