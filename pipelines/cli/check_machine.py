@@ -225,6 +225,6 @@ def _store_clock(settings: Settings) -> str:
     if abs(ahead_s) > MAX_AHEAD_S:
         direction = "ahead of" if ahead_s > 0 else "behind"
         raise ClockWrong(
-            f"the clock of the store is {duration(abs(ahead_s))} {direction} that of this machine", Where()
+            f"the clock of the store is {duration(round(abs(ahead_s)))} {direction} that of this machine", Where()
         )
     return "agrees with that of this machine"

@@ -190,7 +190,7 @@ def test_the_warning_of_a_hanging_transaction_names_the_command_that_ends_it(
 ) -> None:  # fault N06
     status = topic(LOADED, held_back_partition(began_h=began_h, producer_id=producer_id), warnings=("mind",))
     mind, warning = status.as_dict(NOW_MS)["warnings"]
-    assert (mind, sentence in warning, "holds back 1000 offsets" in warning) == ("mind", True, True)
+    assert (mind, sentence in warning, "holds back 1,000 offsets" in warning) == ("mind", True, True)
     assert "kafka-transactions.sh abort --topic clicks --partition 0 --start-offset 10" in warning
     assert json.dumps(status.as_dict(NOW_MS))
 
