@@ -107,6 +107,13 @@ def test_without_room_for_a_table_each_record_is_a_block() -> None:
     assert printed(RECORDS, room=24)[6] == ""
 
 
+@pytest.mark.parametrize(("room", "is_table"), [(35, True), (34, False)])
+def test_a_number_is_never_shortened(room: int, is_table: bool) -> None:
+    lines = printed([{"topic": LONG, "rows": 10**15}], "topic >rows", room=room)
+    assert any("1,000,000,000,000,000" in line for line in lines)
+    assert lines[0].startswith("TOPIC  ") is is_table
+
+
 @settings(max_examples=40, deadline=None)
 @given(records=_records, room=st.integers(20, 140))
 def test_no_line_is_wider_than_the_terminal_and_every_number_is_whole(records: list[dict[str, Any]], room: int) -> None:

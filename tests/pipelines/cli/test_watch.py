@@ -103,23 +103,27 @@ def test_a_terminal_is_drawn_in_place_and_keeps_the_last_result(monkeypatch: pyt
     assert "5 topics" not in after
 
 
-def test_problems_stay_visible_if_the_terminal_is_too_low(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("results", "problems", "shown_results", "shown_problems"),
+    [(20, 20, 2, 2), (1, 20, 1, 4), (20, 1, 3, 1), (3, 2, 3, 2)],
+)
+def test_problems_stay_visible_if_the_terminal_is_too_low(
+    results: int, problems: int, shown_results: int, shown_problems: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     screen = on_terminal(monkeypatch, columns=40, lines=6)
     rounds(monkeypatch)
 
     def show(_: Sequence[object]) -> None:
-        for number in range(20):
+        for number in range(results):
             console.print_sentence(f"topic {number}")
-        for number in range(20):
+        for number in range(problems):
             log_lines.error(f"problem {number}")
 
     watched(lambda: CommandResult(records=(), show=show))
-    drawn = _SEQUENCE.sub("", screen.getvalue().partition(LEAVE)[0])
-    shown = [
-        text for text in (*(f"topic {n}" for n in range(20)), *(f"problem {n}" for n in range(20))) if text in drawn
-    ]
-    assert shown == ["topic 0", "topic 1", "problem 0", "problem 1"]
-    assert "the terminal is too low for all lines" in drawn
+    drawn = _SEQUENCE.sub(" ", screen.getvalue().partition(LEAVE)[0])
+    assert re.findall(r"topic (\d+)", drawn) == [str(number) for number in range(shown_results)]
+    assert re.findall(r"problem (\d+)", drawn) == [str(number) for number in range(shown_problems)]
+    assert ("the terminal is too low for all lines" in drawn) is (results > shown_results)
 
 
 def test_an_interruption_while_the_brokers_are_asked_restores_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
