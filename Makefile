@@ -18,7 +18,7 @@ help:
 	@echo 'make test        all tests      make unit    the fast ones'
 	@echo 'make thorough    the cases that repeat a law of make test: more seeds, versions, combinations and scenarios;'
 	@echo '                 SHARE=8: one of eight cases, which the commit chooses; COMMIT=...: as another commit chooses'
-	@echo 'make coverage    the fast tests, and the share of each room that they run; RAISE=1 raises the floors'
+	@echo 'make coverage    the share of each room that tests without Spark or real brokers run; RAISE=1 raises the floors'
 	@echo 'make tools       install what make test needs besides Python packages, if it is missing: Chromium, openssl, keytool'
 	@echo 'make fuzz        mutated logs and values for an hour; SECONDS=60 SEED=7: for a minute, from that seed on'
 	@echo 'make simulate    days on which brokers and the store misbehave, without processes; DAYS=1000 SEED=7'

@@ -1,5 +1,15 @@
-"""`python -m pipelines` is `penstock`, where the installed command is not on the path."""
+"""The command `penstock` in a process of its own. `python -m pipelines` is the same where it is not on the path."""
 
-from pipelines.cli.main import main
+from resources import own_process
 
-main()
+
+def run() -> None:
+    """Run the command line."""
+    own_process.begin()  # before the imports, which make most of the objects
+    from pipelines.cli.main import main  # noqa: PLC0415 - see above
+
+    main()
+
+
+if __name__ == "__main__":
+    run()

@@ -4,9 +4,9 @@
     python -m tests.coverage_floors --raise    raises floors to the measured coverage; no floor is ever lowered
 
 A room is a folder of a package, such as kafka_io/wire, or the files directly in a package. Its coverage is the share
-of its lines and branches that ran, as coverage.py counts them. Only the tests of `make unit` run, because those that
-need Java, a browser or a killed process take long. The kernels are left out as well, because the tracer does not see
-machine code.
+of its lines and branches that ran, as coverage.py counts them. The tests of `make unit` run, the slow ones, and those
+that need a ZooKeeper. Spark, a browser, real brokers and killed processes take long, and the thorough cases run the
+same lines again. The kernels are left out as well, because the tracer does not see machine code.
 
 Some lines run only if threads meet in a certain order, so coverage varies from run to run. A floor is therefore a
 little lower than the measured coverage.
@@ -29,7 +29,7 @@ from coverage import Coverage
 ROOT = Path(__file__).parents[1]
 PROJECT = ROOT / "pyproject.toml"
 PACKAGES = ("kafka_io", "pipelines", "resources")
-LEFT_OUT = ("zookeeper", "spark", "crash", "ui", "brokers")
+LEFT_OUT = ("spark", "crash", "ui", "brokers", "thorough")
 IGNORED = ("jit/test_compiling.py", "records/test_compiler_off.py", "testing/modern/clients")
 """Tests of kafka_io that compile kernels again, run them uncompiled, or start the clients of others: all are slow."""
 SECTION = "[tool.coverage_floors]\n"
@@ -59,7 +59,7 @@ def run_tests(workers: str) -> int:
     """Run the tests of the rooms under coverage, without the data of earlier runs; return the exit code of pytest."""
     Coverage(config_file=str(PROJECT)).erase()
     left_out = " or ".join(LEFT_OUT)
-    folders = [f"tests/{package}" for package in PACKAGES]
+    folders = [f"tests/{folder}" for folder in (*PACKAGES, "docs")]
     options = ["-q", "-n", workers, "--no-loadscope-reorder", "-m", f"not ({left_out})"]
     options += [f"--ignore=tests/kafka_io/{name}" for name in IGNORED]
     command = [sys.executable, "-m", "coverage", "run", "-m", "pytest", *options, *folders]

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 
 from kafka_io import stopping
 from kafka_io.brokers.cluster_metadata import ClusterMetadata
@@ -82,6 +83,7 @@ class Source:
         )
 
 
+@cache
 def warm(generation: Generation) -> None:
-    """Compile the kernels for this generation's records, or load them from numba's cache, ahead of the first."""
+    """Compile the kernels for this generation's records, or load them from numba's cache; once in each process."""
     (v07_decoder if generation is Generation.V07 else decoder).warm()

@@ -11,6 +11,7 @@ from pipelines.cli import log_lines
 from pipelines.cli.options import FiniteRange, GlobalOptions, cluster_option, clusters_of
 from pipelines.cli.result import FAILED, show_trace
 from resources.metrics_settings import check_push_url
+from resources.own_process import keep_pandas_out
 
 if TYPE_CHECKING:
     from pipelines.loading.work import SliceFailure
@@ -83,6 +84,7 @@ def metrics_command(
         raise click.UsageError("give --serve, or --textfile and --push")
     from pipelines.status.metrics_source import MetricsSource
 
+    keep_pandas_out()
     settings, reporter = options.settings(), _Reporter()
     source = MetricsSource(
         settings=settings,

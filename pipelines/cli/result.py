@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pipelines.cli import log_lines, terminal
+from resources.own_process import keep_pandas_out
 from resources.settings import SettingsError
 
 if TYPE_CHECKING:
@@ -106,6 +107,7 @@ def prints_result(command: Callable[..., CommandResult]) -> Callable[..., None]:
     @quiet_option
     @wraps(command)
     def run(*arguments: Any, as_json: bool, quiet: bool, **options: Any) -> None:
+        keep_pandas_out()
         with terminal.quieted(quiet=quiet):
             command(*arguments, **options).finish(as_json=as_json)
 

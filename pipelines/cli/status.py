@@ -13,6 +13,7 @@ from pipelines.cli.completion import complete_topics
 from pipelines.cli.options import FiniteRange, GlobalOptions, cluster_option, clusters_of, only_cluster
 from pipelines.cli.result import CommandResult, Errors, json_option, prints_result, quiet_option
 from pipelines.cli.terminal import quieted
+from resources.own_process import keep_pandas_out
 from resources.settings import Settings
 from resources.suggestion import did_you_mean
 
@@ -89,6 +90,7 @@ def status_command(
       penstock status --json
       penstock status --watch 10
     """
+    keep_pandas_out()
     settings = options.settings()
     names = [only_cluster(settings, cluster)] if topics else clusters_of(settings, cluster)
     if watch_s is None:

@@ -70,6 +70,7 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("click.testing._NamedTextIOWrapper.isatty", lambda _: True)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("terminal")
 @pytest.mark.parametrize("command", ENDING)
 def test_every_command_on_a_page_works(command: str, world: World) -> None:

@@ -24,6 +24,7 @@ def run(folder: Path, *command: str) -> None:
     subprocess.run(command, cwd=folder, env=environment, check=True, capture_output=True, timeout=120)
 
 
+@pytest.mark.slow
 def test_key_stores_of_java_are_converted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for authority in ("ca", "other-ca"):
         run(tmp_path, *TRUST, "-alias", authority, "-file", str(GOLDEN / f"{authority}.pem"), "-storepass", PASSWORD)

@@ -140,6 +140,7 @@ def home(tmp_path: Path) -> Iterator[Home]:
         yield Home(folder=tmp_path, broker=broker, registry=registry)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", range(len(TOML)))
 def test_the_settings_of_the_page_load_records_of_each_of_their_topics(number: int, home: Home) -> None:
     assert len(RECORDS) == len(TOML)

@@ -4,6 +4,8 @@ import os
 import random
 from collections import Counter
 
+import pytest
+
 from tests.fuzz.avro_changes import check_changes, mutated_changes
 from tests.fuzz.debezium_values import check_events, mutated_events
 from tests.fuzz.framed_json import check_framed_documents, mutated_framed_documents
@@ -39,6 +41,7 @@ def test_mutated_framed_documents_give_the_rows_of_the_oracles_or_are_refused() 
     assert set(ended) == {"read", "refused"}
 
 
+@pytest.mark.slow
 def test_mutated_values_of_schemas_that_changed_give_the_rows_of_the_oracle_or_are_refused() -> None:
     rng = random.Random(7)
     ended = Counter(check_changes(mutated_changes(rng), rng) for _ in range(INPUTS))
@@ -51,6 +54,7 @@ def test_columns_of_mutated_samples_only_grow_and_hold_all_that_can_be_read() ->
     assert set(ended) == {"read", "refused"}
 
 
+@pytest.mark.slow
 def test_mutated_schemas_give_columns_and_a_decoder_or_typed_errors() -> None:
     rng = random.Random(7)
     ended = Counter(check_schema(mutated_schema(rng), rng) for _ in range(INPUTS // 2))

@@ -142,6 +142,7 @@ def test_type_checkers_see_the_same_names() -> None:
     assert seen == {(name, f"kafka_io.{module}") for name, module in names.items()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", kafka_io.__all__)
 def test_a_name_loads_its_module_and_what_that_imports(
     name: str, loaded: dict[str, tuple[set[str], list[str]]]

@@ -102,6 +102,7 @@ def test_mutants_are_tried_although_the_collection_of_tests_freezes_what_it_impo
     assert results(tmp_path) == {"number < 5 -> number <= 5": "test_module.py::test_5"}
 
 
+@pytest.mark.slow
 def test_a_test_that_takes_long_on_a_busy_machine_has_not_noticed_the_mutant(tmp_path: Path) -> None:
     """The test is recorded on an idle machine; its next two runs, with the mutant and without, take too long."""
     (tmp_path / "module.py").write_text("def small(number):\n    return number < 5\n")

@@ -57,6 +57,7 @@ def test_a_small_file_is_one_request(length: int, client: ObjectClient, store: O
     assert client.read("file").content == content
 
 
+@pytest.mark.slow
 def test_a_large_file_is_sent_in_parts(client: ObjectClient, store: ObjectStore) -> None:
     files = filesystem(f"{store.root}/large", store.options)
     content = bytes(range(256)) * (PART_BYTES // 128)

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
@@ -223,7 +224,7 @@ class TwoRuns(RuleBasedStateMachine):
         assert rows == sorted(expected)
 
 
-TestTwoRuns = TwoRuns.TestCase
+TestTwoRuns = pytest.mark.slow(TwoRuns.TestCase)
 TestTwoRuns.settings = settings(
     derandomize=True,
     max_examples=300,

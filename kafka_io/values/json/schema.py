@@ -9,8 +9,9 @@ checked.
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from itertools import count
-from typing import Any
+from typing import Any, Self
 from urllib.parse import unquote
 
 import pyarrow as pa
@@ -42,7 +43,7 @@ def columns_of_json_schema(schema: str, references: Mapping[str, str] | None = N
         ValueError: the text is no JSON, or the schema describes no object with properties, or more than 10,000 fields.
     """
     root = _loaded(schema)
-    reader = _SchemaReader(root, {name: _loaded(text) for name, text in (references or {}).items()}, count(1))
+    reader = _SchemaReader(root, {name: _loaded(text) for name, text in (references or {}).items()}, count(1), {})
     field = reader.field("", root, ())
     if not pa.types.is_struct(field.type):
         raise ValueError("the JSON Schema describes no object with properties, so it has no columns")
@@ -56,6 +57,24 @@ def _loaded(text: str) -> Any:
         raise ValueError(f"the JSON Schema is not valid JSON: {error}") from error
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Kind:
+    """What a schema says about its values, wherever it is used.
+
+    Args:
+        only: the only alternative of the schema that is not null; the schema itself if it has no alternatives.
+        type_name: the only type besides null; None if it has several.
+    """
+
+    only: Any
+    type_name: str | None
+
+    @classmethod
+    def of(cls, schema: dict[str, Any]) -> Self:
+        """Read the lists of the schema."""
+        return cls(only=_without_null(schema), type_name=_type_name(schema))
+
+
 class _SchemaReader:
     """Reads the fields of one schema.
 
@@ -63,12 +82,17 @@ class _SchemaReader:
         root: the schema.
         references: other schemas by name.
         numbers: the numbers of the fields; schemas that use each other multiply them.
+        kinds: the kind of each schema that was read, by its identity. Thousands of fields can refer to a schema with
+            a long list of constants or alternatives, which is read only once.
     """
 
-    def __init__(self, root: Any, references: Mapping[str, Any], numbers: Iterator[int]) -> None:
+    def __init__(
+        self, root: Any, references: Mapping[str, Any], numbers: Iterator[int], kinds: dict[int, _Kind]
+    ) -> None:
         self._root = root
         self._references = references
         self._numbers = numbers
+        self._kinds = kinds
 
     def field(self, name: str, schema: Any, inside: tuple[int, ...]) -> pa.Field:
         """The field of a schema; `inside` are the schemas around it."""
@@ -76,24 +100,30 @@ class _SchemaReader:
             raise ValueError(f"the JSON Schema has more than {_MAX_FIELDS} fields")
         schema, document = self._resolved(schema, self._root)
         if document is not self._root:
-            return _SchemaReader(document, self._references, self._numbers).field(name, schema, inside)
+            return _SchemaReader(document, self._references, self._numbers, self._kinds).field(name, schema, inside)
         if not isinstance(schema, dict):
             return json_text(name)
         comment = str(schema.get("description", ""))
         if id(schema) in inside or len(inside) >= _MAX_DEPTH:
             return json_text(name, comment)
         inside = (*inside, id(schema))
-        only = self._without_null(schema)
-        if only is not schema:
-            field = self.field(name, only, inside)
+        kind = self._kind(schema)
+        if kind.only is not schema:
+            field = self.field(name, kind.only, inside)
             return json_field(name, field.type, None, comment).with_metadata(
                 {**(field.metadata or {}), **({b"comment": comment.encode()} if comment else {})} or None
             )
         connect = _CONNECT.get(str(schema.get("title")))
         if connect is not None:
             return json_field(name, connect[0], connect[1], comment)
-        kind = self._type(schema, inside)
-        return json_text(name, comment) if kind is None else json_field(name, kind, None, comment)
+        arrow_type = self._type(schema, kind.type_name, inside)
+        return json_text(name, comment) if arrow_type is None else json_field(name, arrow_type, None, comment)
+
+    def _kind(self, schema: dict[str, Any]) -> _Kind:
+        kind = self._kinds.get(id(schema))
+        if kind is None:
+            kind = self._kinds[id(schema)] = _Kind.of(schema)
+        return kind
 
     def _resolved(self, schema: Any, document: Any) -> tuple[Any, Any]:
         """The schema that `$ref` leads to, and the document that it is in; None if it leads nowhere."""
@@ -105,22 +135,8 @@ class _SchemaReader:
             schema = _at_pointer(document, pointer)
         return None, document
 
-    def _without_null(self, schema: dict[str, Any]) -> Any:
-        """The only alternative of `oneOf`, `anyOf` or `allOf` that is not null; the schema itself if it has none."""
-        for key in ("oneOf", "anyOf", "allOf"):
-            alternatives = schema.get(key)
-            if isinstance(alternatives, list) and "properties" not in schema:
-                not_null = [
-                    alternative
-                    for alternative in alternatives
-                    if not (isinstance(alternative, dict) and alternative.get("type") == "null")
-                ]
-                return not_null[0] if len(not_null) == 1 else {}
-        return schema
-
-    def _type(self, schema: dict[str, Any], inside: tuple[int, ...]) -> pa.DataType | None:
-        """The type of the values; None if it is not understood."""
-        name = _type_name(schema)
+    def _type(self, schema: dict[str, Any], name: str | None, inside: tuple[int, ...]) -> pa.DataType | None:
+        """The type of the values of a schema with this type name; None if it is not understood."""
         if name == "object":
             return self._object(schema, inside)
         if name == "array":
@@ -152,6 +168,20 @@ def _at_pointer(document: Any, pointer: str) -> Any:
         else:
             return None
     return document
+
+
+def _without_null(schema: dict[str, Any]) -> Any:
+    """The only alternative of `oneOf`, `anyOf` or `allOf` that is not null; the schema itself if it has none."""
+    for key in ("oneOf", "anyOf", "allOf"):
+        alternatives = schema.get(key)
+        if isinstance(alternatives, list) and "properties" not in schema:
+            not_null = [
+                alternative
+                for alternative in alternatives
+                if not (isinstance(alternative, dict) and alternative.get("type") == "null")
+            ]
+            return not_null[0] if len(not_null) == 1 else {}
+    return schema
 
 
 def _type_name(schema: Mapping[str, Any]) -> str | None:

@@ -19,8 +19,9 @@ from kafka_io.values.decoding import DecodedValues, FailedValue, in_order
 from kafka_io.values.framing import MessagePaths, SchemaFrames, read_frames, read_message_paths
 from kafka_io.values.kernels import avro_program, protobuf_program, protobuf_rows
 from kafka_io.values.kernels.column_buffers import BYTES, CELL, CONTENT, TEXT, VALID
-from kafka_io.values.protobuf.columns import type_node
+from kafka_io.values.protobuf.columns import ProtobufNode, type_node
 from kafka_io.values.protobuf.descriptors import ProtobufSchema, message_class
+from kafka_io.values.protobuf.misread import misread_field
 from kafka_io.values.protobuf.program import MessagePrograms
 
 _REASONS = {
@@ -67,7 +68,7 @@ class _MessageType:
     """A message type that has a program."""
 
     entry: int
-    message: Any
+    node: ProtobufNode
 
 
 class ProtobufDecoder:
@@ -198,8 +199,8 @@ class ProtobufDecoder:
 
     def _add(self, schema: ProtobufSchema, name: str) -> _MessageType:
         """Add the program of a message type."""
-        message = schema.message(name)
-        added = _MessageType(entry=self._programs.add(type_node(schema, message)), message=message)
+        node = type_node(schema, schema.message(name))
+        added = _MessageType(entry=self._programs.add(node), node=node)
         self._types.append(added)
         self._arrays = self._programs.arrays()
         return added
@@ -218,7 +219,7 @@ class ProtobufDecoder:
             unusual = failures[failures[:, 1] == protobuf_program.UNUSUAL, 0]
             unusual = unusual[bodies.canonical[unusual] == 0]
             if len(unusual):
-                self._make_usual(bodies, unusual.tolist())
+                refused += self._make_usual(bodies, unusual.tolist())
                 continue
             without_json = self._write_json()
             if not without_json:
@@ -250,26 +251,38 @@ class ProtobufDecoder:
             path = printable(self._programs.path_of(field)) if field >= 0 else ""
             yield FailedValue(row=row, reason=f"{path}: {reason} (byte {position})" if path else reason)
 
-    def _make_usual(self, bodies: _Bodies, rows: list[int]) -> None:
-        """Let google.protobuf write values again: merged, each field once, and without unknown fields."""
-        classes = {type_.entry: message_class(type_.message) for type_ in self._types}
+    def _make_usual(self, bodies: _Bodies, rows: list[int]) -> list[FailedValue]:
+        """Let google.protobuf write values again: merged, each field once, and without unknown fields.
+
+        Returns the values with a field of a wrong wire type. They are taken out, because google.protobuf would leave
+        the field out.
+        """
+        types, refused = {type_.entry: type_ for type_ in self._types}, []
         parts, size = [bodies.data.tobytes()], len(bodies.data)
         bodies.starts, bodies.ends = bodies.starts.copy(), bodies.ends.copy()
         for row in rows:
             bodies.canonical[row] = _USUAL
-            message = classes[int(bodies.entries[row])]()
+            type_ = types[int(bodies.entries[row])]
+            message = message_class(type_.node.message)()
             try:
                 message.ParseFromString(bodies.body(row))
+                misread = misread_field(message, type_.node)
                 message.DiscardUnknownFields()
                 usual = message.SerializePartialToString()
             except (DecodeError, ValueError):
                 bodies.canonical[row] = _NOT_READABLE
+                continue
+            if misread:
+                bodies.entries[row] = _NO_ENTRY
+                reason = f"{printable(misread)}: {_REASONS[protobuf_program.WRONG_WIRE]}"
+                refused.append(FailedValue(row=row, reason=reason))
                 continue
             bodies.starts[row], bodies.ends[row] = size, size + len(usual)
             parts.append(usual)
             size += len(usual)
         bodies.data = read_only(b"".join(parts))
         bodies.ends.flags.writeable = False  # as before: numba compiles a kernel again for each kind of array
+        return refused
 
     # JSON
 

@@ -44,6 +44,13 @@ _SCALARS = {
 }
 
 
+def wire_type_of(descriptor: Any) -> int:
+    """The wire type of a field that is not packed."""
+    if descriptor.message_type is None:
+        return _SCALARS[descriptor.type][0]
+    return op.GROUP if descriptor.type == Field.TYPE_GROUP else op.LENGTH
+
+
 class MessagePrograms:
     """The programs of all writers' message types for the same buffers, as the arrays that the kernel takes.
 
@@ -199,7 +206,6 @@ class MessagePrograms:
         descriptor = kind.descriptor
         if kind.kind == "scalar":
             return self._scalar(kind, node, flags)
-        wire = op.GROUP if descriptor.type == Field.TYPE_GROUP else op.LENGTH
         code, a = op.MESSAGE, 0
         if kind.kind == "time":
             code = op.DURATION if is_google(kind.message, DURATION) else op.TIMESTAMP
@@ -207,7 +213,7 @@ class MessagePrograms:
             code, a = op.JSON, self._json(kind.message)
         else:
             a = self._wrapper(kind, node) if kind.kind == "wrapper" else self._struct(kind, node)
-        return (descriptor.number, wire, code, node, a, _NO_NODE, flags | op.MERGED)
+        return (descriptor.number, wire_type_of(descriptor), code, node, a, _NO_NODE, flags | op.MERGED)
 
     def _scalar(self, kind: ProtobufNode, node: int, flags: int) -> tuple[int, ...]:
         descriptor, a, b = kind.descriptor, 0, _NO_NODE
@@ -291,8 +297,7 @@ class MessagePrograms:
         if message is None:
             message = self._skipped[descriptor.message_type] = self._open(op.SKIPPED, _NO_NODE)
             self._pending.append((message, descriptor.message_type))
-        wire = op.GROUP if descriptor.type == Field.TYPE_GROUP else op.LENGTH
-        return (descriptor.number, wire, op.MESSAGE, _NO_NODE, message, _NO_NODE, repeated)
+        return (descriptor.number, wire_type_of(descriptor), op.MESSAGE, _NO_NODE, message, _NO_NODE, repeated)
 
     def _write_skipped(self, message: int, descriptor: Any) -> None:
         fields = [(field, self._skipped_field(field)) for field in descriptor.fields]

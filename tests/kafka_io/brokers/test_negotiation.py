@@ -1,5 +1,6 @@
 """The generation and versions of a broker are detected within a deadline, however it reacts to the requests."""
 
+import math
 import time
 from collections.abc import Callable
 
@@ -12,6 +13,8 @@ from kafka_io.messages.fetch import FetchRequest
 from kafka_io.messages.handshake import (
     ApiVersionsRequest,
     ApiVersionsResponse,
+    SaslAuthenticateRequest,
+    SaslAuthenticateResponse,
     SaslHandshakeRequest,
     SaslHandshakeResponse,
 )
@@ -177,3 +180,48 @@ def test_the_error_of_a_login_shows_the_brokers_text_short_printable_and_without
         message = str(raised.value)
         assert (message.isprintable(), "pencil" in message) == (True, False)
         assert len(message) < 300
+
+
+AUTHENTICATE, HANDSHAKE = SaslAuthenticateRequest.API, SaslHandshakeRequest.API
+LOGINS = {**EVERYTHING, HANDSHAKE.key: HANDSHAKE.versions, AUTHENTICATE.key: AUTHENTICATE.versions}
+
+
+def log_in(cluster: FakeCluster, answer: SaslAuthenticateResponse) -> negotiation.NegotiatedConnection:
+    """Connect to broker 0 with the mechanism PLAIN; the broker answers the client's bytes with `answer`."""
+    password = SecretReference("env", "KAFKA_PASSWORD")
+    sasl = Sasl(mechanism="PLAIN", username="user", password=password, allow_secret_over_plaintext=True)
+    handlers = cluster.brokers[0].handlers
+    handlers[HANDSHAKE.key] = lambda _: SaslHandshakeResponse(error_code=0, mechanisms=("PLAIN",))
+    handlers[AUTHENTICATE.key] = lambda _: answer
+    connector = Connector(timeout_s=5.0, max_answer_bytes=1_000_000, security=Security(sasl=sasl))
+    return connector.connect(cluster.bootstrap[0])
+
+
+@pytest.mark.parametrize("lifetime_ms", [0, 60_000])
+def test_a_login_is_due_again_before_the_lifetime_that_the_broker_names_ends(
+    lifetime_ms: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KAFKA_PASSWORD", "pencil")
+    with FakeCluster(logs={}, offered=LOGINS) as cluster:
+        answer = SaslAuthenticateResponse(
+            error_code=0, error_message=None, auth_bytes=b"", session_lifetime_ms=lifetime_ms
+        )
+        began = time.monotonic()
+        negotiated = log_in(cluster, answer)
+        negotiated.connection.close()
+        due_in_s = negotiated.login_due_at - began
+        assert (due_in_s == math.inf) if lifetime_ms == 0 else (0 < due_in_s < 60)
+        [received] = cluster.heard(AUTHENTICATE.key)
+        assert received.request == SaslAuthenticateRequest(auth_bytes=b"\0user\0pencil")
+
+
+@pytest.mark.parametrize("text", ["the account is locked", None])
+def test_a_refused_login_shows_the_text_of_the_broker_if_it_sends_one(
+    text: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KAFKA_PASSWORD", "pencil")
+    with FakeCluster(logs={}, offered=LOGINS) as cluster:
+        answer = SaslAuthenticateResponse(error_code=58, error_message=text, auth_bytes=b"", session_lifetime_ms=0)
+        sentence = text or r"the broker does not accept the credentials \(error 58 SASL_AUTHENTICATION_FAILED\)"
+        with pytest.raises(AuthenticationFailed, match=f"PLAIN: {sentence}"):
+            log_in(cluster, answer)

@@ -79,6 +79,7 @@ def test_the_default_is_the_cache_of_the_user(tmp_path: Path) -> None:
     assert run(code, SMALL, HOME=str(tmp_path)) == LOADED
 
 
+@pytest.mark.slow
 def test_kernels_run_without_a_writable_cache(tmp_path: Path) -> None:
     assert run(shipped(tmp_path / "code"), SMALL, NUMBA_CACHE_DIR="/dev/null/cache") == COMPILED
 

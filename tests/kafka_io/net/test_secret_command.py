@@ -70,6 +70,7 @@ def test_a_program_that_does_not_exist_is_named() -> None:
         SecretReference.parse("command:penstock-none x").read()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("script", ["sleep 60 & echo canary; wait", "echo canary; exec >/dev/null; sleep 60"])
 def test_a_command_that_does_not_end_is_killed_with_its_children(
     script: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -289,6 +289,7 @@ def test_after_an_invalid_answer_the_producer_continues_with_a_new_id(
     assert modern.values() == [b"one", b"two"]
 
 
+@pytest.mark.slow
 def test_messages_that_are_confirmed_while_the_broker_restarts_are_stored(world: World) -> None:
     futures: dict[bytes, Future[Delivered]] = {}
     failed: list[bytes] = []

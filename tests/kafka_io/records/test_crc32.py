@@ -35,6 +35,7 @@ def test_the_tables_give_the_checksums_of_zlib_at_any_alignment(data: bytes, sta
     assert crc32.crc32(read_only(data), start, len(data)) == zlib.crc32(data[start:])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("jit", ["0", "1"])
 def test_messages_are_decoded_without_the_exported_function_of_isal(jit: str) -> None:
     run = subprocess.run(  # this machine code has a folder of its own in the cache of the user

@@ -106,6 +106,7 @@ def test_fish_gets_the_option_with_its_value(settings: Path, monkeypatch: pytest
     assert shell_class(main, {}, "penstock", "_PENSTOCK_COMPLETE").complete() == "plain,--cluster=main"
 
 
+@pytest.mark.slow
 def test_bash_completes_commands_and_names(settings: Path, tmp_path: Path) -> None:
     """The script works in a real bash, which calls it as it does when a user presses TAB."""
     program = tmp_path / "bin" / "penstock"

@@ -83,6 +83,7 @@ def settings(folder: Path, text: str = SETTINGS) -> str:
     return str(file)
 
 
+@pytest.mark.slow
 def test_ctrl_c_ends_a_command_that_waits_for_a_broker(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         address = f"127.0.0.1:{silent.getsockname()[1]}"
@@ -94,6 +95,7 @@ def test_ctrl_c_ends_a_command_that_waits_for_a_broker(tmp_path: Path) -> None:
     assert (process.returncode, errors) == (INTERRUPTED, "penstock: interrupted\n")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arguments", [("config", "reference"), ("config", "show", "--json"), ("config", "check")])
 def test_a_closed_pipe_is_no_error(arguments: tuple[str, ...], tmp_path: Path) -> None:
     reading, writing = os.pipe()

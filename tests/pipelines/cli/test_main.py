@@ -165,6 +165,7 @@ def test_a_missing_settings_file_is_exit_code_2(tmp_path: Path) -> None:
     assert "there is no settings file" in result.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("generation", "spoken"), [("modern", Generation.MODERN), ("0.8-0.9", Generation.V08)])
 def test_an_embedded_broker_speaks_the_chosen_generation(generation: str, spoken: Generation, tmp_path: Path) -> None:
     options = ("--broker-id", "3", "--port", "0", "--data-dir", str(tmp_path), "--generation", generation)

@@ -25,6 +25,7 @@ print("colours" if terminal.has_colours(terminal.out) else "plain")
 PROGRAM = [sys.executable, "-c", SOURCE]
 
 
+@pytest.mark.slow
 def test_a_terminal_gets_colours_and_lines_that_fit() -> None:
     shown = shown_on_a_terminal(PROGRAM, columns=40)
     assert COLOUR.search(shown)
@@ -32,6 +33,7 @@ def test_a_terminal_gets_colours_and_lines_that_fit() -> None:
     assert "\u2026" in shown
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "value"), [("NO_COLOR", "1"), ("TERM", "dumb")])
 def test_a_terminal_without_colours_has_the_same_words(name: str, value: str) -> None:
     shown = shown_on_a_terminal(PROGRAM, columns=40, **{name: value})
@@ -39,6 +41,7 @@ def test_a_terminal_without_colours_has_the_same_words(name: str, value: str) ->
     assert ("plain" in shown, "loaded" in shown, "\u2026" in shown) == (True, True, True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("environment", "has_colours"), [({}, False), ({"FORCE_COLOR": "1"}, True)])
 def test_a_pipe_gets_whole_lines_and_colours_only_if_they_are_forced(
     environment: dict[str, str], has_colours: bool, monkeypatch: pytest.MonkeyPatch

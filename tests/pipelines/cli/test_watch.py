@@ -219,6 +219,7 @@ def test_a_pause_of_no_time_and_a_quiet_watch_are_wrong_use(words: tuple[str, ..
     assert CliRunner().invoke(main, ["--settings", str(settings), "status", *words]).exit_code == 2
 
 
+@pytest.mark.slow
 def test_ctrl_c_on_a_real_terminal_is_exit_code_0_and_restores_it(make: Make) -> None:
     command = [sys.executable, "-m", "pipelines", "--settings", str(make().settings_file), "status", "--watch", "60"]
     with command_on_terminal(command, columns=60) as (process, user_side):

@@ -115,6 +115,7 @@ def test_wrong_settings_fail_with_a_sentence(sandbox: DefsFolderSandbox) -> None
     assert "port" in str(failure.value.__cause__)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "cluster"),
     [

@@ -53,6 +53,7 @@ def offsets(output: DeltaOutput) -> list[int]:
     return sorted(DeltaTable(output.uri).to_pyarrow_table().column("_source_offset").to_pylist())
 
 
+@pytest.mark.slow
 def test_each_run_applies_what_is_new(
     run: Run, small: SmallTable, output: DeltaOutput, settings: dict[str, Any]
 ) -> None:
@@ -91,6 +92,7 @@ def test_the_asset_depends_on_the_asset_of_its_topic(output: DeltaOutput, settin
     assert spec.automation_condition == dg.AutomationCondition.eager()
 
 
+@pytest.mark.slow
 def test_a_failed_run_is_repeated_without_a_second_effect(
     run: Run, small: SmallTable, output: DeltaOutput, settings: dict[str, Any]
 ) -> None:

@@ -95,6 +95,7 @@ def run(history: KeyedHistory, instance: dg.DagsterInstance, topics: Mapping[str
     return dg.materialize([state], instance=instance, raise_on_error=False)
 
 
+@pytest.mark.slow
 def test_a_run_updates_the_state_table(history: KeyedHistory, instance: dg.DagsterInstance) -> None:
     result = run(history, instance, STATE["topics"])
     assert result.success

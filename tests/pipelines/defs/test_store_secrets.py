@@ -69,6 +69,7 @@ def outputs(settings: Settings) -> str:
     return "".join(result.output + repr(result.exception) for result in results)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("works", [True, False])
 def test_a_secret_of_the_lake_is_in_no_output(
     works: bool,

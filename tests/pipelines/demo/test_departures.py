@@ -64,6 +64,7 @@ def test_the_flights_of_three_days_are_moved_to_the_last_three_days(settings: Se
     assert days == {flights.first_day + timedelta(days=day): past[f"2013-01-0{day + 1}"] for day in range(DAYS)}
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("broker")
 def test_loads_complete_the_hours_one_after_another(settings: Settings) -> None:
     flights = departures(settings)

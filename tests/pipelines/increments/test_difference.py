@@ -52,6 +52,7 @@ def test_the_difference_is_that_of_the_rows(kinds: list[str], seed: int, looks: 
     check(history, min(looks[0], version), version)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(10))
 def test_every_pair_of_versions_of_a_long_history_has_its_difference(seed: int) -> None:
     random = Random(seed)

@@ -24,6 +24,7 @@ LOAD = {"dagster", "duckdb", "google.protobuf", "kafka_io.producer.producer", "p
 VERIFY = {"dagster", "llvmlite", "numba", "pandas", "pydantic", "pyspark", "kazoo", "rich", "kafka_io.records.decoder"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("module", "unneeded"),
     [

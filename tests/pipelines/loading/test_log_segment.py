@@ -144,6 +144,7 @@ def with_damaged_pointer(table: SmallStore) -> None:
     client(table).write(f"_delta_log/{_POINTER}", b'{"versi')
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("change", [as_parts, without_pointer, with_sidecars, with_damaged_pointer])
 def test_another_form_of_the_log_is_read_as_deltalake_reads_it(change: Any, table: SmallStore) -> None:
     change(table)

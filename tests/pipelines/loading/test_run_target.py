@@ -266,6 +266,7 @@ def test_a_capped_run_ends_at_its_cap(fake: FakeCluster, tmp_path: Path) -> None
         assert [load(fake, tmp_path, run=10).rows for _ in range(4)] == [10, 10, 10, 0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cap", [1, 3, 7])
 def test_a_capped_run_loads_exactly_its_cap(cap: int, fake: FakeCluster, tmp_path: Path) -> None:  # fault U02
     with fake:

@@ -61,6 +61,7 @@ def lake(request: pytest.FixtureRequest, store: ObjectStore, fake: FakeCluster) 
         yield lake
 
 
+@pytest.mark.slow
 def test_the_requests_of_a_command_do_not_grow_with_the_history(lake: CountedLake) -> None:  # fault L22
     nothing_new = lake.counted(lake.load)
     assert nothing_new == _OF_RUN + opening(lake.version)
@@ -93,6 +94,7 @@ def test_the_first_load_of_a_table_sends_few_requests(store: ObjectStore, fake: 
         assert len(lake.data_files) == 2
 
 
+@pytest.mark.slow
 def test_a_log_gets_a_checkpoint_every_ten_commits(small: SmallTable) -> None:  # fault L22
     for start in range(0, 210, 10):
         small.commit(small.write(start, start + 10))

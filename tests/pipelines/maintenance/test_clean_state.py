@@ -107,6 +107,7 @@ def happening(module: object, step: str, event: Callable[[], object]) -> Iterato
 
 
 # fault N60
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("module", "step"),
     [

@@ -141,6 +141,7 @@ def test_the_job_replays_and_reports_what_it_did(
     assert topic.deep().proven
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("config", "reason"),
     [

@@ -215,6 +215,7 @@ def load_raw(topic: TypedTopic) -> None:
 STEPS = ("conversion planned", "file converted", "table converted", "before convert entry", "columns changed")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("step", STEPS)
 def test_a_load_at_the_same_time_is_converted_too(
     step: str, topic: TypedTopic, monkeypatch: pytest.MonkeyPatch
@@ -225,6 +226,7 @@ def test_a_load_at_the_same_time_is_converted_too(
     check_typed(topic, more=1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("step", STEPS)
 def test_a_compaction_by_others_at_the_same_time_duplicates_no_row(
     step: str, topic: TypedTopic, monkeypatch: pytest.MonkeyPatch
@@ -275,6 +277,7 @@ def test_a_load_is_refused_if_the_table_became_typed_between_its_steps(
     check_typed(topic, more=2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("step", [*STEPS, "log entry written", "after convert entry"])
 def test_a_run_that_ends_at_any_point_leaves_a_raw_or_a_typed_table_and_the_next_one_converts_no_file_twice(
     step: str, topic: TypedTopic, monkeypatch: pytest.MonkeyPatch

@@ -128,6 +128,7 @@ def test_a_dry_run_counts_the_same_and_writes_nothing(topic: TypedTopic) -> None
     assert sorted(Path(topic.table.uri).rglob("*")) == files
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("ranges", "rows"), [(1, 1), (1, 2), (2, 3), (64, 1000)])
 def test_steps_and_batches_of_any_size_give_the_same_rows(
     ranges: int, rows: int, topic: TypedTopic, monkeypatch: pytest.MonkeyPatch
@@ -202,6 +203,7 @@ def take_back(topic: TypedTopic) -> None:
     rewind(plan_rewind(topic.table, 1, run="rewind"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("step", ["redecode staged", "before redecode entry"])
 @pytest.mark.parametrize("other", [lose_a_row, take_back, again])
 def test_rows_that_somebody_else_changes_meanwhile_are_not_written_again(
@@ -218,6 +220,7 @@ def test_rows_that_somebody_else_changes_meanwhile_are_not_written_again(
     assert not any("twice" in problem or "outside" in problem for problem in verify(topic.table).problems)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "step", ["redecode planned", "redecode staged", "before redecode entry", "after redecode entry"]
 )

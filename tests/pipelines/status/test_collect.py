@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any, cast
 
 import pytest
@@ -20,10 +21,11 @@ from pipelines.loading.log_commits import LogCommit
 from pipelines.loading.table import LakeTable
 from pipelines.loading.table_log import TableSnapshot
 from pipelines.loading.work import CommittedRange
-from pipelines.status.collect import statuses, watched
+from pipelines.status.collect import statuses, statuses_of, watched
 from pipelines.status.status import RetentionPeriod, RetentionSource, TopicState, TopicStatus
 from resources.choices import Choices
 from resources.errors import LakeUnavailable
+from resources.settings import Settings
 from resources.topic_sections import TopicRules
 from tests.small_table import SmallTable
 
@@ -370,6 +372,23 @@ def test_a_table_whose_last_commit_is_a_load_is_read_once() -> None:
     table = at_four()
     status_of(behind(), table)
     assert table.read == 0
+
+
+def test_a_table_that_no_load_has_committed_to_has_no_last_load() -> None:
+    table = Table(entries=[commit({P0: 4}, kind=CommitKind.REWIND, target=1), commit({P0: 6}, ranges=())])
+    assert status_of(behind(), table).loaded_at_ms is None
+
+
+def test_errors_of_last_loads_that_cannot_be_read_hide_no_status(tmp_path: Path) -> None:
+    lake = tmp_path / "lake"
+    folder = lake / "main" / "_penstock"
+    folder.mkdir(parents=True)
+    (folder / "last_errors").write_text("a file where the folder of errors should be")
+    file = tmp_path / "penstock.toml"
+    file.write_text('lake = "lake"\n[clusters.main]\nbootstrap = "127.0.0.1:9"')
+    cluster: Any = behind(id="the-cluster")
+    [status] = statuses_of(cluster, Settings.load(file), {"clicks": entry()}, now_ms=NOW_MS)
+    assert (status.lag, status.error) == (10, None)
 
 
 def test_a_real_table_gives_the_same_status(small: SmallTable) -> None:

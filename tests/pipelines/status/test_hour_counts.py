@@ -130,6 +130,30 @@ def test_row_groups_without_rows_of_the_windows_are_skipped(timed: TimedTable) -
     assert [rows for times, _ in counting._times_of(file, "timestamp", windows) for rows in [len(times)]] == [3]
 
 
+def test_row_groups_without_statistics_are_read_and_files_older_than_the_column_have_no_times(
+    timed: TimedTable,
+) -> None:
+    hours = pa.array(at(0, 1, 9), pa.int64()).cast(pa.timestamp("ms", tz="UTC"))
+    path = Path(timed.uri, str(timed.write_at(at(0)).path))
+    pq.write_table(pa.table({"timestamp": hours}), path, row_group_size=1, write_statistics=False)
+    file, windows = pq.ParquetFile(path), counting._Windows(HOURS, None)
+    assert [len(times) for times, _ in counting._times_of(file, "timestamp", windows)] == [3]
+    assert list(counting._times_of(file, "a later column", windows)) == []
+
+
+def test_the_first_time_comes_from_statistics_or_from_the_files_with_earlier_times_too(timed: TimedTable) -> None:
+    timed.load_at(at(-1, 2, 3))
+    timed.load_at(at(2.5, 4))
+
+    def first(column: str, since_ms: int) -> int | None:
+        return counting.first_time_ms(timed.table, timed.table.snapshot(), column, since_ms)
+
+    assert first("timestamp", FIRST_MS - HOUR_MS) == FIRST_MS - HOUR_MS
+    assert first("timestamp", FIRST_MS) == HOURS[2]
+    assert first("timestamp", FIRST_MS + 9 * HOUR_MS) is None
+    assert first("a later column", FIRST_MS) is None
+
+
 @given(
     bounds=st.lists(st.tuples(st.integers(-9, 9), st.integers(0, 9)), max_size=6),
     edges=st.lists(st.integers(-9, 9), unique=True, max_size=5).map(sorted),

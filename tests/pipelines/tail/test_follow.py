@@ -246,6 +246,23 @@ def test_a_recreated_topic_ends_the_tail(watch: OpenWatch) -> None:
         list(watched.tail())
 
 
+def test_a_tail_waits_for_a_topic_that_the_brokers_do_not_know_for_a_while(watch: OpenWatch) -> None:
+    partition_log = log(1)
+    watched = watch({0: partition_log})
+    watched.step_s = 6.0
+
+    def hide() -> None:
+        watched.fake.topic = "other"
+
+    def show() -> None:
+        watched.fake.topic = "clicks"
+        append(partition_log)
+
+    watched.events = [hide, lambda: None, lambda: None, show]
+    assert list(islice(watched.tail(), 2)) == [(0, 3), (0, 4)]
+    assert any("no such topic now; waiting for it" in note for note in watched.notes)
+
+
 def test_a_log_that_became_shorter_is_reported(watch: OpenWatch) -> None:
     partition_log = log(4)
     watched = watch({0: partition_log})

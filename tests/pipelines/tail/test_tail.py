@@ -136,6 +136,7 @@ def start(settings: Path, *arguments: str) -> subprocess.Popen[str]:
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ})
 
 
+@pytest.mark.slow
 def test_ctrl_c_ends_the_command_without_output(settings: Path) -> None:
     with start(settings, "clicks", "--from", "earliest", "--partition", "0") as process:
         assert process.stdout is not None
@@ -146,6 +147,7 @@ def test_ctrl_c_ends_the_command_without_output(settings: Path) -> None:
     assert (process.returncode, remaining, message) == (0, "", "")
 
 
+@pytest.mark.slow
 def test_a_closed_pipe_ends_the_command_without_output(fake: FakeCluster, settings: Path) -> None:
     fake.logs[0] = log([b"value" * 200] * 2000)
     with start(settings, "clicks", "--from", "earliest", "--until", "latest") as process:
@@ -156,6 +158,7 @@ def test_a_closed_pipe_ends_the_command_without_output(fake: FakeCluster, settin
         assert process.stderr.read() == ""
 
 
+@pytest.mark.slow
 def test_a_tail_needs_neither_spark_nor_delta(settings: Path) -> None:
     script = (
         "import sys; from pipelines.cli.main import main; main(sys.argv[1:], standalone_mode=False); "

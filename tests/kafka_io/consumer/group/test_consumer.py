@@ -34,6 +34,7 @@ def read_small(member: GroupConsumer, count: int) -> list[int]:
     return numbers(poll_until([member], lambda read: len(values(read[member])) >= count)[member])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("assignor", ASSIGNORS.values(), ids=lambda assignor: assignor.name)
 def test_each_message_is_read_once_while_members_come_and_go(group_broker: GroupBroker, assignor: Assignor) -> None:
     sent = group_broker.publish(20)

@@ -37,6 +37,7 @@ def broker_process(data_dir: Path) -> Iterator[tuple["subprocess.Popen[str]", in
             process.kill()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("signal_number", [signal.SIGTERM, signal.SIGKILL])
 def test_acknowledged_records_survive_the_end_of_the_process(
     start_modern: StartModern, connect: Connect, tmp_path: Path, signal_number: signal.Signals

@@ -1,6 +1,7 @@
 """Columns of JSON values: from a JSON Schema, from the settings, from a sample."""
 
 import json
+import sys
 from decimal import Decimal
 from typing import Any
 
@@ -240,6 +241,37 @@ def test_schemas_that_use_each_other_cannot_multiply_without_limit() -> None:
     assert property_column({"$ref": "#/$defs/level10"}, **{"$defs": definitions}).type.num_fields == 2
     with pytest.raises(ValueError, match="the JSON Schema has more than 10000 fields"):
         property_column({"$ref": "#/$defs/level0"}, **{"$defs": definitions})
+
+
+@pytest.mark.parametrize(
+    ("shared", "kind"),
+    [
+        ({"enum": ["x"] * 5_000}, pa.string()),
+        ({"type": ["null", "integer"] * 2_500}, pa.int64()),
+        ({"oneOf": [{"type": "null"}] * 5_000 + [{"type": "integer"}]}, pa.int64()),
+    ],
+)
+def test_a_long_list_that_many_fields_refer_to_is_read_once(  # fault H11
+    shared: Any, kind: pa.DataType
+) -> None:
+    fields = 2_000
+    properties = {f"field{number}": {"$ref": "#/$defs/shared"} for number in range(fields)}
+    text = json.dumps({"properties": properties, "$defs": {"shared": shared}})
+    steps = 0
+
+    def step(_frame: Any, _event: str, _argument: Any) -> Any:
+        nonlocal steps
+        steps += 1
+        return step
+
+    before = sys.gettrace()
+    sys.settrace(step)  # it is called for each line, also for each round of a comprehension
+    try:
+        columns = columns_of_json_schema(text)
+    finally:
+        sys.settrace(before)
+    assert (len(columns), columns.field(0).type) == (fields, kind)
+    assert steps < 250 * fields + 10 * 5_000  # a list for each field would be ten million
 
 
 def test_an_inferred_decimal_holds_only_integers_and_other_values_of_the_key_get_columns_of_their_own() -> None:

@@ -76,6 +76,7 @@ def check(decoder: JsonDecoder, values: list[bytes | None]) -> None:
             assert {field.name: parsed(row[field.name], field) for field in decoder.columns} == expected, value
 
 
+@pytest.mark.slow
 @settings(max_examples=150)
 @given(st.data())
 def test_each_document_gives_the_row_or_the_refusal_of_the_oracle(data: st.DataObject) -> None:

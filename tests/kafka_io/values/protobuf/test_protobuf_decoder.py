@@ -301,6 +301,40 @@ def test_a_broken_value_is_refused_with_its_reason_and_its_place(body: bytes, ex
     assert reason(schema, body).startswith(expected)
 
 
+@pytest.mark.parametrize(
+    ("body", "place"),
+    [
+        (b"\x0a\4\xa0\xe7\4\x08" + b"\x12\0", "f"),  # an entry with an unknown part, and another field
+        (b"\x0a\x09\xa0\xe7\4\x08" + b"\x0d\1\0\0\0", "m.key"),  # in the entry itself
+        (b"\x1a\2\x08\1" + b"\x1a\3\x0a\1x", "s.a"),  # a message in two parts
+        (b"\x1a\2\x08\1" + b"\x1a\7\x12\5\x0d\1\0\0\0", "s.t.seconds"),
+        (b"\x1a\2\x08\1" + b"\x1a\0" + b"\x22\3\x0a\1x", "r.a"),
+        (b"\x1a\2\x08\1" + b"\x1a\0" + b"\x2a\3\x0a\1x", "w.value"),
+        (b"\x1a\2\x08\1" + b"\x1a\0" + b"\x0a\7\x08\1\x12\3\x0a\1x", "m.value.a"),
+    ],
+)
+def test_a_wrong_wire_type_is_refused_also_in_a_value_that_google_protobuf_writes_again(  # fault R29
+    body: bytes, place: str
+) -> None:
+    schema = proto3(
+        "message A { map<int64, S> m = 1; fixed32 f = 2; S s = 3; repeated S r = 4; google.protobuf.Int32Value w = 5; }"
+        "message S { int32 a = 1; google.protobuf.Timestamp t = 2; map<int32, int32> n = 3; }"
+    )
+    assert reason(schema, body).startswith(place)
+    assert "the field has another wire type than in the schema" in reason(schema, body)
+
+
+def test_what_google_protobuf_keeps_as_unknown_for_other_reasons_is_no_wrong_wire_type() -> None:
+    schema = proto2(
+        "message A { optional B b = 1; optional A a = 2; }"
+        "enum E { ZERO = 0; }"
+        "message B { optional E e = 1; repeated int32 p = 2; map<int32, E> m = 3; }"
+    )
+    part = b"\x08\7" + b"\x12\2\1\2" + b"\x1a\4\x08\1\x10\7"
+    body = b"\x0a" + bytes([len(part)]) + part + b"\x0a\0" + b"\x12\2\x0a\0"
+    assert row(schema, body) == {"b": {"e": None, "p": [1, 2], "m": []}, "a": '{"b":{}}'}
+
+
 def test_every_cut_of_a_value_is_refused_or_a_shorter_value() -> None:
     schema = proto3(
         "message A { int64 a = 1; B b = 2; repeated sint32 c = 3; map<string, double> d = 4; fixed32 e = 5;"

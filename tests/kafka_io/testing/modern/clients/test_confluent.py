@@ -62,6 +62,7 @@ def grouped(broker: ModernBrokerServer, **settings: str) -> Iterator[Any]:
         consumer.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("codec", CODECS)
 def test_every_codec_comes_back(broker: ModernBrokerServer, codec: str) -> None:
     write(broker, codec, client={"enable.idempotence": "true"})
