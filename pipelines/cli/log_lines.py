@@ -169,6 +169,13 @@ def lead_on(*codes: str | None) -> None:
             terminal.err.print(f"[dim]{hint}[/]", soft_wrap=True, highlight=False)
 
 
+def forget_hints() -> None:
+    """Let the next errors name the command again, because the lines that named it are not seen any more."""
+    context = click.get_current_context(silent=True)
+    if context is not None:
+        context.find_root().meta.pop(_EXPLAINED, None)
+
+
 def _known(fields: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if value is not None}
 

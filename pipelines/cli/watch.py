@@ -99,6 +99,7 @@ class _Screen:
 
     def draw(self, ask: Ask) -> None:
         """Ask, and draw the result. Until the answer is there, the screen shows the last one."""
+        log_lines.forget_hints()
         with terminal.captured(terminal.out) as result, terminal.captured(terminal.err) as problems:
             ask().print(as_json=False)
         self._result, self._problems = Text.from_ansi(result().rstrip()), Text.from_ansi(problems().rstrip())
