@@ -10,6 +10,7 @@ from click.testing import CliRunner, Result
 from kafka_io.model import BrokerPartition
 from pipelines.cli import terminal
 from pipelines.cli.main import main
+from resources.explanations.explanation import ExitCode
 from tests.pipelines.cli.broker_world import Make
 from tests.small_table import SmallTable
 
@@ -47,7 +48,7 @@ def test_the_errors_of_a_result_are_printed(penstock: Callable[..., Result], sma
     assert penstock("verify", "clicks", "-q").output == ""
     min(Path(small.uri).glob("date=*/*.parquet")).unlink()
     result = penstock("verify", "clicks", "-q")
-    assert (result.exit_code, result.stdout) == (1, "")
+    assert (result.exit_code, result.stdout) == (ExitCode.NOT_PROVEN, "")
     assert str(BrokerPartition(0, 0)) in result.stderr
 
 
@@ -55,7 +56,7 @@ def test_the_error_of_a_cluster_is_printed(tmp_path: Path) -> None:
     settings = tmp_path / "penstock.toml"
     settings.write_text('lake = "lake"\n[clusters.main]\nbootstrap = "127.0.0.1:1"\n[caps]\nattempts = 1\n')
     result = CliRunner().invoke(main, ["--settings", str(settings), "status", "-q"])
-    assert (result.exit_code, result.stdout) == (1, "")
+    assert (result.exit_code, result.stdout) == (ExitCode.TRY_AGAIN, "")
     assert "ConnectFailed" in result.stderr
     assert not terminal.is_quiet()
 
@@ -68,6 +69,6 @@ def test_a_check_of_the_settings_prints_what_failed_only(tmp_path: Path) -> None
     assert (passed.exit_code, passed.output) == (0, "")
     settings.write_text("lake = 1\n")
     broken = CliRunner().invoke(main, quiet)
-    assert broken.exit_code == 1
+    assert broken.exit_code == ExitCode.WRONG_USE
     assert broken.stdout.splitlines()[0].startswith("failed settings: ")
     assert "ok  " not in broken.stdout

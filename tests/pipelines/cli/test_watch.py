@@ -19,16 +19,20 @@ from kafka_io.testing.modern.config import ModernBrokerConfig
 from kafka_io.testing.modern.server import ModernBrokerServer
 from pipelines.cli import console, log_lines, watch
 from pipelines.cli.main import main
+from pipelines.cli.options import GlobalOptions
 from pipelines.cli.result import CommandResult
 from pipelines.cli.shapes import OUTPUT
 from pipelines.loading.work import SliceFailure
+from resources.explanations.explanation import ExitCode
 from resources.kafka import open_cluster
 from resources.settings import Settings
 from tests.pipelines.cli.broker_world import Make
 from tests.pipelines.cli.terminals import command_on_terminal, on_terminal, read_until_end
+from tests.pipelines.cli.walking import leads_on
 
 _SEQUENCE = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]")
 ENTER, LEAVE, SHOW_CURSOR = "\x1b[?1049h", "\x1b[?1049l", "\x1b[?25h"
+OPTIONS = GlobalOptions(settings_file=None, debug=False)
 Between = Callable[[], None]
 
 
@@ -101,6 +105,22 @@ def test_a_terminal_is_drawn_in_place_and_keeps_the_last_result(monkeypatch: pyt
     assert _SEQUENCE.sub("", after).splitlines()[0] == "0 topics"
     assert "no answer" in after
     assert "5 topics" not in after
+
+
+def test_each_screen_names_the_command_that_explains_its_errors_and_a_pipe_names_it_once(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    hint = leads_on("PS-201").strip()
+    with click.Context(main, obj=OPTIONS):
+        rounds(monkeypatch, nothing)
+        watched(answering(ConnectFailed("no answer"), ConnectFailed("no answer")))
+    assert capsys.readouterr().err.count(hint) == 1
+    screen = on_terminal(monkeypatch)
+    with click.Context(main, obj=OPTIONS):
+        rounds(monkeypatch, nothing)
+        watched(answering(ConnectFailed("no answer"), ConnectFailed("no answer")))
+    drawn, _, after = screen.getvalue().partition(LEAVE)
+    assert (drawn.count(hint), after.count(hint)) == (2, 1)
 
 
 @pytest.mark.parametrize(
@@ -187,7 +207,7 @@ def test_a_broker_may_end_and_come_back(tmp_path: Path, monkeypatch: pytest.Monk
     documents = result.stdout.splitlines()
     for document in documents:
         OUTPUT.validate_json(document, strict=True, extra="forbid")
-    assert [json.loads(document)["exit_code"] for document in documents] == [0, 0, 1, 0]
+    assert [json.loads(document)["exit_code"] for document in documents] == [0, 0, ExitCode.TRY_AGAIN, 0]
     assert [error["cluster"] for error in json.loads(documents[2])["errors"]] == ["main"]
     assert opened == ["main", "main"]
 
@@ -231,7 +251,10 @@ def test_ctrl_c_on_a_real_terminal_is_exit_code_0_and_restores_it(make: Make) ->
         rest_of_output = read_until_end(user_side)
         assert process.wait(60) == 0
     assert shown.startswith(ENTER.encode())
-    assert rest_of_output.startswith(LEAVE)
-    lines = [_SEQUENCE.sub("", line) for line in rest_of_output.splitlines()]
+    # If the signal arrives while rich writes a screen, rich writes it once more before it leaves.
+    _, leave, last_result = rest_of_output.partition(LEAVE)
+    assert leave
+    assert ENTER not in last_result
+    lines = [_SEQUENCE.sub("", line) for line in last_result.splitlines()]
     assert "2 topics, 1 behind, 1 loaded, lag 8 records" in lines
     assert max(map(len, lines)) <= 60
