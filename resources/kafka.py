@@ -14,6 +14,7 @@ from kafka_io.records.decoded_batch import DecodeLimits
 from kafka_io.schema_registry.client import SchemaRegistry
 from resources.extras import check_extra
 from resources.settings import Caps, ClusterSettings, Settings, SettingsError
+from resources.suggestion import known_names
 
 if TYPE_CHECKING:  # a load needs no producer
     from kafka_io.producer.message import Delivered
@@ -83,8 +84,8 @@ def open_schema_registry(settings: Settings, name: str) -> SchemaRegistry:
         SettingsError: the settings have no registry of that name.
     """
     if name not in settings.registries:
-        known = ", ".join(sorted(settings.registries)) or "none"
-        raise SettingsError(f"there is no registry {name!r} in the settings; the registries are: {known}")
+        known = known_names("registries", name, settings.registries)
+        raise SettingsError(f"there is no registry {name!r} in the settings{known}")
     return SchemaRegistry(name, settings.registries[name], retry_policy=_retry_policy(settings.caps))
 
 
@@ -94,8 +95,8 @@ def _retry_policy(caps: Caps) -> RetryPolicy:
 
 def _cluster_settings(settings: Settings, name: str) -> ClusterSettings:
     if name not in settings.clusters:
-        known = ", ".join(sorted(settings.clusters))
-        raise SettingsError(f"there is no cluster {name!r} in the settings; the clusters are: {known}")
+        known = known_names("clusters", name, settings.clusters)
+        raise SettingsError(f"there is no cluster {name!r} in the settings{known}")
     cluster = settings.clusters[name]
     if cluster.security.sasl and cluster.security.sasl.mechanism == KERBEROS:
         check_extra("kerberos", f"the login at the cluster {name} (GSSAPI)")

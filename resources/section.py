@@ -50,8 +50,14 @@ class Section(BaseModel):
 
 
 def first_problem(error: ValidationError) -> tuple[str, str, str]:
-    """The first problem of a section: its dotted key, the last name of the key, and a phrase (fault U11)."""
-    problem = error.errors(include_url=False, include_input=False)[0]
+    """The first problem of a section: its dotted key, the last name of the key, and a phrase (fault U11).
+
+    If a key is missing and the same section has an unknown key, it is the unknown one: its name is probably misspelt.
+    """
+    problem, *others = error.errors(include_url=False, include_input=False)
+    if problem["type"] == "missing":
+        in_same_section = (other for other in others if other["loc"][:-1] == problem["loc"][:-1])
+        problem = next((other for other in in_same_section if _PHRASES.get(other["type"]) == UNKNOWN_KEY), problem)
     names = [str(part) for part in problem["loc"]]
     phrase = _PHRASES.get(problem["type"], "is not valid").format(**problem.get("ctx", {}))
     return ".".join(names), names[-1] if names else "", phrase

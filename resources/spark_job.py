@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from kafka_io.stopping import check_stop
 from resources.errors import SparkFailed
 from resources.progress import Progress
+from resources.quantities import duration
 
 if TYPE_CHECKING:  # see resources/spark.py
     from pyspark.sql import DataFrame, Row, SparkSession
@@ -189,7 +190,7 @@ class _JobMonitor:
         since = self._idle_since
         if since is not None and time.monotonic() - since > _STARVED_S:
             raise SparkFailed(
-                f"no executor ran a task for {_STARVED_S:.0f} s: Spark has no worker for this application, or none "
+                f"no executor ran a task for {duration(_STARVED_S)}: Spark has no worker for this application, or none "
                 "with the requested cores and memory"
             )
 

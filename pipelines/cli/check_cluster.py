@@ -17,7 +17,8 @@ from pipelines.cli.check_result import (
     failed,
     passed,
 )
-from pipelines.cli.console import WITHOUT_IDS
+from pipelines.cli.shown_status import WITHOUT_IDS
+from resources.quantities import duration
 from resources.settings import Settings
 
 if TYPE_CHECKING:
@@ -168,8 +169,8 @@ def _newest_records(cluster: "Cluster", topics: Sequence[TopicEntry]) -> str:
     ahead_s = known[newest] / 1000 - time.time()
     if ahead_s > MAX_AHEAD_S:
         raise ClockWrong(
-            f"the newest record is {ahead_s:,.0f} s in the future: the clock of this machine, of the producer or of "
-            "the broker is wrong",
+            f"the newest record is {duration(round(ahead_s))} in the future: the clock of this machine, of the "
+            "producer or of the broker is wrong",
             Where(cluster=cluster.name, topic=newest),
         )
     return "no record is in the future"

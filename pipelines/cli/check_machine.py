@@ -15,6 +15,7 @@ from pipelines.cli.check_cluster import MAX_AHEAD_S
 from pipelines.cli.check_result import CheckResult, ClockWrong, SpaceShort, StorageUnusable, checked, passed
 from resources.errors import LakeRefused
 from resources.extras import check_extra, has_extra, install_hint
+from resources.quantities import duration, size
 from resources.settings import Settings, SettingsError
 from resources.settings_shown import shown
 
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 
 _MIN_FREE_SHARE = 0.05
 _MIN_FREE_BYTES = 2 * 1024**3
-_GIB = 1024**3
 _HOME_VARIABLE = "DAGSTER_HOME"
 
 
@@ -166,7 +166,7 @@ def _free_space(folder: Path) -> str:
     """
     existing = next(parent for parent in (folder, *folder.absolute().parents) if parent.exists())
     usage = shutil.disk_usage(existing)
-    fact = f"{usage.free / _GIB:,.1f} of {usage.total / _GIB:,.1f} GiB are free in {existing}"
+    fact = f"{size(usage.free)} of {size(usage.total)} are free in {existing}"
     if usage.free < min(_MIN_FREE_BYTES, _MIN_FREE_SHARE * usage.total):
         raise SpaceShort(f"the disk is almost full: {fact}", Where())
     return fact
@@ -224,5 +224,7 @@ def _store_clock(settings: Settings) -> str:
     ahead_s = info.mtime_ns / 1e9 - before
     if abs(ahead_s) > MAX_AHEAD_S:
         direction = "ahead of" if ahead_s > 0 else "behind"
-        raise ClockWrong(f"the clock of the store is {abs(ahead_s):,.0f} s {direction} that of this machine", Where())
+        raise ClockWrong(
+            f"the clock of the store is {duration(round(abs(ahead_s)))} {direction} that of this machine", Where()
+        )
     return "agrees with that of this machine"

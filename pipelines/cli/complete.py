@@ -5,7 +5,6 @@ from typing import Any
 
 import click
 
-from pipelines.cli import console
 from pipelines.cli.options import (
     FiniteRange,
     GlobalOptions,
@@ -16,6 +15,7 @@ from pipelines.cli.options import (
     topic_argument,
 )
 from pipelines.cli.result import CommandResult, prints_result
+from pipelines.cli.shown_status import completeness as show_completeness
 from resources.explanations.explanation import ExitCode
 
 _MAX_WAIT_S = 7 * 86_400.0
@@ -64,4 +64,4 @@ def complete_command(
     completeness = wait_until_complete(table, through_ms, wait_s, audit=audit)
     result: Mapping[str, Any] = completeness.as_dict(through_ms)
     ends = () if result["complete"] else (ExitCode.FAILED,)
-    return CommandResult(records=[result], show=console.completeness, ends=ends)
+    return CommandResult(records=[result], show=show_completeness, ends=ends)

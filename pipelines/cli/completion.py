@@ -1,4 +1,4 @@
-"""`penstock completion`, and the names that a shell completes: clusters from the settings, topics from the lake.
+"""`penstock completion`, and the names that a shell completes: those in the settings, and topics from the lake.
 
 Completion never uses the network, neither brokers nor an object store: a shell that waits for a network seems to hang.
 Unknown names complete to nothing.
@@ -7,12 +7,51 @@ Unknown names complete to nothing.
 from collections.abc import Callable, Iterable
 
 import click
-from click.shell_completion import CompletionItem, get_completion_class
+from click.shell_completion import (
+    BashComplete,
+    CompletionItem,
+    FishComplete,
+    ShellComplete,
+    ZshComplete,
+    add_completion_class,
+    get_completion_class,
+)
 
 from resources.settings import Settings
 
 _PROGRAM = "penstock"
 _VARIABLE = "_PENSTOCK_COMPLETE"
+
+
+@add_completion_class
+class _Bash(BashComplete):
+    """Completion in bash, which gives `--cluster=m` as three words, because it splits words at `=`."""
+
+    def get_completion_args(self) -> tuple[list[str], str]:
+        """See BashComplete."""
+        words, prefix = super().get_completion_args()
+        return [word for word in words if word != "="], prefix
+
+
+class _WholeWords(ShellComplete):
+    """Completion in shells that replace the whole word: in `--cluster=m` it also has the option."""
+
+    def get_completions(self, args: list[str], incomplete: str) -> list[CompletionItem]:
+        """See ShellComplete."""
+        option, equals, _ = incomplete.partition("=")
+        prefix = option + equals if equals and option.startswith("-") else ""
+        items = super().get_completions(args, incomplete)
+        return [CompletionItem(prefix + item.value, item.type, item.help) for item in items]
+
+
+@add_completion_class
+class _Zsh(_WholeWords, ZshComplete):
+    """Completion in zsh."""
+
+
+@add_completion_class
+class _Fish(_WholeWords, FishComplete):
+    """Completion in fish."""
 
 
 @click.command("completion")
@@ -21,8 +60,8 @@ _VARIABLE = "_PENSTOCK_COMPLETE"
 def completion_command(ctx: click.Context, shell: str) -> None:
     """Print a script that enables completion in a shell.
 
-    The shell then completes commands, options, and names of clusters and topics. It knows the topics that have a table
-    in a lake on this machine; it does not ask brokers.
+    The shell then completes commands, options, and names of clusters, registries and topics. It knows the topics that
+    have a table in a lake on this machine; it does not ask brokers.
 
     \b
     Where to put it:
@@ -44,9 +83,18 @@ def complete_clusters(ctx: click.Context, _parameter: click.Parameter, prefix: s
     return _matching(lambda: _settings(ctx).clusters, prefix)
 
 
+def complete_registries(ctx: click.Context, _parameter: click.Parameter, prefix: str) -> list[CompletionItem]:
+    """The schema registries of the settings whose names begin with `prefix`."""
+    return _matching(lambda: _settings(ctx).registries, prefix)
+
+
 def complete_topics(ctx: click.Context, _parameter: click.Parameter, prefix: str) -> list[CompletionItem]:
-    """The topics that have a table in a local lake, of the cluster given with --cluster or of all clusters."""
-    return _matching(lambda: _topics(_settings(ctx), ctx.params.get("cluster")), prefix)
+    """The topics that have a table in a local lake, of the cluster given with --cluster or of all clusters.
+
+    Topics that are on the command line already are left out.
+    """
+    given = ctx.params.get("topics") or ()
+    return _matching(lambda: set(_topics(_settings(ctx), ctx.params.get("cluster"))) - set(given), prefix)
 
 
 def _matching(list_names: Callable[[], Iterable[str]], prefix: str) -> list[CompletionItem]:

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 
 import click
 
-from pipelines.cli import console
+from pipelines.cli import console, terminal
 from pipelines.cli.options import GlobalOptions
-from pipelines.cli.result import ends_of, json_option, print_json
+from pipelines.cli.result import ends_of, json_option, print_json, quiet_option
 from resources.explanations.codes import combined
 from resources.settings import Settings, SettingsError
 
@@ -26,8 +26,9 @@ def config_group() -> None:
 @config_group.command("check")
 @click.option("--offline", is_flag=True, help="Test only the file, not the brokers, the registries, the lake or Java.")
 @json_option
+@quiet_option
 @click.pass_context
-def check_command(ctx: click.Context, offline: bool, as_json: bool) -> None:
+def check_command(ctx: click.Context, offline: bool, as_json: bool, quiet: bool) -> None:
     """Test the settings file and what it names. Exit code 1 to 6: a test failed.
 
     The command tests the file, the Dagster definitions made from it, Spark, Java, Dagster's storage, free space,
@@ -56,10 +57,11 @@ def check_command(ctx: click.Context, offline: bool, as_json: bool) -> None:
             yield from config_check.check_environment(settings)
 
     results = []
-    for result in check():
-        results.append(result)
-        if not as_json:
-            console.check_result(result)
+    with terminal.quieted(quiet=quiet):
+        for result in check():
+            results.append(result)
+            if not as_json:
+                console.check_result(result)
     exit_code = combined(ends_of(results))
     if as_json:
         print_json(exit_code, results)

@@ -6,14 +6,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import click
-from rich.console import Console
-from rich.markup import escape
+from rich.text import Text
 
+from pipelines.cli import terminal
 from pipelines.cli.result import CommandResult, prints_result
 from resources.explanations.codes import EXPLANATIONS, RETIRED, explanation_of, typed_code
 from resources.explanations.explanation import Explanation
 from resources.suggestion import did_you_mean
 
+_HEADING = "bold"
 _WIDTH = 100  # of a line of text; wider terminals would make lines that are hard to read
 
 
@@ -74,18 +75,24 @@ def _as_dict(row: Explanation) -> dict[str, Any]:
 
 def _show_one(records: Sequence[Mapping[str, Any]]) -> None:
     """Print everything about one code."""
-    out = Console(width=min(Console().width, _WIDTH))
+    width = min(terminal.out.width, _WIDTH)
     for record in records:
-        out.print(f"[bold]{record['code']}: {escape(record['title'])}[/]", highlight=False)
-        out.print(f"[dim]{', '.join(record['kinds'])}; exit code {record['exit_code']}[/]", highlight=False)
+        _print(f"{record['code']}: {record['title']}", width, style=_HEADING)
+        _print(f"{', '.join(record['kinds'])}; exit code {record['exit_code']}", width, style=terminal.DIM)
         for heading, texts in (
             ("What does it mean?", [record["meaning"]]),
             ("Why does it happen?", [record["causes"]]),
             ("What can I do?", [f"- {repair}" for repair in record["repairs"]]),
         ):
-            lines = (escape(_wrapped(text, out.width)) for text in texts)
-            out.print(f"\n[bold]{heading}[/]", *lines, sep="\n", highlight=False)
-        out.print(f"\nmore: {record['page']}", highlight=False, soft_wrap=True)
+            terminal.print_line(Text())
+            _print(heading, width, style=_HEADING)
+            for text in texts:
+                _print(text, width)
+        terminal.print_line(Text(f"\nmore: {record['page']}"))
+
+
+def _print(text: str, width: int, *, style: str = "") -> None:
+    terminal.print_line(Text(_wrapped(text, width), style))
 
 
 def _wrapped(text: str, width: int) -> str:
@@ -97,9 +104,9 @@ def _wrapped(text: str, width: int) -> str:
 
 def _show_all(records: Sequence[Mapping[str, Any]]) -> None:
     """Print a line for each code, below its family."""
-    out, family = Console(), None
+    family = None
     for record in records:
         if record["family"] != family:
             blank, family = "\n" if family else "", record["family"]
-            out.print(f"{blank}[bold]{family}[/]", highlight=False)
-        out.print(f"  {record['code']}  {escape(record['title'])}", highlight=False, soft_wrap=True)
+            terminal.print_line(Text(f"{blank}{family}", _HEADING))
+        terminal.print_line(Text(f"  {record['code']}  {record['title']}"))

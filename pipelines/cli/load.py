@@ -58,6 +58,7 @@ def load_command(
       penstock load clicks --from -7d --to -1h
       penstock load clicks --on-expired skip
     """
+    from pipelines.cli.progress import progress
     from pipelines.loading.load import Loader
     from pipelines.loading.load_topics import TopicLoads
     from pipelines.loading.outcome import TopicLoad
@@ -72,7 +73,7 @@ def load_command(
     loads: list[tuple[str, TopicLoad]] = []
     errors = Errors()
     for name in selection.clusters(settings):
-        with errors.caught(cluster=name), open_cluster(settings, name) as connected, console.progress() as on_progress:
+        with errors.caught(cluster=name), open_cluster(settings, name) as connected, progress() as on_progress:
             topics = check_topics(settings, connected, selection.topics) or _allowed(settings, connected)
             topic_loads, by_topic = TopicLoads(connected), dict[str, TopicLoad]()
             loader = Loader.of(

@@ -14,17 +14,16 @@ from enum import StrEnum
 from typing import Any
 
 import click
-from rich.console import Console
 from rich.markup import escape
 
 from kafka_io.errors import Where
+from pipelines.cli import terminal
 from resources.explanations.codes import coded
 
 _LOGGER = logging.getLogger("penstock")
 _FIELDS = "penstock_fields"
 _EXPLAINED = "penstock.explained"
 _PLACE = ("cluster", "broker", "topic", "partition", "offset")
-_err = Console(stderr=True)
 _common: dict[str, Any] = {}
 """Fields of every object, such as the run."""
 
@@ -99,8 +98,9 @@ def common_fields(**fields: Any) -> Iterator[None]:
 
 
 def event(message: str, **fields: Any) -> None:
-    """Print an event as JSON. Lines for people do not have it."""
-    _log(logging.INFO, message, fields)
+    """Print an event as JSON, unless `--quiet` was given. Lines for people do not have it."""
+    if not terminal.is_quiet():
+        _log(logging.INFO, message, fields)
 
 
 def error(message: str, *, code: str | None = None, **place: Any) -> None:
@@ -108,7 +108,7 @@ def error(message: str, *, code: str | None = None, **place: Any) -> None:
     if is_json():
         _log(logging.ERROR, message, {"code": code, **place})
     else:
-        _print("[bold red]penstock:[/]", coded(message, code), place)
+        _print("[bad]penstock:[/]", coded(message, code), place)
         lead_on(code)
 
 
@@ -122,11 +122,13 @@ def failure(failure: Mapping[str, Any], *, topic: str | None = None) -> None:
 
 
 def warning(message: str, **place: Any) -> None:
-    """Print a warning. Control characters are escaped (fault X05)."""
+    """Print a warning, unless `--quiet` was given. Control characters are escaped (fault X05)."""
+    if terminal.is_quiet():
+        return
     if is_json():
         _log(logging.WARNING, message, place)
     else:
-        _print("[yellow]warning:[/]", message, place)
+        _print("[warn]warning:[/]", message, place)
 
 
 def trace(text: str) -> None:
@@ -164,7 +166,14 @@ def lead_on(*codes: str | None) -> None:
         if code and code not in explained:
             explained.add(code)
             hint = f"`penstock explain {code}` says what this means and what to do"
-            _err.print(f"[dim]{hint}[/]", soft_wrap=True, highlight=False)
+            terminal.err.print(f"[dim]{hint}[/]", soft_wrap=True, highlight=False)
+
+
+def forget_hints() -> None:
+    """Let the next errors name the command again, because the lines that named it are not seen any more."""
+    context = click.get_current_context(silent=True)
+    if context is not None:
+        context.find_root().meta.pop(_EXPLAINED, None)
 
 
 def _known(fields: Mapping[str, Any]) -> dict[str, Any]:
@@ -179,4 +188,4 @@ def _log(level: int, message: str, fields: Mapping[str, Any]) -> None:
 def _print(prefix: str, message: str, place: Mapping[str, Any]) -> None:
     """Print a sentence, which begins with the topic if it is about one."""
     topic = f"{safe(str(place['topic']))}: " if place.get("topic") else ""
-    _err.print(f"{prefix} {topic}{safe(message)}", soft_wrap=True, highlight=False)
+    terminal.err.print(f"{prefix} {topic}{safe(message)}", soft_wrap=True, highlight=False)

@@ -18,7 +18,7 @@ from pipelines.cli.options import (
     topics_argument,
     usage_errors,
 )
-from pipelines.cli.result import CommandResult, Errors, json_option, prints_result
+from pipelines.cli.result import CommandResult, Errors, prints_result, wants_json
 from resources.settings import Settings
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def offsets_group() -> None:
     help="Where the group's offsets are stored. By default where tools of the cluster's generation look for them.",
 )
 @click.option("--csv", "as_csv", is_flag=True, help="Print lines of topic,partition,offset for Kafka's own tools.")
-@json_option
+@prints_result
 @click.pass_obj
 def export_command(
     options: GlobalOptions,
@@ -55,8 +55,7 @@ def export_command(
     group: str | None,
     storage: str | None,
     as_csv: bool,
-    as_json: bool,
-) -> None:
+) -> CommandResult:
     """Show the cursors of tables, or commit them to a group.
 
     A cursor is the next offset of a partition that will be loaded (in Kafka 0.7, a byte of the log). A group with
@@ -72,7 +71,7 @@ def export_command(
     """
     from pipelines.cursors.export import cursors_of, to_csv
 
-    if as_csv and as_json:
+    if as_csv and wants_json(click.get_current_context()):
         raise click.UsageError("give --csv or --json, not both")
     if not write and (group or storage):
         raise click.UsageError("--group and --storage need --write")
@@ -87,11 +86,11 @@ def export_command(
             if write:
                 _write(settings, name, group, storage, of_cluster)
         cursors += of_cluster
-    CommandResult(
+    return CommandResult(
         records=[asdict(cursor) for cursor in cursors],
         show=(lambda _: click.echo(to_csv(cursors), nl=False)) if as_csv else console.cursors,
         errors=errors.failures,
-    ).print(as_json=as_json)
+    )
 
 
 def _write(

@@ -15,7 +15,7 @@ import click
 from pipelines.cli.completion import complete_clusters, complete_topics
 from resources.choices import Choices
 from resources.settings import Settings
-from resources.suggestion import did_you_mean
+from resources.suggestion import did_you_mean, known_names
 
 if TYPE_CHECKING:
     from kafka_io.cluster.cluster import Cluster
@@ -76,8 +76,8 @@ def clusters_of(settings: Settings, chosen: str | None) -> list[str]:
     if chosen is None:
         return sorted(settings.clusters)
     if chosen not in settings.clusters:
-        names = ", ".join(sorted(settings.clusters))
-        raise click.UsageError(f"there is no cluster {chosen!r} in the settings; the clusters are: {names}")
+        names = known_names("clusters", chosen, settings.clusters)
+        raise click.UsageError(f"there is no cluster {chosen!r} in the settings{names}")
     return [chosen]
 
 
@@ -93,8 +93,8 @@ def only_registry(settings: Settings, chosen: str | None) -> str:
     """The name of the chosen schema registry, or of the only one in the settings."""
     names = sorted(settings.registries)
     if chosen is not None and chosen not in names:
-        known = ", ".join(names) or "none"
-        raise click.UsageError(f"there is no registry {chosen!r} in the settings; the registries are: {known}")
+        known = known_names("registries", chosen, names)
+        raise click.UsageError(f"there is no registry {chosen!r} in the settings{known}")
     if chosen is None and len(names) != 1:
         raise click.UsageError(f"choose a registry with --registry: {', '.join(names) or 'the settings have none'}")
     return chosen or names[0]

@@ -6,8 +6,11 @@ from typing import IO
 import click
 
 from kafka_io.errors import InvalidValue, Where, error_context
+from pipelines.cli import console
+from pipelines.cli.completion import complete_registries
 from pipelines.cli.options import GlobalOptions, cluster_option, only_cluster, only_registry, topic_argument
 from pipelines.cli.result import CommandResult, prints_result
+from resources import quantities
 from resources.settings import Settings
 
 _CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
@@ -23,7 +26,12 @@ _MAX_LINES_PER_BATCH = 100_000
 @click.option(
     "--batch", type=click.IntRange(1, _MAX_LINES_PER_BATCH), default=_LINES_PER_BATCH, help="Lines per request."
 )
-@click.option("--registry", metavar="NAME", help="Encode each line, a JSON value, with a schema of this registry.")
+@click.option(
+    "--registry",
+    metavar="NAME",
+    help="Encode each line, a JSON value, with a schema of this registry.",
+    shell_complete=complete_registries,
+)
 @click.option(
     "--subject", help="The subject whose newest schema encodes the lines. [default with --registry: TOPIC-value]"
 )
@@ -65,7 +73,7 @@ def publish_command(
         count = publish_values((producer,), topic, lines, batch_size=batch)
     return CommandResult(
         records=[{"cluster": name, "topic": topic, "messages": count}],
-        show=lambda _: click.echo(f"{count} messages published to {topic}"),
+        show=lambda _: console.print_sentence(f"{quantities.count(count)} messages published to {topic}"),
     )
 
 

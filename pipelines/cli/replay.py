@@ -59,6 +59,7 @@ def replay_command(
       penstock replay clicks --from 2026-01-31T12:00Z --to 2026-01-31T13:00Z
       penstock replay clicks --partition 3 --from 1200 --to 1300
     """
+    from pipelines.cli.progress import progress
     from pipelines.loading.lineage_jobs import JobLineage
     from pipelines.loading.load import Loader
     from pipelines.maintenance.replay_request import ReplayRequest
@@ -71,7 +72,7 @@ def replay_command(
     settings = options.settings()
     name = only_cluster(settings, cluster)
     table = table_of(settings, name, topic)
-    with open_cluster(settings, name) as connected, console.progress() as on_progress:
+    with open_cluster(settings, name) as connected, progress() as on_progress:
         loader = Loader.of(
             settings, connected, lambda: open_session(for_fetches(settings.spark)), on_progress=on_progress
         )

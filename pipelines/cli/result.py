@@ -5,7 +5,7 @@
 
 import json
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import wraps
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pipelines.cli import log_lines
+from pipelines.cli import log_lines, terminal
 from resources.explanations.codes import combined, exit_code_of
 from resources.explanations.explanation import ExitCode
 from resources.own_process import keep_pandas_out
@@ -23,9 +23,11 @@ if TYPE_CHECKING:
     from pipelines.loading.work import SliceFailure
 
 _WORDS = "penstock.words"
-_STREAMS = "tail"
+_STREAM = "tail"
+_STREAM_OPTION = "--watch"
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+quiet_option = click.option("--quiet", "-q", is_flag=True, help="Print nothing but errors, and with --json the result.")
 
 
 @dataclass(slots=True)
@@ -62,29 +64,36 @@ class CommandResult:
 
     records: Sequence[Mapping[str, Any]]
     show: Callable[[Sequence[Mapping[str, Any]]], None]
-    ends: Iterable[ExitCode] = ()
+    ends: Collection[ExitCode] = ()
     errors: Sequence["SliceFailure"] = ()
     traces: Sequence[str | None] = ()
 
+    @property
+    def exit_code(self) -> ExitCode:
+        """The exit code of a command with this result."""
+        return combined([*self.ends, exit_code_of(failure.code for failure in self.errors)])
+
     def print(self, *, as_json: bool) -> None:
-        """Print the result, and end the command if it failed."""
-        code = combined([*self.ends, exit_code_of(failure.code for failure in self.errors)])
+        """Print the result with its errors."""
         if as_json:
-            print_json(code, self.records, [failure.as_dict() for failure in self.errors])
+            print_json(self.exit_code, self.records, [failure.as_dict() for failure in self.errors])
         else:
             self.show(self.records)
         for failure in self.errors:
             log_lines.failure(failure.as_dict())
         for trace in (*self.traces, *(failure.trace for failure in self.errors)):
             show_trace(trace)
-        if code:
-            raise click.exceptions.Exit(code)
+
+    def finish(self, *, as_json: bool) -> None:
+        """Print the result, and end the command if it failed."""
+        self.print(as_json=as_json)
+        if self.exit_code:
+            raise click.exceptions.Exit(self.exit_code)
 
 
-def ends_of(results: Iterable[Mapping[str, Any]]) -> Iterator[ExitCode]:
+def ends_of(results: Iterable[Mapping[str, Any]]) -> Collection[ExitCode]:
     """The exit codes that results have because of their errors."""
-    for result in results:
-        yield exit_code_of(error["code"] for error in result["errors"])
+    return [exit_code_of(error["code"] for error in result["errors"]) for result in results]
 
 
 def show_trace(trace: str | None) -> None:
@@ -95,13 +104,15 @@ def show_trace(trace: str | None) -> None:
 
 
 def prints_result(command: Callable[..., CommandResult]) -> Callable[..., None]:
-    """Add `--json` to a command, and print its result."""
+    """Add `--json` and `--quiet` to a command, and print its result."""
 
     @json_option
+    @quiet_option
     @wraps(command)
-    def run(*arguments: Any, as_json: bool, **options: Any) -> None:
+    def run(*arguments: Any, as_json: bool, quiet: bool, **options: Any) -> None:
         keep_pandas_out()
-        command(*arguments, **options).print(as_json=as_json)
+        with terminal.quieted(quiet=quiet):
+            command(*arguments, **options).finish(as_json=as_json)
 
     return run
 
@@ -123,9 +134,15 @@ def print_json(
     command = _command_name()
     all_errors = [*errors, *(error for result in results for error in result.get("errors", ()))]
     document = {"command": command, "exit_code": exit_code, "errors": all_errors, "results": list(results)}
-    json.dump(document, sys.stdout, indent=None if command == _STREAMS else 2)
+    json.dump(document, sys.stdout, indent=None if _is_stream(command) else 2)
     sys.stdout.write("\n")
     sys.stdout.flush()  # raises BrokenPipeError here, where main handles it, if the reader of the pipe has ended
+
+
+def _is_stream(command: str) -> bool:
+    """Whether the command prints many objects, each on one line."""
+    words = click.get_current_context().find_root().meta.get(_WORDS, ())
+    return command == _STREAM or any(word.partition("=")[0] == _STREAM_OPTION for word in words)
 
 
 def _command_name() -> str:

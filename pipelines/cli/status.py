@@ -1,29 +1,73 @@
 """`penstock status` and `penstock topics`."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 import click
 
-from pipelines.cli import console
+from pipelines.cli import console, shown_status
 from pipelines.cli.completion import complete_topics
-from pipelines.cli.options import GlobalOptions, cluster_option, clusters_of, only_cluster
-from pipelines.cli.result import CommandResult, Errors, prints_result
+from pipelines.cli.options import FiniteRange, GlobalOptions, cluster_option, clusters_of, only_cluster
+from pipelines.cli.result import CommandResult, Errors, json_option, prints_result, quiet_option
+from pipelines.cli.terminal import quieted
 from resources.explanations.explanation import ExitCode
+from resources.own_process import keep_pandas_out
 from resources.settings import Settings
 from resources.suggestion import did_you_mean
 
 if TYPE_CHECKING:
+    from kafka_io.cluster.cluster import Cluster
     from pipelines.status.status import TopicStatus
 
+_WATCH_S = 2.0
+_MAX_WATCH_S = 86_400.0
+_WATCH_ATTEMPTS = 2
+_WATCH_TIMEOUT_S = 10.0
 
-@click.command("status")
+
+class _StatusCommand(click.Command):
+    """The command. `--watch` takes a number only: in `--watch clicks`, the next word is a topic."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """See Command."""
+        numbered = list(args)
+        for number, word in enumerate(args):
+            if word == "--watch" and not _is_number(args[number + 1 : number + 2]):
+                numbered[number] = f"--watch={_WATCH_S:g}"
+        return super().parse_args(ctx, numbered)
+
+
+def _is_number(words: Sequence[str]) -> bool:
+    try:
+        return bool(words) and float(words[0]) is not None
+    except ValueError:
+        return False
+
+
+@click.command("status", cls=_StatusCommand)
 @click.argument("topics", nargs=-1, metavar="[TOPIC]...", shell_complete=complete_topics)
 @cluster_option
-@prints_result
+@click.option(
+    "--watch",
+    "watch_s",
+    type=FiniteRange(0, _MAX_WATCH_S, min_open=True),
+    metavar="[SECONDS]",
+    help=f"Show the status again and again, after pauses of {_WATCH_S:g} seconds by default, until Ctrl-C.",
+)
+@json_option
+@quiet_option
 @click.pass_obj
-def status_command(options: GlobalOptions, topics: Sequence[str], cluster: str | None) -> CommandResult:
+def status_command(
+    options: GlobalOptions,
+    topics: Sequence[str],
+    cluster: str | None,
+    watch_s: float | None,
+    as_json: bool,
+    quiet: bool,
+) -> None:
     """Show lag, lateness and time until data is lost.
 
     The most urgent topic comes first. LATE is the age of the oldest record that is not loaded. LEFT is the time until
@@ -36,25 +80,31 @@ def status_command(options: GlobalOptions, topics: Sequence[str], cluster: str |
     not loaded yet, new if its table has no rows yet, and gone if the cluster has no such topic; its table stays. Others
     are loaded. Exit code 1: a topic is in state error or losing.
 
+    With --watch a terminal always shows the newest status, and a pipe gets a block for each round, or with --json an
+    object on one line. A cluster that does not answer is shown with its error, and asked again. A pause is at least as
+    long as the CPU time of the round before it. Ctrl-C ends the command with exit code 0.
+
     \b
     Examples:
       penstock status
       penstock status clicks views --cluster old
       penstock status --json
+      penstock status --watch 10
     """
-    from pipelines.status.status import TopicState, now_ms
-
-    settings, now, failed = options.settings(), now_ms(), {TopicState.ERROR, TopicState.LOSING}
+    keep_pandas_out()
+    settings = options.settings()
     names = [only_cluster(settings, cluster)] if topics else clusters_of(settings, cluster)
-    statuses, errors = _statuses(settings, names, topics, now_ms=now)
-    statuses.sort(key=lambda status: status.urgency(now))
-    return CommandResult(
-        records=[status.as_dict(now) for status in statuses],
-        show=partial(console.statuses, now_ms=now),
-        ends=[ExitCode.FAILED] if any(status.state(now) in failed for status in statuses) else [],
-        errors=errors.failures,
-        traces=[status.failure.trace for status in statuses if status.failure],
-    )
+    if watch_s is None:
+        with quieted(quiet=quiet), OpenClusters(settings) as clusters:
+            _ask(clusters, names, topics).finish(as_json=as_json)
+        return
+    if quiet:
+        raise click.UsageError("give --watch or --quiet, not both")
+    from pipelines.cli.watch import watch
+
+    impatient = settings.with_short_timeout(attempts=_WATCH_ATTEMPTS, timeout_s=_WATCH_TIMEOUT_S)
+    with OpenClusters(impatient) as clusters:
+        watch(partial(_ask, clusters, names, topics), title="penstock status", pause_s=watch_s, as_json=as_json)
 
 
 @click.command("topics")
@@ -72,38 +122,85 @@ def topics_command(options: GlobalOptions, cluster: str | None) -> CommandResult
     from pipelines.status.status import now_ms
 
     settings, now = options.settings(), now_ms()
-    statuses, errors = _statuses(settings, clusters_of(settings, cluster), now_ms=now)
+    with OpenClusters(settings) as clusters:
+        statuses, errors = clusters.statuses(clusters_of(settings, cluster), now_ms=now)
     records = [status.as_dict(now) for status in statuses if status.incarnation is not None]
-    return CommandResult(records=records, show=console.topics, errors=errors.failures)
+    return CommandResult(records=records, show=shown_status.topics, errors=errors.failures)
 
 
-def _statuses(
-    settings: Settings, clusters: Iterable[str], topics: Sequence[str] = (), *, now_ms: int
-) -> "tuple[list[TopicStatus], Errors]":
-    """The status of the given topics, and the errors of clusters. Without topics: of all topics of each cluster."""
-    statuses: list[TopicStatus] = []
-    errors = Errors()
-    for name in clusters:
-        with errors.caught(cluster=name):
-            statuses += _cluster_statuses(settings, name, topics, now_ms=now_ms)
-    return statuses, errors
+@dataclass(slots=True)
+class OpenClusters:
+    """The clusters of the settings. Each is opened when it is first asked, and again after an error."""
+
+    settings: Settings
+    _open: "dict[str, Cluster]" = field(default_factory=dict)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with ExitStack() as closing:
+            for cluster in self._open.values():
+                closing.callback(cluster.close)
+        self._open.clear()
+
+    @contextmanager
+    def _opened(self, name: str) -> "Iterator[Cluster]":
+        """An open cluster. It is closed after an error: the next round begins with new connections."""
+        from resources.kafka import open_cluster
+
+        cluster = self._open.get(name) or open_cluster(self.settings, name)
+        self._open[name] = cluster
+        try:
+            yield cluster
+        except Exception:
+            self._open.pop(name).close()
+            raise
+
+    def statuses(
+        self, names: Sequence[str], topics: Sequence[str] = (), *, now_ms: int
+    ) -> "tuple[list[TopicStatus], Errors]":
+        """The status of the given topics, and the errors of clusters. Without topics: of all topics of each cluster."""
+        statuses: list[TopicStatus] = []
+        errors = Errors()
+        for name in names:
+            with errors.caught(cluster=name), self._opened(name) as cluster:
+                statuses += _cluster_statuses(self.settings, cluster, topics, now_ms=now_ms)
+        return statuses, errors
 
 
-def _cluster_statuses(settings: Settings, name: str, topics: Sequence[str], *, now_ms: int) -> "list[TopicStatus]":
+def _ask(clusters: OpenClusters, names: Sequence[str], topics: Sequence[str]) -> CommandResult:
+    """The status as it is now."""
+    from pipelines.status.status import TopicState, now_ms
+
+    now = now_ms()
+    statuses, errors = clusters.statuses(names, topics, now_ms=now)
+    statuses.sort(key=lambda status: status.urgency(now))
+    has_failed = any(status.state(now) in {TopicState.ERROR, TopicState.LOSING} for status in statuses)
+    return CommandResult(
+        records=[status.as_dict(now) for status in statuses],
+        show=partial(shown_status.statuses, now_ms=now),
+        ends=[ExitCode.FAILED] if has_failed else [],
+        errors=errors.failures,
+        traces=[status.failure.trace for status in statuses if status.failure],
+    )
+
+
+def _cluster_statuses(
+    settings: Settings, cluster: "Cluster", topics: Sequence[str], *, now_ms: int
+) -> "list[TopicStatus]":
     """The status of the given topics of a cluster. Without topics: of all topics that the settings allow, by name."""
     from pipelines.status.collect import cluster_statuses, statuses_of
-    from resources.kafka import open_cluster
     from resources.lake import Lake
 
-    with open_cluster(settings, name) as cluster:
-        if not topics:
-            return cluster_statuses(cluster, settings, now_ms=now_ms, on_skipped=console.skipped_topics)
-        lake = Lake.of(settings)
-        entries = {topic: cluster.topic(topic) for topic in topics}
-        for topic in (topic for topic, entry in entries.items() if entry is None):
-            if not lake.has_table(name, topic):
-                known = {*lake.topics(name), *(entry.name for entry in cluster.topics().entries)}
-                raise click.UsageError(
-                    f"neither the cluster {name} nor the lake has a topic {topic!r}{did_you_mean(topic, known)}"
-                )
-        return statuses_of(cluster, settings, entries, now_ms=now_ms)
+    if not topics:
+        return cluster_statuses(cluster, settings, now_ms=now_ms, on_skipped=console.skipped_topics)
+    name, lake = cluster.name, Lake.of(settings)
+    entries = {topic: cluster.topic(topic) for topic in topics}
+    for topic in (topic for topic, entry in entries.items() if entry is None):
+        if not lake.has_table(name, topic):
+            known = {*lake.topics(name), *(entry.name for entry in cluster.topics().entries)}
+            raise click.UsageError(
+                f"neither the cluster {name} nor the lake has a topic {topic!r}{did_you_mean(topic, known)}"
+            )
+    return statuses_of(cluster, settings, entries, now_ms=now_ms)

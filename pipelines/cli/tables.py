@@ -92,13 +92,14 @@ def _deep_proofs(
     settings: Settings, cluster: str, tables: Sequence["LakeTable"]
 ) -> "Iterator[tuple[Proof, Sequence[str]]]":
     """The proof of each table against the brokers, with warnings."""
+    from pipelines.cli.progress import progress
     from pipelines.loading.last_proof import LastProofs
     from pipelines.maintenance.deep_verify import deep_verify
     from resources.kafka import open_cluster, open_schema_registry
     from resources.lake import Lake
 
     last_proofs = LastProofs(Lake.of(settings), cluster)
-    with open_cluster(settings, cluster) as connected, console.progress() as on_progress:
+    with open_cluster(settings, cluster) as connected, progress() as on_progress:
         for table in tables:
             topic = str(table.where.topic)
             check = partial(

@@ -2,7 +2,6 @@
 
 import json
 import math
-import os
 from base64 import b64encode
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ import click
 import pyarrow as pa
 
 from kafka_io.model import BrokerPartition
+from pipelines.cli import terminal
 from pipelines.cli.log_lines import printable
 from pipelines.tail.shown_value import NOT_DECODED, ShownValue, ShowValues
 
@@ -106,20 +106,19 @@ def as_line(row: TailRow) -> str:
     """
     time = _time(row.timestamp_ms)
     fields = [
-        click.style(str(row.partition), fg="green"),
-        str(row.offset),
+        click.style(f"{row.partition}\t{row.offset}", dim=True),
         click.style("-" if time is None else str(time), dim=True),
         click.style(_text(row.key), fg="cyan"),
         _text(row.value) if row.decoded.fields is None else printable(_JSON.encode(_plain(row.decoded.fields))),
         *([] if row.decoded.error is None else [click.style(f"error: {printable(row.decoded.error)}", fg="red")]),
-        *(click.style(f"{printable(header['key'])}={_text(header['value'])}", fg="yellow") for header in row.headers),
+        *(click.style(f"{printable(header['key'])}={_text(header['value'])}", fg="cyan") for header in row.headers),
     ]
     return "\t".join(fields)
 
 
 def write(lines: Iterable[str]) -> None:
-    """Write lines to stdout in one call. Colours are used only on a terminal, and not if NO_COLOR is set."""
-    click.echo("\n".join(lines), color=False if os.environ.get("NO_COLOR") else None)
+    """Write lines to stdout in one call, with colours where other results have them."""
+    click.echo("\n".join(lines), color=terminal.has_colours(terminal.out))
 
 
 def _time(ms: int) -> str | int | None:

@@ -33,8 +33,10 @@ def schema_command(options: GlobalOptions, topic: str, cluster: str | None) -> C
     from resources.lake import Lake
 
     settings = options.settings()
-    table = LakeTable.of(Lake.of(settings), only_cluster(settings, cluster), topic)
-    schema = topic_schema(table, settings.format_of(topic), cache(partial(open_schema_registry, settings)))
+    name, format_ = only_cluster(settings, cluster), settings.format_of(topic)
+    # The columns of a typed table are known before there is one.
+    table = LakeTable.of(Lake.of(settings), name, topic) if format_.is_typed else table_of(settings, name, topic)
+    schema = topic_schema(table, format_, cache(partial(open_schema_registry, settings)))
     return CommandResult(records=[schema.as_dict()], show=console.schemas)
 
 
@@ -66,6 +68,7 @@ def redecode_command(
       penstock redecode refunds
       penstock redecode visits --all
     """
+    from pipelines.cli.progress import progress
     from pipelines.loading.lineage_jobs import JobLineage
     from pipelines.maintenance.redecode import RedecodeRequest
     from pipelines.maintenance.reported import reported_redecode
@@ -73,7 +76,7 @@ def redecode_command(
 
     settings = options.settings()
     name = only_cluster(settings, cluster)
-    with console.progress() as on_progress:
+    with progress() as on_progress:
         request = RedecodeRequest(
             table=table_of(settings, name, topic),
             format=settings.format_of(topic),

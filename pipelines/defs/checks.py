@@ -13,6 +13,7 @@ from pipelines.status.status import TopicStatus
 from resources.errors import TableNotProven
 from resources.explanations.codes import code_of, coded
 from resources.groups import GroupLimits
+from resources.quantities import count, duration
 
 COVERAGE, GAPS, SCHEMA_CHANGES = "coverage", "gaps", "schema_changes"
 _WARN, _ERROR = dg.AssetCheckSeverity.WARN, dg.AssetCheckSeverity.ERROR
@@ -56,7 +57,7 @@ class Verdict:
 def _lag(status: TopicStatus, limits: GroupLimits, _now: int) -> _Violation | None:
     if limits.lag is None or status.lag is None or status.lag <= limits.lag:
         return None
-    return _WARN, f"the table is {status.lag} offsets behind, more than the limit of {limits.lag}"
+    return _WARN, f"the table is {count(status.lag)} offsets behind, more than the limit of {count(limits.lag)}"
 
 
 def _freshness(status: TopicStatus, limits: GroupLimits, now: int) -> _Violation | None:
@@ -65,7 +66,7 @@ def _freshness(status: TopicStatus, limits: GroupLimits, now: int) -> _Violation
     late_s = status.late_s(now)
     if late_s is None or late_s <= 60 * limits.late_minutes:
         return None
-    return _WARN, f"the oldest record that is not loaded has waited for {late_s / 60:.0f} minutes"
+    return _WARN, f"the oldest record that is not loaded has waited for {duration(late_s)}"
 
 
 def _retention_race(status: TopicStatus, limits: GroupLimits, now: int) -> _Violation | None:
@@ -73,7 +74,7 @@ def _retention_race(status: TopicStatus, limits: GroupLimits, now: int) -> _Viol
     if share is None or left_s is None or share >= limits.retention_left:
         return None
     severity = _ERROR if share < limits.retention_left / 2 else _WARN
-    return severity, f"retention removes records that are not loaded in {left_s / 3600:.1f} hours"
+    return severity, f"retention removes records that are not loaded in {duration(left_s)}"
 
 
 def _open_transactions(status: TopicStatus, _limits: GroupLimits, now: int) -> _Violation | None:
@@ -132,9 +133,9 @@ def judge_proof(name: str, proof: Proof) -> Verdict:
         return Verdict(violation=violation, passed="the table is proven", metadata=proof_metadata(proof))
     lost: dict[str, int] = {}
     for partition in proof.partitions:
-        for cause, count in partition.gaps.items():
-            if cause not in _WITHOUT_LOSS and count:
-                lost[cause] = lost.get(cause, 0) + count
+        for cause, offsets in partition.gaps.items():
+            if cause not in _WITHOUT_LOSS and offsets:
+                lost[cause] = lost.get(cause, 0) + offsets
     listed = ", ".join(f"{cause}: {count}" for cause, count in lost.items())
     sentence = f"{sum(lost.values())} offsets of the topic have no row ({listed})"
     return Verdict(violation=(_WARN, sentence) if lost else None, passed="no record was passed over", metadata=lost)

@@ -8,6 +8,7 @@ import dagster as dg
 import pyarrow as pa
 
 from pipelines.cli import console
+from pipelines.cli.printed_table import print_table
 from pipelines.cli.tables import add_state_proof
 from pipelines.defs.build import build_defs
 from pipelines.defs.run import UNTIL_TAG
@@ -105,7 +106,7 @@ class HoursStory:
         through = complete_through(self.table)
         assert through is not None
         out.print(f"  complete through {through:%Y-%m-%d %H:%M:%S} UTC; the sensor reports these hours:")
-        console.print_table("day >hours first last >flights >late", by_day(reports))
+        print_table("day >hours first last >flights >late", by_day(reports))
         return self.hours.add(reports)
 
     def _summarize(self) -> int:
@@ -117,7 +118,7 @@ class HoursStory:
             out.print("  nothing is new, and nothing changes")
         else:
             out.print(f"  new rows: {done['new']:,}, up to version {done['version']} of the table")
-            console.print_table("day >flights >minutes_late", days)
+            print_table("day >flights >minutes_late", days)
         return sum(day["flights"] for day in days)
 
     def _update_state(self, keys: Sequence[dg.AssetKey], flights: pa.Table) -> bool:

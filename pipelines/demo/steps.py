@@ -10,10 +10,11 @@ import dagster as dg
 import duckdb
 from rich.console import Console
 
-from pipelines.cli import console
+from pipelines.cli.printed_table import print_table
 from pipelines.defs.build import build_defs
 from pipelines.demo.state import DemoState
 from resources.lake import Lake
+from resources.quantities import run_time
 
 QUIET: dict[str, Any] = {"loggers": {"console": {"config": {"log_level": "ERROR"}}}}
 """The config of a run that prints only errors."""
@@ -27,7 +28,7 @@ def chapter(title: str) -> Iterator[None]:
     out.print(f"\n[bold]{title}[/]", soft_wrap=True)
     began = time.monotonic()
     yield
-    out.print(f"[dim]  {time.monotonic() - began:.1f} s[/]")
+    out.print(f"[dim]  {run_time(time.monotonic() - began)}[/]")
 
 
 def tick(state: DemoState, instance: dg.DagsterInstance, sensor: str, cursor: str | None) -> Any:
@@ -70,7 +71,7 @@ def load(
         {"topic": loaded.asset_key.path[-1], **{name: round(loaded.metadata[name].value) for name in names}}  # type: ignore[arg-type] # they are numbers
         for loaded in materializations
     ]
-    console.print_table("topic >rows >bytes >files >bad_records >rows_per_second:ROWS/S", records)
+    print_table("topic >rows >bytes >files >bad_records >rows_per_second:ROWS/S", records)
     for loaded in materializations:
         if "warnings" in loaded.metadata:
             out.print(f"  {loaded.asset_key.path[-1]}: {loaded.metadata['warnings'].value}", soft_wrap=True)
@@ -97,5 +98,5 @@ def ask(lake: Lake, tables: Mapping[str, str], questions: Mapping[str, str]) -> 
             answer = database.execute(query)
             names = [str(column[0]) for column in answer.description or []]
             answers = [dict(zip(names, row, strict=True)) for row in answer.fetchall()]
-            console.print_table(" ".join(names), answers, unknown="null")
+            print_table(" ".join(names), answers, unknown="null")
     return answers

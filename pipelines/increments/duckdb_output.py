@@ -21,6 +21,7 @@ from pipelines.loading.lineage_events import DatasetName
 from resources.duckdb_connections import connect_duckdb
 from resources.errors import LakeUnavailable, OutputBusy, OutputRefused
 from resources.extras import check_extra
+from resources.quantities import duration
 
 if TYPE_CHECKING:  # it is an extra
     import duckdb
@@ -88,7 +89,7 @@ class DuckDBOutput:
                     raise
                 if time.monotonic() > deadline:
                     raise OutputBusy(
-                        f"another process has {self.path} open for more than {self.timeout_s:.0f} s"
+                        f"another process has {self.path} open for more than {duration(self.timeout_s)}"
                     ) from error
             time.sleep(_POLL_S)
 

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from kafka_io.errors import KafkaIOError
 from kafka_io.model import Bounds, BrokerPartition
+from resources.quantities import count, duration
 
 if TYPE_CHECKING:  # the command line imports this module at each start, and readers are slow to import
     from kafka_io.cluster.cluster import Cluster
@@ -24,13 +25,12 @@ def hanging_sentence(
     topic: str, partition: BrokerPartition, transaction: "OpenTransaction", *, held_back: int, now_ms: int
 ) -> str:
     """The sentence about a transaction that is open for too long, with the command that ends it."""
-    age_h = None if transaction.began_ms is None else (now_ms - transaction.began_ms) / 3_600_000
+    age = "an unknown time" if transaction.began_ms is None else duration((now_ms - transaction.began_ms) / 1000)
     producer = "an unknown producer" if transaction.producer_id is None else f"producer {transaction.producer_id}"
     return (
         f"partition {partition}: a transaction of {producer} is open since offset {transaction.first_offset}, for "
-        f"{'an unknown time' if age_h is None else f'{age_h:,.1f} hours'}, and holds back {held_back} "
-        f"offsets; kafka-transactions.sh --bootstrap-server ADDRESS abort --topic {topic} --partition {partition} "
-        f"--start-offset {transaction.first_offset} ends it"
+        f"{age}, and holds back {count(held_back)} offsets; kafka-transactions.sh --bootstrap-server ADDRESS abort "
+        f"--topic {topic} --partition {partition} --start-offset {transaction.first_offset} ends it"
     )
 
 

@@ -14,6 +14,7 @@ from kafka_io.typed_json import convert
 from pipelines.loading.slice_times import SliceTimes
 from resources.errors import sentence_of
 from resources.explanations.codes import code_of, code_of_kind, coded
+from resources.quantities import run_time
 
 EXPIRED = "expired"
 """The cause of a gap whose records expired before a load could read them."""
@@ -269,7 +270,7 @@ class SliceFacts(CommittedRange):
         return bool(self.unknown_schemas or self.new_fields or self.unknown_key_schemas or self.new_key_fields)
 
     def __str__(self) -> str:
-        return f"{self.offsets}: {self.rows} rows in {self.seconds:.1f} s"
+        return f"{self.offsets}: {self.rows} rows in {run_time(self.seconds)}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -28,10 +28,9 @@ _STEP = re.compile(
 _FILE = re.compile(r"\b(?P<how>into|to) the file `(?P<name>[\w./-]+)`")
 _DIFFERING = (
     (re.compile(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:\.\d+)?Z?"), "TIME"),
-    (re.compile(r"(?:\b\d+ (?:ms|s|m|h)\b ?)+"), "AGE "),
+    (re.compile(r"(?:\b\d+(?:\.\d)? (?:ms|s|min|h|d)\b ?)+"), "DURATION "),
     (re.compile(r"\b(?=[0-9a-f]*\d)[0-9a-f]{8}\b"), "RUN"),
     (re.compile(r"\b\d+\.\d+\.\d+\b"), "RELEASE"),
-    (re.compile(r"\b\d+\.\d(?=\s+/)"), "SECONDS"),
     (re.compile(r"\b\d{2,6}\b"), "SIZE"),
     (re.compile(r"\s+"), " "),
 )

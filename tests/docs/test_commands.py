@@ -57,7 +57,7 @@ def has_no_end(command: str) -> bool:
     return (
         words[1] in {"broker", "registry", "zookeeper"}
         or (words[1] == "tail" and not {"--until", "--max"} & set(words))
-        or "--serve" in words
+        or bool({"--serve", "--watch"} & set(words))
     )
 
 

@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from pipelines.cli.main import main
-from pipelines.cli.shapes import OUTPUT
+from pipelines.cli.shapes import OUTPUT, schema
 from resources.explanations.codes import code_of_kind
 from resources.explanations.explanation import ExitCode
 from tests.docs.conftest import World
@@ -123,6 +123,17 @@ def test_a_table_that_cannot_be_read_does_not_stop_the_others(command: str, worl
     assert for_people.exit_code == 1
     assert "views" in for_people.stdout
     assert "clicks" in for_people.stderr
+
+
+def test_a_number_that_is_no_count_has_its_unit_in_its_name() -> None:
+    """People get units with the numbers; programs get plain numbers."""
+    units = ("seconds", "_s", "_ms", "per_second", "share")
+    shapes = [shape for shape in schema()["$defs"].values() if "properties" in shape]
+    numbers = {
+        name for shape in shapes for name, type_ in shape["properties"].items() if '"number"' in json.dumps(type_)
+    }
+    assert {"late_s", "seconds"} <= numbers
+    assert [name for name in numbers if not name.endswith(units)] == []
 
 
 def test_wrong_settings_are_json_too(tmp_path: Path) -> None:

@@ -52,7 +52,7 @@ def test_dagster_loads_the_topic_of_the_tutorial(tmp_path: Path, monkeypatch: py
         ("orders 3 rows\n", "orders  3  rows\n"),
         ("at 2026-11-26 12:39:27\n", "at 2026-11-27 01:00:00\n"),
         ("...\nend\n", "one\ntwo\nend\n"),
-        ("run 51d1ec74 took 2 s\n", "run 6bbe8d9a took 1 m 13 s\n"),
+        ("run 51d1ec74 took 2.7 s\n", "run 6bbe8d9a took 1 min 13 s\n"),
         ("227 bytes\n", "230 bytes\n"),
     ],
 )

@@ -84,7 +84,7 @@ def test_a_registry_is_opened_by_its_name(tmp_path: Path) -> None:
         embedded.register("clicks-value", '"string"')
         settings = load(tmp_path, f'[registries.main]\nurl = "{embedded.url}"')
         assert open_schema_registry(settings, "main").subjects() == ["clicks-value"]
-    with pytest.raises(SettingsError, match="no registry 'mian' in the settings; the registries are: main"):
+    with pytest.raises(SettingsError, match="no registry 'mian' in the settings; did you mean 'main'"):
         open_schema_registry(settings, "mian")
     with pytest.raises(SettingsError, match="the registries are: none"):
         open_schema_registry(load(tmp_path, ""), "main")

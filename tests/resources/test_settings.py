@@ -72,7 +72,8 @@ def test_every_setting_is_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (MINIMAL.replace("lake =", "leak ="), "lake is missing"),
+        (MINIMAL.replace('lake = "lake"', ""), "lake is missing"),
+        (MINIMAL.replace("lake =", "leak ="), "leak is not a setting; did you mean 'lake'?"),
         ("lak = 1\n" + MINIMAL, "lak is not a setting"),
         (MINIMAL.replace('lake = "lake"', "lake = 3"), "lake must be a text"),
         ('lake = "x"', "clusters is missing"),

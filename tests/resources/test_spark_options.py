@@ -83,7 +83,7 @@ def test_a_job_fails_when_no_task_runs_for_ten_minutes(monkeypatch: pytest.Monke
     now += 599
     monitor.update(0, 1, 4)
     now += 2
-    with pytest.raises(SparkFailed, match="no executor ran a task for 600 s"):
+    with pytest.raises(SparkFailed, match="no executor ran a task for 10 min"):
         monitor.check()
     reports: list[tuple[int, int]] = []
     monitor.report(lambda done, total: reports.append((done, total)))

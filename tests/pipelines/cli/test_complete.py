@@ -13,7 +13,7 @@ from click.testing import Result
 
 import penstock as public
 from kafka_io.model import BrokerPartition
-from pipelines.cli import console
+from pipelines.cli import shown_status
 from pipelines.defs.metadata import table_metadata
 from pipelines.defs.table_facts import table_facts
 from pipelines.loading.event_time import EventTime, LateRows, PartitionTime
@@ -146,7 +146,7 @@ def test_history_has_the_record_and_names_late_rows_and_what_moved_it_back(
 def test_status_has_a_column_for_it_if_a_topic_asks(capsys: pytest.CaptureFixture[str]) -> None:
     topic = TopicStatus(cluster="main", topic="clicks", incarnation="7", table="/lake/main/clicks")
     for status, shown in ((topic, False), (replace(topic, valid_through_ms=NOON_MS), True)):
-        console.statuses([status.as_dict(NOON_MS)], now_ms=NOON_MS)
+        shown_status.statuses([status.as_dict(NOON_MS)], now_ms=NOON_MS)
         output = capsys.readouterr().out
         assert ("VALID THROUGH" in output) is ("2026-01-02 12:00:00 UTC" in output) is shown
 

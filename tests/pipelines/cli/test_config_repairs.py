@@ -127,21 +127,21 @@ def test_rights_that_a_load_needs_are_tested(
 
 
 def test_a_record_in_the_future_shows_a_wrong_clock(check: Check, log: Log) -> None:
-    log.entries = [(0, record_batch([Record(offset=0, timestamp=int(time.time() * 1000) + 7_200_000, value=b"x")]))]
+    log.entries = [(0, record_batch([Record(offset=0, timestamp=int(time.time() * 1000) + 7_230_000, value=b"x")]))]
     subject, kind, message, _ = failure(check())
     assert (subject, kind) == ("clock main", "ClockWrong")
-    assert message.startswith("ClockWrong: the newest record is 7,")
+    assert message.startswith("ClockWrong: the newest record is 2 h in the future: ")
     assert message.endswith("[cluster=main topic=clicks] (PS-706)")
 
 
-@pytest.mark.parametrize(("ahead_s", "direction"), [(7200, "ahead of"), (-7200, "behind")])
+@pytest.mark.parametrize(("ahead_s", "direction"), [(7230, "ahead of"), (-7230, "behind")])
 def test_a_store_with_another_time_is_found(
     check: Check, monkeypatch: pytest.MonkeyPatch, ahead_s: int, direction: str
 ) -> None:
     monkeypatch.setattr(check_machine, "time", FixedClock(time.time() - ahead_s))
     subject, kind, message, _ = failure(check())
     assert (subject, kind) == ("clock of the lake", "ClockWrong")
-    assert message.endswith(f"s {direction} that of this machine (PS-706)")
+    assert message.endswith(f"the store is 2 h {direction} that of this machine (PS-706)")
 
 
 class FixedClock:
@@ -170,7 +170,7 @@ def test_a_disk_that_is_almost_full_is_found(check: Check, tmp_path: Path, monke
     monkeypatch.setattr(shutil, "disk_usage", usage)
     subject, kind, message, _ = failure(check())
     assert (subject, kind) == ("disk of the lake", "SpaceShort")
-    assert message == f"SpaceShort: the disk is almost full: 1.0 of 100.0 GiB are free in {tmp_path}/lake (PS-705)"
+    assert message == f"SpaceShort: the disk is almost full: 1.1 GB of 107 GB are free in {tmp_path}/lake (PS-705)"
 
 
 def test_the_storage_of_dagster_is_tested(check: Check, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,7 @@
 """`penstock explain` says what the code of an error means, offline, and errors lead to it."""
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,10 @@ from resources.errors import CursorExpired, LakeRefused, TopicRecreated
 from resources.explanations import codes
 from resources.explanations.codes import EXPLANATIONS
 from resources.explanations.explanation import ExitCode, Explanation
+from tests.pipelines.cli.terminals import on_terminal
 from tests.pipelines.cli.walking import leads_on
+
+COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
 
 def explain(*words: str) -> Result:
@@ -54,6 +58,21 @@ def test_no_command_in_an_explanation_is_broken_into_two_lines(row: Explanation)
     assert [line for line in lines if line.count("`") % 2] == []
 
 
+def test_a_quiet_explanation_is_silent() -> None:
+    assert explain("PS-301", "--quiet").output == explain("--quiet").output == ""
+
+
+@pytest.mark.parametrize(("columns", "longest"), [(40, 40), (300, 100)])
+def test_sentences_fit_the_terminal_and_are_easy_to_read_on_a_wide_one(
+    columns: int, longest: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    screen = on_terminal(monkeypatch, columns=columns)
+    explain("PS-301")
+    lines = [COLOURS.sub("", line) for line in screen.getvalue().splitlines()]
+    widths = [len(line) for line in lines if "`" not in line and not line.startswith("more: ")]
+    assert 0.6 * longest < max(widths) <= longest
+
+
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
@@ -85,7 +104,7 @@ def failing() -> Failing:
             for number, reason in enumerate(raised):
                 with errors.caught(cluster="main", topic=f"t{number}"):
                     raise reason
-            CommandResult(records=[], show=lambda _: None, errors=errors.failures).print(as_json=as_json)
+            CommandResult(records=[], show=lambda _: None, errors=errors.failures).finish(as_json=as_json)
 
         group = type(main)(name="penstock", commands={"fails": fails}, params=main.params, callback=main.callback)
         return CliRunner().invoke(group, [*words, "fails"])

@@ -1,22 +1,16 @@
 """Every command has help with examples, explained options, fixed exit codes, and prints no traceback."""
 
 import os
-import pty
-import re
 import signal
 import socket
 import subprocess
 import sys
 from pathlib import Path
-from unittest.mock import patch
 
 import click
 import pytest
 from click.testing import CliRunner
-from rich.console import Console
-from rich.progress import Progress
 
-from pipelines.cli import console
 from pipelines.cli.main import main
 from resources.explanations.explanation import ExitCode
 from tests.pipelines.cli.walking import WIDTH, commands, examples_of, help_of, words_of
@@ -52,6 +46,12 @@ def test_no_line_of_a_list_of_commands_is_cut_short(path: tuple[str, ...], comma
 def test_every_command_with_results_has_json(path: tuple[str, ...], command: click.Command) -> None:
     has_json = any("--json" in option.opts for option in command.params)
     assert has_json is (" ".join(path[1:]) not in WITHOUT_RESULTS)
+
+
+@pytest.mark.parametrize(("path", "command"), LEAVES)
+def test_every_command_whose_result_is_no_data_has_quiet(path: tuple[str, ...], command: click.Command) -> None:
+    has_quiet = any({"--quiet", "-q"} <= set(option.opts) for option in command.params)
+    assert has_quiet is (" ".join(path[1:]) not in WITHOUT_RESULTS | {"tail", "config show"})
 
 
 @pytest.mark.parametrize(("path", "command"), ALL)
@@ -104,65 +104,3 @@ def test_a_closed_pipe_is_no_error(arguments: tuple[str, ...], tmp_path: Path) -
     with os.fdopen(writing, "wb") as stdout:
         completed = subprocess.run(command, stdout=stdout, stderr=subprocess.PIPE, timeout=60, check=False)
     assert completed.stderr == b""
-
-
-def shown_on_a_terminal(command: list[str], **environment: str) -> str:
-    """The output of a command on a terminal."""
-    terminal, command_side = pty.openpty()
-    inherited = {key: value for key, value in os.environ.items() if key not in {"NO_COLOR", "FORCE_COLOR"}}
-    with os.fdopen(terminal, "rb", closefd=True) as screen:
-        subprocess.run(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=command_side,
-            stderr=command_side,
-            env={**inherited, "TERM": "xterm", **environment},
-            timeout=60,
-            check=False,
-        )
-        os.close(command_side)
-        return screen.read1(65536).decode()
-
-
-def test_progress_bars_are_printed_on_terminals_only(
-    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with console.progress() as begin:
-        begin("clicks")(1, 2)
-    assert capfd.readouterr() == ("", "")
-    monkeypatch.setattr(console, "_err", Console(stderr=True, force_terminal=True))
-    with console.progress() as begin:
-        begin("clicks")(1, 2)
-    out, err = capfd.readouterr()
-    assert out == ""
-    assert "clicks" in err
-
-
-def test_a_topic_has_a_progress_bar_only_while_it_is_fetched(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A run over thousands of topics would fill the terminal."""
-    monkeypatch.setattr(console, "_err", Console(stderr=True, force_terminal=True))
-    shown: list[list[str]] = []
-    with console.progress() as begin, patch.object(Progress, "update", autospec=True) as update:
-        for number in range(20):
-            begin(f"topic-{number}")(1, 2)
-            bars = update.call_args.args[0]
-            begin(f"topic-{number}")(2, 2)
-            begin(f"without news-{number}")
-            begin(f"without news-{number}")(1, 1)
-            shown.append([task.description for task in bars.tasks])
-        begin("clicks")(1, 2)
-        assert [task.description for task in bars.tasks] == ["clicks"]
-    assert shown == [[]] * 20
-
-
-COLOURS = re.compile(r"\x1b\[[0-9;]*3[0-9]m")
-
-
-@pytest.mark.slow
-def test_colours_are_printed_on_terminals_without_no_color(tmp_path: Path) -> None:
-    command = penstock("--settings", str(tmp_path / "none.toml"), "topics")
-    assert COLOURS.search(shown_on_a_terminal(command))
-    assert not COLOURS.search(shown_on_a_terminal(command, NO_COLOR="1"))
-    piped = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
-    assert "\x1b" not in piped.stdout + piped.stderr
-    assert piped.returncode == ExitCode.WRONG_USE

@@ -94,7 +94,7 @@ def test_lines_are_published_with_a_json_schema_of_another_subject(home: Path, b
         (
             ["bad", "-", "--registry", "mian"],
             2,
-            "there is no registry 'mian' in the settings; the registries are: main",
+            "there is no registry 'mian' in the settings; did you mean 'main'?",
         ),
     ],
 )

@@ -11,7 +11,7 @@ from kafka_io.errors import Corrupt, Where
 from kafka_io.messages.delete_records import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
 from kafka_io.testing.modern.config import ModernBrokerConfig
 from kafka_io.testing.modern.server import ModernBrokerServer
-from pipelines.cli import console
+from pipelines.cli import shown_status
 from pipelines.cli.main import main
 from pipelines.loading.last_error import LastError, LastErrors
 from pipelines.loading.work import SliceFailure
@@ -36,7 +36,7 @@ def test_topics_that_are_behind_come_before_loaded_topics(make: Make) -> None:
     assert (result.exit_code, result.stderr) == (0, "")
     header, views, clicks, total = lines(result)
     assert header == ["CLUSTER", "TOPIC", "STATE", "LAG", "LOST", "LATE", "LEFT", "LAST LOAD", "VERSION"]
-    assert views[:7] == ["main", "views", "behind", "8", "-", "2 h 30 m", "21 h 29 m"]
+    assert views[:7] == ["main", "views", "behind", "8", "-", "2 h 30 min", "21 h 29 min"]
     assert clicks[:7] == ["main", "clicks", "loaded", "0", "-", "-", "-"]
     assert views[8] == clicks[8] == "1"
     assert total == ["2 topics, 1 behind, 1 loaded, lag 8 records"]
@@ -49,7 +49,7 @@ def test_without_a_retention_limit_data_is_never_lost(make: Make) -> None:
 def test_a_topic_that_is_losing_data_is_exit_code_1(make: Make) -> None:
     result = make(retention_ms=3_600_000).penstock("status")
     assert result.exit_code == 1
-    assert lines(result)[1][:7] == ["main", "views", "losing", "8", "-", "2 h 30 m", "-1 h 30 m"]
+    assert lines(result)[1][:7] == ["main", "views", "losing", "8", "-", "2 h 30 min", "-1 h 30 min"]
     assert lines(result)[-1] == ["2 topics, 1 losing, 1 loaded, lag 8 records"]
 
 
@@ -181,4 +181,4 @@ def test_a_cluster_whose_topics_have_no_id_is_mentioned_once(tmp_path: Path) -> 
 
 
 def test_every_state_has_a_colour() -> None:
-    assert list(console._STATES) == list(TopicState)
+    assert list(shown_status._STATES) == list(TopicState)

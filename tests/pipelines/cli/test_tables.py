@@ -11,6 +11,7 @@ from click.testing import Result
 
 from pipelines.loading.table import LakeTable
 from resources.lake import Lake
+from resources.quantities import size
 from tests.small_table import SmallTable
 
 Penstock = Callable[..., Result]
@@ -30,7 +31,7 @@ def test_without_delete_nothing_changes_and_the_output_says_so(penstock: Penstoc
     assert result.exit_code == 0
     header, line, hint = result.stdout.splitlines()
     assert "TO COLLECT" in header
-    assert line.split()[:3] == ["clicks", "1", f"{orphan.stat().st_size:,}"]
+    assert line.split()[:4] == ["clicks", "1", *size(orphan.stat().st_size).split()]
     assert hint == "nothing was changed; give --delete to delete these files"
 
 

@@ -29,7 +29,7 @@ def test_a_load_warns_of_a_transaction_that_is_open_for_too_long(minutes: float,
         result = load(fake, tmp_path, now=lambda: NOW)
     assert (result.error, result.rows, result.lag) == (None, 10, 1)
     sentence = (
-        "partition 0: a transaction of an unknown producer is open since offset 5, for 1.5 hours, and holds back 1 "
+        "partition 0: a transaction of an unknown producer is open since offset 5, for 1 h 30 min, and holds back 1 "
         "offsets; kafka-transactions.sh --bootstrap-server ADDRESS abort --topic clicks --partition 0 --start-offset 5 "
         "ends it"
     )

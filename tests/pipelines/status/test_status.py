@@ -181,7 +181,7 @@ def test_a_topic_is_held_back_if_a_transaction_is_open_for_too_long(
 @pytest.mark.parametrize(
     ("began_h", "producer_id", "sentence"),
     [
-        (30, 4711, "partition 0: a transaction of producer 4711 is open since offset 10, for 30.0 hours, and holds"),
+        (30, 4711, "partition 0: a transaction of producer 4711 is open since offset 10, for 1 d 6 h, and holds"),
         (None, None, "partition 0: a transaction of an unknown producer is open since offset 10, for an unknown time"),
     ],
 )
@@ -190,7 +190,7 @@ def test_the_warning_of_a_hanging_transaction_names_the_command_that_ends_it(
 ) -> None:  # fault N06
     status = topic(LOADED, held_back_partition(began_h=began_h, producer_id=producer_id), warnings=("mind",))
     mind, warning = status.as_dict(NOW_MS)["warnings"]
-    assert (mind, sentence in warning, "holds back 1000 offsets" in warning) == ("mind", True, True)
+    assert (mind, sentence in warning, "holds back 1,000 offsets" in warning) == ("mind", True, True)
     assert (
         "kafka-transactions.sh --bootstrap-server ADDRESS abort --topic clicks --partition 0 --start-offset 10"
         in warning
