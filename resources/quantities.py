@@ -13,6 +13,11 @@ def count(number: float) -> str:
     return f"{number:,.0f}" if isinstance(number, float) else f"{number:,}"
 
 
+def counted(number: int, noun: str) -> str:
+    """A number of things: `1 topic`, `1,200 topics`."""
+    return f"{count(number)} {noun}{'' if number == 1 else 's'}"
+
+
 def duration(seconds: float) -> str:
     """The two largest units, rounded down: `4 d 3 h`, `3 min 20 s`, `0 s`. A negative duration begins with a minus."""
     remaining_s = int(abs(seconds))

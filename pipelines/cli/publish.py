@@ -73,7 +73,7 @@ def publish_command(
         count = publish_values((producer,), topic, lines, batch_size=batch)
     return CommandResult(
         records=[{"cluster": name, "topic": topic, "messages": count}],
-        show=lambda _: console.print_sentence(f"{quantities.count(count)} messages published to {topic}"),
+        show=lambda _: console.print_sentence(f"{quantities.counted(count, 'message')} published to {topic}"),
     )
 
 

@@ -14,7 +14,7 @@ from pipelines.loading.event_time import utc_text
 from pipelines.status.status import RetentionSource, TopicState
 from resources.errors import CursorExpired
 from resources.explanations.codes import code_of
-from resources.quantities import count, duration, size
+from resources.quantities import count, counted, duration, size
 
 _STATES = {  # the style of each state, in the order of the totals
     TopicState.LOSING: terminal.BAD,
@@ -169,7 +169,7 @@ def _lag_late_left(status: PrintedResult) -> tuple[object, str, str]:
 def _totals(statuses: PrintedResults) -> Text:
     """How many topics there are, how many of them are in each state, and the sums of their lags."""
     states = Counter(status["state"] for status in statuses)
-    parts = [Text(f"{count(len(statuses))} topic{'' if len(statuses) == 1 else 's'}")]
+    parts = [Text(counted(len(statuses), "topic"))]
     parts += [Text(f"{count(states[state])} {state}", style) for state, style in _STATES.items() if states[state]]
     for is_size in (True, False):
         lag = sum(status["lag"] or 0 for status in statuses if _counts_bytes(status) is is_size)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resources.quantities import as_text, count, duration, run_time, size
+from resources.quantities import as_text, count, counted, duration, run_time, size
 from tests.syntax_trees import ROOT
 
 _OWNER = ROOT / "resources" / "quantities.py"
@@ -106,3 +106,11 @@ def test_no_command_writes_separators_of_thousands_by_itself() -> None:
     paths: list[Path] = list((ROOT / "pipelines" / "cli").glob("*.py"))
     assert len(paths) > 20
     assert [path.name for path in paths if _OWN_SEPARATORS.search(path.read_text())] == []
+
+
+def test_a_single_thing_has_no_plural() -> None:
+    assert [counted(number, "message") for number in (0, 1, 1200)] == [
+        "0 messages",
+        "1 message",
+        "1,200 messages",
+    ]
