@@ -35,7 +35,7 @@ def test_the_check_warns_of_a_transaction_that_is_open_for_too_long() -> None:
     assert violation is not None
     severity, sentence = violation
     assert severity is dg.AssetCheckSeverity.WARN
-    assert "partition 3: a transaction of producer 4711 is open since offset 10, for 1.5 hours" in sentence
+    assert "partition 3: a transaction of producer 4711 is open since offset 10, for 1 h 30 min" in sentence
 
 
 def test_the_check_of_the_lag_counts_what_is_held_back() -> None:
