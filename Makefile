@@ -15,7 +15,7 @@ help:
 	@echo 'make demo UI=1   the same, and leave the Dagster UI running'
 	@echo 'make demo BROKER=3.9.1   on a real broker of that version, downloaded; BROKER=host:port is one that runs'
 	@echo 'make ui          the Dagster UI on the state of the last demo'
-	@echo 'make test        all tests      make unit    the fast ones'
+	@echo 'make test        all tests      make unit    the fast ones of the three packages'
 	@echo 'make thorough    the cases that repeat a law of make test: more seeds, versions, combinations and scenarios;'
 	@echo '                 SHARE=8: one of eight cases, which the commit chooses; COMMIT=...: as another commit chooses'
 	@echo 'make coverage    the share of each room that tests without Spark or real brokers run; RAISE=1 raises the floors'
@@ -71,6 +71,9 @@ test: $(RUN) $(if $(filter tests,$(TESTS)),tools)
 thorough: $(RUN) tools
 	$(PYTEST) -m thorough $(if $(SHARE),--share=$(SHARE) --begin-within=120) $(if $(COMMIT),--sample-of=$(COMMIT))
 
+# Tests force thousands of small files to disk; in memory that takes no time. Tests of tests and pages are in make test.
+unit: TESTS = tests/kafka_io tests/pipelines tests/resources
+unit: export PYTEST_DEBUG_TEMPROOT := $(shell test -w /dev/shm && test $$(df --output=avail /dev/shm | tail -1) -gt 4000000 && echo /dev/shm)
 unit: $(RUN)
 	$(PYTEST) -m 'not (zookeeper or spark or crash or ui or brokers or postgres or prometheus or slow or thorough)'
 

@@ -17,6 +17,8 @@ from resources.penstock import PenstockResource
 from tests.audited_shop import COUNTS, EIGHT, SEVEN, Shop
 from tests.pipelines.defs.declared import registry_of
 
+pytestmark = pytest.mark.slow
+
 WITH_COUNTS = f'audit = "{COUNTS}"\n'
 SINCE = 'complete_since = "2026-01-31"\n'
 

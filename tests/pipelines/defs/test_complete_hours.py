@@ -24,6 +24,8 @@ from resources.settings import Settings
 from tests.pipelines.defs.declared import key, registry_of
 from tests.timed_table import HOUR_MS, TimedTable
 
+pytestmark = pytest.mark.slow
+
 FIRST = datetime(2026, 1, 1, tzinfo=UTC)
 FIRST_MS = int(FIRST.timestamp()) * 1000
 HOURLY = {"event_time": "timestamp", "complete": "hourly", "complete_since": "2026-01-01"}

@@ -31,6 +31,8 @@ from tests.fakes.typed import TypedTopic
 from tests.pipelines.maintenance.conftest import Modern
 from tests.pipelines.maintenance.loaded import Loaded
 
+pytestmark = pytest.mark.slow
+
 ONE = BrokerPartition(None, 0)
 
 

@@ -19,6 +19,8 @@ from pipelines.status.hour_counts import hour_counts
 from resources.errors import AuditUnknown
 from tests.audited_shop import COUNTS, EIGHT, SEVEN, Shop
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def shop(tmp_path: Path) -> Iterator[Shop]:
