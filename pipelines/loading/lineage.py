@@ -1,7 +1,7 @@
 """Sends the OpenLineage events of the jobs of one run to a file or a server. A failure is a warning of the job."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -107,10 +107,7 @@ class Lineage:
         warnings: list[str] = []
         columns: Columns = ()
         if load.version is not None:
-            try:
-                _, columns = version_and_columns(load.table, self._lake_options, load.version)
-            except Exception as error:  # noqa: BLE001 - whatever the store says, the load has ended
-                warnings.append(without_columns(error))
+            _, columns = version_and_columns(load.table, self._lake_options, warnings.append, load.version)
         return [*warnings, *self._sender.send(job.ended(JobEnd.of_load(load, columns), datetime.now(UTC)))]
 
 
@@ -120,17 +117,17 @@ def cluster_address(settings: Settings, cluster: str) -> str:
     return addresses.partition("/")[0].partition(",")[0].strip()
 
 
-def version_and_columns(uri: str, options: Mapping[str, str], version: int | None = None) -> tuple[int, Columns]:
+def version_and_columns(
+    uri: str, options: Mapping[str, str], warn: Callable[[str], object], version: int | None = None
+) -> tuple[int | None, Columns]:
     """The number of a version of a Delta table, by default of the newest one, and the columns in it.
 
-    Raises:
-        LakeUnavailable: the table cannot be read.
+    If the table cannot be read, `warn` is called, and neither is known.
     """
-    with lake_errors(uri):
-        handle = DeltaTable(uri, version=version, storage_options=store_options(options))
-        return handle.version(), schema_fields(handle.schema().to_json())
-
-
-def without_columns(error: Exception) -> str:
-    """The warning that the columns of a table cannot be read."""
-    return f"the lineage of this run lacks the columns of the table: {error}"
+    try:
+        with lake_errors(uri):
+            handle = DeltaTable(uri, version=version, storage_options=store_options(options))
+            return handle.version(), schema_fields(handle.schema().to_json())
+    except Exception as error:  # noqa: BLE001 - whatever the store says, the job has ended
+        warn(f"the lineage of this run lacks the columns of the table: {error}")
+        return None, ()

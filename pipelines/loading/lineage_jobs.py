@@ -12,7 +12,7 @@ from typing import Self
 from uuid import uuid4
 
 from kafka_io.errors import LocatedError, Where
-from pipelines.loading.lineage import Event, LineageSender, cluster_address, version_and_columns, without_columns
+from pipelines.loading.lineage import Event, LineageSender, cluster_address, version_and_columns
 from pipelines.loading.lineage_events import DatasetName, JobEnd, JobKind, JobOutput, LineageJob, run_uuid
 from pipelines.loading.work import SliceFailure
 from resources.lake import Lake
@@ -49,12 +49,9 @@ class JobReport:
         self, uri: str, *, rows: int | None = None, version: int | None = None, options: Mapping[str, str] | None = None
     ) -> None:
         """The job wrote rows into a Delta table, whose newest version counts unless another one is given."""
-        output = JobOutput(name=DatasetName.of_table(uri), rows=rows)
-        try:
-            number, columns = version_and_columns(uri, self._lake_options if options is None else options, version)
-            output = replace(output, version=number, columns=columns)
-        except Exception as error:  # noqa: BLE001 - whatever the store says, the job has ended
-            self._warn(without_columns(error))
+        options = self._lake_options if options is None else options
+        number, columns = version_and_columns(uri, options, self._warn, version)
+        output = JobOutput(name=DatasetName.of_table(uri), version=number, columns=columns, rows=rows)
         self.end = replace(self.end, output=output)
 
     def failed(self, failure: SliceFailure | None) -> None:
