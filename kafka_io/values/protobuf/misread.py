@@ -48,14 +48,13 @@ def _wire_types(field: Any) -> set[int]:
 def _messages_in(value: Any, node: ProtobufNode) -> Iterator[tuple[str, Any, ProtobufNode]]:
     """The messages directly inside a message, each with its path and its type."""
     for member in node.inside:
+        item = member.inside[-1] if member.kind in {"map", "list"} else member
+        if item.message is None or item.kind == "json":
+            continue
         name = str(member.descriptor.name)
         if member.kind == "map":
-            _, item = member.inside
-            if item.message is not None and item.kind != "json":
-                yield from ((f"{name}.value", message, item) for message in getattr(value, name).values())
+            yield from ((f"{name}.value", message, item) for message in getattr(value, name).values())
         elif member.kind == "list":
-            [item] = member.inside
-            if item.message is not None and item.kind != "json":
-                yield from ((name, message, item) for message in getattr(value, name))
-        elif member.message is not None and member.kind != "json" and value.HasField(name):
-            yield name, getattr(value, name), member
+            yield from ((name, message, item) for message in getattr(value, name))
+        elif value.HasField(name):
+            yield name, getattr(value, name), item
