@@ -83,10 +83,19 @@ def blocks(page: Path) -> list[Block]:
 
 def blocks_of(text: str, page: str = "") -> list[Block]:
     """All fenced blocks of a text, which is a part of the page with this name."""
-    return [
-        Block(page=page, language=language, text=block, not_run=" ".join(reason.split()))
-        for reason, language, block in _FENCE.findall(text)
-    ]
+    return [block for _, block in blocks_with_text(text, page)]
+
+
+def blocks_with_text(text: str, page: str = "") -> Iterator[tuple[str, Block]]:
+    """Each fenced block of a text, after the text between the block before it and this one."""
+    end = 0
+    for fence in _FENCE.finditer(text):
+        reason, language, content = fence.groups(default="")
+        yield (
+            text[end : fence.start()],
+            Block(page=page, language=language, text=content, not_run=" ".join(reason.split())),
+        )
+        end = fence.end()
 
 
 def run_blocks(page: Path, *languages: str) -> list[Block]:

@@ -15,16 +15,13 @@ from pathlib import Path
 from click.testing import CliRunner
 
 from pipelines.cli.main import main
-from tests.docs.pages import ROOT, Block
+from tests.docs.pages import ROOT, Block, blocks_with_text
 from tests.pipelines.cli.walking import words_of
 
 HOME = "/home/ada/shop"
 """The folder in which the pages say that the user works."""
 
-_STEP = re.compile(
-    r"^## (?P<heading>[^\n]+)$|(?P<before>[^\n]*)\n\n?```(?P<language>\w+)\n(?P<text>.*?)^```$",
-    re.MULTILINE | re.DOTALL,
-)
+_HEADING = re.compile(r"^## (.+)$", re.MULTILINE)
 _FILE = re.compile(r"\b(?P<how>into|to) the file `(?P<name>[\w./-]+)`")
 _DIFFERING = (
     (re.compile(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:\.\d+)?Z?"), "TIME"),
@@ -44,11 +41,6 @@ class Step:
     before: str
     block: Block
 
-    @property
-    def is_run(self) -> bool:
-        """Whether the page does not say that tests leave the block out."""
-        return not self.before.startswith("<!-- not run: ")
-
     def commands(self) -> Iterator[tuple[str, str]]:
         """Each command with the output that the page shows after it."""
         if self.block.language == "sh":
@@ -61,14 +53,10 @@ class Step:
 def steps(page: str) -> Iterator[Step]:
     """The blocks of a page in their order, without those that it marks as not run."""
     heading = ""
-    for match in _STEP.finditer((ROOT / page).read_text(encoding="utf-8")):
-        if match["heading"]:
-            heading = match["heading"]
-            continue
-        block = Block(page=page, language=match["language"], text=match["text"], not_run="")
-        step = Step(heading=heading, before=match["before"], block=block)
-        if step.is_run:
-            yield step
+    for text, block in blocks_with_text((ROOT / page).read_text(encoding="utf-8"), page):
+        *_, heading = [heading, *_HEADING.findall(text)]
+        if not block.not_run:
+            yield Step(heading=heading, before="".join(text.strip().splitlines()[-1:]), block=block)
 
 
 def run(step: Step, execute: Callable[[str], str]) -> None:
