@@ -13,7 +13,6 @@ from pipelines.cli.result import show_trace
 from resources.explanations.codes import combined, exit_code_of
 from resources.explanations.explanation import ExitCode
 from resources.metrics_settings import check_push_url
-from resources.own_process import keep_pandas_out
 
 if TYPE_CHECKING:
     from pipelines.loading.work import SliceFailure
@@ -86,7 +85,6 @@ def metrics_command(
         raise click.UsageError("give --serve, or --textfile and --push")
     from pipelines.status.metrics_source import MetricsSource
 
-    keep_pandas_out()
     settings, reporter = options.settings(), _Reporter()
     source = MetricsSource(
         settings=settings,

@@ -14,6 +14,7 @@ import click
 
 from pipelines.cli.completion import complete_clusters, complete_topics
 from resources.choices import Choices
+from resources.own_process import keep_pandas_out
 from resources.settings import Settings
 from resources.suggestion import did_you_mean, known_names
 
@@ -63,11 +64,12 @@ class GlobalOptions:
     debug: bool
 
     def settings(self) -> Settings:
-        """Read the settings file.
+        """Read the settings file. Commands that need it also use pyarrow, and none of them needs pandas.
 
         Raises:
             SettingsError: the file is missing or wrong.
         """
+        keep_pandas_out()
         return Settings.load(self.settings_file)
 
 

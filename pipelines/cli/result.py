@@ -16,7 +16,6 @@ import click
 from pipelines.cli import log_lines, terminal
 from resources.explanations.codes import combined, exit_code_of
 from resources.explanations.explanation import ExitCode
-from resources.own_process import keep_pandas_out
 from resources.settings import SettingsError
 
 if TYPE_CHECKING:
@@ -110,7 +109,6 @@ def prints_result(command: Callable[..., CommandResult]) -> Callable[..., None]:
     @quiet_option
     @wraps(command)
     def run(*arguments: Any, as_json: bool, quiet: bool, **options: Any) -> None:
-        keep_pandas_out()
         with terminal.quieted(quiet=quiet):
             command(*arguments, **options).finish(as_json=as_json)
 

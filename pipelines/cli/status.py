@@ -14,7 +14,6 @@ from pipelines.cli.options import FiniteRange, GlobalOptions, cluster_option, cl
 from pipelines.cli.result import CommandResult, Errors, json_option, prints_result, quiet_option
 from pipelines.cli.terminal import quieted
 from resources.explanations.explanation import ExitCode
-from resources.own_process import keep_pandas_out
 from resources.settings import Settings
 from resources.suggestion import did_you_mean
 
@@ -35,16 +34,17 @@ class _StatusCommand(click.Command):
         """See Command."""
         numbered = list(args)
         for number, word in enumerate(args):
-            if word == "--watch" and not _is_number(args[number + 1 : number + 2]):
+            if word == "--watch" and not any(map(_is_number, args[number + 1 : number + 2])):
                 numbered[number] = f"--watch={_WATCH_S:g}"
         return super().parse_args(ctx, numbered)
 
 
-def _is_number(words: Sequence[str]) -> bool:
+def _is_number(word: str) -> bool:
     try:
-        return bool(words) and float(words[0]) is not None
+        float(word)
     except ValueError:
         return False
+    return True
 
 
 @click.command("status", cls=_StatusCommand)
@@ -91,7 +91,6 @@ def status_command(
       penstock status --json
       penstock status --watch 10
     """
-    keep_pandas_out()
     settings = options.settings()
     names = [only_cluster(settings, cluster)] if topics else clusters_of(settings, cluster)
     if watch_s is None:
