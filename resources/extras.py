@@ -14,7 +14,7 @@ _MODULES = {
 """The modules of each extra that our code imports; `pyproject.toml` has their packages."""
 
 _NEEDS = {"kerberos": "; pip compiles it, so install libkrb5-dev and gcc first"}
-"""What must be installed before an extra, for the hint."""
+"""The end of the hint for extras that need other programs first."""
 
 
 def check_extra(extra: str, purpose: str) -> None:

@@ -169,7 +169,7 @@ class OpenClusters:
 
 
 def _ask(clusters: OpenClusters, names: Sequence[str], topics: Sequence[str]) -> CommandResult:
-    """The status as it is now."""
+    """Ask the clusters for the status now, and return it as the result of the command."""
     from pipelines.status.status import TopicState, now_ms
 
     now = now_ms()

@@ -1,4 +1,4 @@
-"""What the commands know about the terminal: its width, its colours, and whether anything may be printed on it.
+"""Describes the terminal to the commands: its width, its colours, and whether anything may be printed on it.
 
 Results are printed on `out`, progress and sentences on `err`. A style is named after what it means. Each text says the
 same without colours: NO_COLOR and TERM=dumb turn them off, FORCE_COLOR turns them on in a pipe.

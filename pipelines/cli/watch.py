@@ -106,7 +106,7 @@ class _Screen:
         terminal.out.update_screen(self._lines())
 
     def _lines(self) -> Text:
-        """What fits on the screen: of the problems at least so many lines that they fill half of it."""
+        """The lines that fit on the screen. If there are too many, problems get at least half of it."""
         size = terminal.out.size
         heading = Text(terminal.shortened(f"{_time()}, {self._text}", size.width), terminal.DIM)
         result, problems = (

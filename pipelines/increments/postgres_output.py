@@ -70,7 +70,7 @@ class PostgresOutput:
             return PostgresWriter(output=self, table=table, progress=table.progress(connection))
 
     def dataset(self) -> DatasetName:
-        """See NamedOutput. Host, port and database may come from variables, so the connection tells them."""
+        """See NamedOutput. Host, port and database may come from variables, so the open connection is asked."""
         with self.open() as connection:
             server = connection.info
             return DatasetName(

@@ -22,7 +22,7 @@ Warn = Callable[[str], None]
 
 
 class JobReport:
-    """What a job did, for its event of the end.
+    """Collects what a job did, for the event at its end.
 
     Args:
         lake_options: the options of the lake's store, for reading the columns of a table.

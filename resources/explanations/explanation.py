@@ -42,7 +42,7 @@ FAMILIES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
-    """What `penstock explain` says about an error. Texts are Markdown, with code in backquotes.
+    """The row of an error, which `penstock explain` prints. Texts are Markdown, with code in backquotes.
 
     Args:
         number: the number of the code. It never gets another meaning.

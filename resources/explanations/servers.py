@@ -251,7 +251,7 @@ SERVER_ERRORS = (
     Explanation(
         number=221,
         kind="SchemaRegistryError",
-        title="The schema registry refuses, or is none",
+        title="The schema registry refuses a request, or no registry is at its address",
         meaning="The answer is not that of a schema registry, or the login may not read the schema.",
         causes="`url` leads to another program or lacks the path of the API, or the user has no right.",
         repairs=(

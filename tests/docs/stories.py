@@ -78,7 +78,7 @@ def run(step: Step, execute: Callable[[str], str]) -> None:
 
 
 def penstock(command: str) -> str:
-    """What a command of `penstock` prints, which must succeed."""
+    """Run a command of `penstock`, which must succeed; returns what it prints."""
     result = CliRunner().invoke(main, words_of(command))
     assert result.exit_code == 0, f"{command}\n{result.output}"
     return result.output

@@ -1,4 +1,4 @@
-"""What the errors of the library for Kerberos mean, and what to do about them.
+"""Translates the errors of the library for Kerberos into errors of kafka_io, with a sentence about what to do.
 
 The numbers are those of MIT Kerberos (krb5.h, the table `krb5`). The GSS interface passes them on as the minor status,
 without a sign.
