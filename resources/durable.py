@@ -15,6 +15,17 @@ def local_path(uri: str) -> Path | None:
     return None if "://" in uri else Path(uri)
 
 
+def make_folder(uri: str, name: str) -> None:
+    """Make a folder below a table on a local disk, unless it is there. Object stores have no folders.
+
+    Raises:
+        OSError: the disk failed, or does not allow it.
+    """
+    root = local_path(uri)
+    if root is not None:
+        (root / name).mkdir(parents=True, exist_ok=True)
+
+
 def sync(path: Path) -> None:
     """Force the contents of a file, or the entries of a folder, to disk.
 

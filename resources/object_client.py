@@ -13,10 +13,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 from urllib.parse import unquote, urlsplit
 
 from resources.store_options import duration, store_options
+from resources.stored_object import StoredObject
 
 _SCHEMES = {"s3", "s3a", "gs", "az", "azure", "adl", "abfs", "abfss"}
 _REQUESTS_AT_ONCE = 16
@@ -61,20 +62,13 @@ _TRUE = {"1", "true", "on", "yes", "y"}
 
 
 @dataclass(frozen=True, slots=True)
-class StoredObject:
-    """An object: its path, the mark that the store gives to its content, and the content if it was read."""
-
-    path: str
-    e_tag: str | None = None
-    content: bytes = field(default=b"", repr=False)
-
-
-@dataclass(frozen=True, slots=True)
 class ObjectClient:
     """The objects below a URI of an object store. Paths are relative to it."""
 
     store: Any = field(repr=False)
     prefix: str
+    reads_at_once: ClassVar[bool] = True
+    """Whether `read_all` takes about as long as one `read`."""
 
     def read(self, path: str) -> StoredObject:
         """The object with its content, in one request.

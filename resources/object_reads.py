@@ -1,4 +1,4 @@
-"""Reads whole objects below a URI: with one request each, if the store has an ObjectClient."""
+"""Reads whole objects below a URI: with one request each, if the store has a StoreClient."""
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
@@ -6,7 +6,7 @@ from functools import cached_property
 import pyarrow.fs as pafs
 
 from resources.lake import filesystem
-from resources.object_client import object_client
+from resources.store_client import store_client
 
 
 class ObjectReader:
@@ -19,12 +19,12 @@ class ObjectReader:
 
     def __init__(self, uri: str, options: Mapping[str, str]) -> None:
         self._uri, self._options = uri, options
-        self._client = object_client(uri, options)
+        self._client = store_client(uri, options)
 
     @property
     def reads_at_once(self) -> bool:
         """Whether `read_all` takes about as long as one `read`."""
-        return self._client is not None
+        return self._client is not None and self._client.reads_at_once
 
     def read(self, path: str) -> bytes:
         """The content of an object.

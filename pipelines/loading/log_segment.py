@@ -1,9 +1,9 @@
-"""The newest part of the log of a table in an object store: a checkpoint and the entries after it, read once.
+"""The newest part of the log of a table: a checkpoint and the entries after it, read once.
 
-It takes one request for the pointer to the checkpoint, one listing, and one for each object, all of which are read at
-the same time. Only logs as Penstock and most writers write them are read here. For everything else LogUnclear is
-raised, and deltalake reads the table: checkpoints in parts or of version 2, commits outside of the log, holes, entries
-that are no JSON, and later versions of Delta's protocol.
+In an object store it takes one request for the pointer to the checkpoint, one listing, and one for each object, all of
+which are read at the same time. Only logs as Penstock and most writers write them are read here. For everything else
+LogUnclear is raised, and deltalake reads the table: checkpoints in parts or of version 2, commits outside of the log,
+holes, entries that are empty or no JSON, and later versions of Delta's protocol.
 """
 
 import json
@@ -14,21 +14,24 @@ from functools import cached_property
 from hashlib import sha256
 from typing import Any, Self
 
+import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 from deltalake import DeltaTable
 
 from kafka_io.typed_json import decode_json
 from pipelines.loading.log_commits import LogCommit
-from resources.object_client import ObjectClient, StoredObject
+from resources.store_client import StoreClient
+from resources.stored_object import StoredObject
 
 LOG = "_delta_log"
 POINTER = f"{LOG}/_last_checkpoint"
 """The object that names the newest checkpoint."""
 _NO_CHECKPOINT = -1
 _NUMBERED = re.compile(rf"{LOG}/(\d{{20}})\.(.+)")
-_REDUNDANT = re.compile(r"crc|\d{20}\.compacted\.json")
-"""Objects that repeat what is in the entries: checksums of versions, and several entries in one."""
+_REDUNDANT = re.compile(r"crc|\d{20}\.compacted\.json|json#\d+")
+"""Objects that repeat what is in the entries: checksums of versions, several entries in one, and entries that deltalake
+has not renamed yet."""
 _FOREIGN_FOLDERS = tuple(f"{LOG}/{name}/" for name in ("_sidecars", "_staged_commits", "_commits"))
 _MAX_READER_VERSION = 3
 _OTHER_CHECKPOINTS = "v2Checkpoint"
@@ -50,7 +53,7 @@ def checkpoint_file(version: int) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableDefinition:
-    """What a version of a table says about the table: its id, properties and columns, and who can read it.
+    """What a version of a table says about the table: its id, properties and columns, and who can read and write it.
 
     `schema_json` is Delta's text of the schema.
     """
@@ -59,7 +62,9 @@ class TableDefinition:
     configuration: Mapping[str, str]
     schema_json: str
     min_reader_version: int
+    min_writer_version: int
     reader_features: Sequence[str] = ()
+    writer_features: Sequence[str] = ()
 
     @classmethod
     def of_handle(cls, handle: DeltaTable) -> Self:
@@ -70,7 +75,9 @@ class TableDefinition:
             configuration=metadata.configuration,
             schema_json=handle.schema().to_json(),
             min_reader_version=protocol.min_reader_version,
+            min_writer_version=protocol.min_writer_version,
             reader_features=protocol.reader_features or (),
+            writer_features=protocol.writer_features or (),
         )
 
     @classmethod
@@ -78,10 +85,12 @@ class TableDefinition:
         """The definition of these actions of the log."""
         return cls(
             table_id=metadata["id"],
-            configuration=dict(metadata.get("configuration") or {}),
+            configuration=metadata["configuration"],
             schema_json=metadata["schemaString"],
             min_reader_version=protocol["minReaderVersion"],
+            min_writer_version=protocol["minWriterVersion"],
             reader_features=protocol.get("readerFeatures") or (),
+            writer_features=protocol.get("writerFeatures") or (),
         )
 
 
@@ -104,24 +113,34 @@ class DeltaLogSegment:
         """The newest version."""
         return max(self.entries)
 
-    @cached_property
-    def _actions(self) -> Mapping[int, Sequence[Mapping[str, Any]]]:
-        """The actions of each entry.
-
-        Raises:
-            LogUnclear: an entry is not what an entry must be.
-        """
-        try:
-            return {
-                version: [decode_json(line, dict[str, Any]) for line in entry.content.splitlines() if line]
-                for version, entry in self.entries.items()
-            }
-        except ValueError as error:
-            raise LogUnclear from error
+    def followed_by(self, content: bytes) -> Self:
+        """The segment with one more entry."""
+        version = self.version + 1
+        return replace(self, entries={**self.entries, version: StoredObject(log_entry(version), content=content)})
 
     def commit(self, version: int) -> LogCommit:
-        """The commit of one of the entries."""
-        return LogCommit.of(version, self._actions[version], digest=sha256(self.entries[version].content).hexdigest())
+        """The commit of one of the entries.
+
+        Raises:
+            LogUnclear: it is not what an entry must be.
+        """
+        content = self.entries[version].content
+        return LogCommit.of(version, list(_actions(content)), digest=sha256(content).hexdigest())
+
+    @cached_property
+    def metadata(self) -> Mapping[str, Any]:
+        """The newest action with the id, columns and properties of the table.
+
+        Raises:
+            LogUnclear: only deltalake can read it.
+        """
+        action = self._newest("metaData")
+        table_format = action.get("format") or {}
+        return {
+            **action,
+            "configuration": dict(action.get("configuration") or {}),
+            "format": {**table_format, "options": dict(table_format.get("options") or {})},
+        }
 
     @cached_property
     def definition(self) -> TableDefinition:
@@ -131,7 +150,7 @@ class DeltaLogSegment:
             LogUnclear: only deltalake can read it.
         """
         try:
-            definition = TableDefinition.of_actions(self._newest("metaData"), self._newest("protocol"))
+            definition = TableDefinition.of_actions(self.metadata, self._newest("protocol"))
         except (KeyError, ValueError, TypeError, AttributeError, pa.ArrowException) as error:
             raise LogUnclear from error
         if definition.min_reader_version > _MAX_READER_VERSION or _OTHER_CHECKPOINTS in definition.reader_features:
@@ -141,7 +160,7 @@ class DeltaLogSegment:
     def _newest(self, kind: str) -> Mapping[str, Any]:
         """The newest action of a kind of which a version has one."""
         for version in sorted(self.entries, reverse=True):
-            for action in self._actions[version]:
+            for action in _actions(self.entries[version].content, with_text=f'"{kind}"'.encode()):
                 if kind in action:
                     return dict(action[kind])
         if self.checkpoint is None:
@@ -162,7 +181,36 @@ class DeltaLogSegment:
         yield from self.entries.values()
 
 
-def read_segment(client: ObjectClient) -> DeltaLogSegment | None:
+def _check_complete(entry: StoredObject) -> StoredObject:
+    """The entry, if each of its lines is JSON. After a loss of power it can be empty, or end too early (fault L10).
+
+    Raises:
+        LogUnclear: it is not what an entry must be.
+    """
+    try:
+        lines = [decode_json(line, msgspec.Raw) for line in entry.content.splitlines() if line]
+    except ValueError as error:
+        raise LogUnclear from error
+    if not lines:
+        raise LogUnclear
+    return entry
+
+
+def _actions(content: bytes, *, with_text: bytes = b"") -> Iterator[Mapping[str, Any]]:
+    """The actions of an entry, one in each line; only those of lines with this text.
+
+    Raises:
+        LogUnclear: it is not what an entry must be.
+    """
+    if with_text not in content:
+        return
+    try:
+        yield from (decode_json(line, dict[str, Any]) for line in content.splitlines() if line and with_text in line)
+    except ValueError as error:
+        raise LogUnclear from error
+
+
+def read_segment(client: StoreClient) -> DeltaLogSegment | None:
     """The newest part of the log of the table; None if there is no table.
 
     Raises:
@@ -188,13 +236,13 @@ def read_segment(client: ObjectClient) -> DeltaLogSegment | None:
     segment = DeltaLogSegment(
         checkpoint_version=base,
         checkpoint=contents[checkpoint_file(base)] if base >= 0 else None,
-        entries={version: contents[path] for version, path in entries.items()},
+        entries={version: _check_complete(contents[path]) for version, path in entries.items()},
     )
     segment.definition  # noqa: B018 - raises LogUnclear
     return segment
 
 
-def read_newer(client: ObjectClient, segment: DeltaLogSegment) -> DeltaLogSegment | None:
+def read_newer(client: StoreClient, segment: DeltaLogSegment) -> DeltaLogSegment | None:
     """The segment with the entries that were written since; None if the log no longer has its newest entry.
 
     This takes one listing, and one request for each new entry.
@@ -215,10 +263,11 @@ def read_newer(client: ObjectClient, segment: DeltaLogSegment) -> DeltaLogSegmen
         new_entries = client.read_all([log_entry(version) for version in versions])
     except FileNotFoundError as error:
         raise LogUnclear from error
-    return replace(segment, entries={**segment.entries, **dict(zip(versions, new_entries, strict=True))})
+    added = dict(zip(versions, map(_check_complete, new_entries), strict=True))
+    return replace(segment, entries={**segment.entries, **added})
 
 
-def _pointed_version(client: ObjectClient) -> int:
+def _pointed_version(client: StoreClient) -> int:
     """The version of the checkpoint that the log points to; -1 without one.
 
     Raises:
@@ -243,7 +292,7 @@ class _Names:
     checkpoints: frozenset[int]
 
     @classmethod
-    def listed(cls, client: ObjectClient, *, after: str) -> Self:
+    def listed(cls, client: StoreClient, *, after: str) -> Self:
         """The objects of the log whose paths sort after `after`.
 
         Raises:

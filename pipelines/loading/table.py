@@ -6,7 +6,7 @@ accept any version of the `txn`, even a lower one (decision D14): no handle is r
 committing.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -23,13 +23,12 @@ from pipelines.loading.delta_handle import TableSize, cleaned_before, file_paths
 from pipelines.loading.failpoints import failpoint
 from pipelines.loading.layout import RAW, TableLayout
 from pipelines.loading.ledger import CommitKind, LedgerEntry
-from pipelines.loading.log_segment import (
-    log_entry,
-)
+from pipelines.loading.log_append import appended_entry, can_append
+from pipelines.loading.log_segment import LOG, DeltaLogSegment, log_entry
 from pipelines.loading.row_filters import arrow_filter
 from pipelines.loading.rows import decoded_rows
 from pipelines.loading.snapshot_checks import CONFIGURATION
-from pipelines.loading.table_copy import TableCopy, first_entry
+from pipelines.loading.table_copy import first_entry
 from pipelines.loading.table_log import CommitConflict, CommitOutcomeUnknown, TableSnapshot
 from pipelines.loading.table_reader import TableReader
 from pipelines.loading.table_writes import (
@@ -53,7 +52,7 @@ from resources.errors import (
     TableReplaced,
 )
 from resources.lake import Lake, filesystem, lake_errors
-from resources.object_client import object_client
+from resources.store_client import store_client
 from resources.store_errors import is_refusal, reason_of
 
 DAMAGED = "_damaged"
@@ -113,13 +112,15 @@ class LakeTable(TableReader):
 
     def _create(self) -> TableSnapshot:
         failpoint("no table found")
-        layout, client = self.new_layout, object_client(self.uri, self.lake.options)
+        layout, client = self.new_layout, store_client(self.uri, self.lake.options)
         definition: dict[str, Any] = {"partition_by": [layout.partition_column], "configuration": CONFIGURATION}
-        if client is None:
-            self.lake.create(self.uri, layout.table_schema, **definition)
-        else:
-            with lake_errors(self.uri), suppress(FileExistsError):  # another run may have created it
-                client.create(log_entry(0), first_entry(layout.table_schema, **definition))
+        with lake_errors(self.uri):
+            if client is None:
+                self.lake.create(self.uri, layout.table_schema, **definition)
+            else:
+                durable.make_folder(self.uri, LOG)
+                with suppress(FileExistsError):  # another run may have created it
+                    client.create(log_entry(0), first_entry(layout.table_schema, **definition))
         failpoint("table made")
         self.sync(after=-1)
         snapshot = self.existing()
@@ -188,23 +189,12 @@ class LakeTable(TableReader):
         files = [facts for facts in new_slices if facts.path]
         # deltalake's delete writes no entry if it finds no row: then the entry is appended without files.
         replaces = entry.kind in _REPLACING and (files or any(self.count_rows(snapshot, replaced)))
+        appends = not replaces and entry.target is None and entry.kind is not CommitKind.CONVERT
         try:
-            handle = snapshot.writer() if replaces or entry.target is not None else snapshot.handle
-            if handle.version() != snapshot.version:
-                # A write through a newer handle would not notice the commits since the snapshot (decision D14).
-                raise CommitConflict("the snapshot was written on before")
-            if entry.target is not None:
-                # All cursors are set, because those in the table may differ from those in the newest entry.
-                all_cursors = properties(replace(snapshot, entry=None), entry)
-                handle.restore(entry.target, commit_properties=all_cursors, post_commithook_properties=AFTER_ENTRY)
-            elif entry.kind is CommitKind.CONVERT:
-                convert(snapshot, entry, files)
-            elif replaces:
-                replace_rows(snapshot, entry, files, replaced, filesystem(self.uri, self.lake.options))
-            else:
-                append(snapshot, entry, files)
-            version = self._landed(entry, snapshot, handle)
-        except CommitFailedError as error:
+            if appends and snapshot.segment and can_append(snapshot.segment.definition):
+                return self._append(snapshot, snapshot.segment, entry, files)
+            return self._write_by_deltalake(snapshot, entry, files, replaced if replaces else None)
+        except (CommitFailedError, FileExistsError) as error:
             raise CommitConflict(reason_of(error)) from error
         except (SchemaMismatchError, DeltaProtocolError) as error:  # deltalake raises them before it writes the entry
             raise LakeRefused(
@@ -213,39 +203,73 @@ class LakeTable(TableReader):
         except (DeltaError, OSError, LakeUnavailable) as error:
             refused = isinstance(error, LakeRefused) or is_refusal(error)
             raise CommitOutcomeUnknown(reason_of(error), refused=refused) from error
-        self._write_checkpoint(handle, before=snapshot.version, version=version)
-        return version
 
-    def _landed(self, entry: LedgerEntry, snapshot: TableSnapshot, handle: DeltaTable) -> int:
-        """The version at which deltalake has written the entry. From a copy of the log, it is written to the store now.
+    def _append(
+        self, snapshot: TableSnapshot, segment: DeltaLogSegment, entry: LedgerEntry, files: Sequence[SliceFacts]
+    ) -> int:
+        """Write the entry as the next one of the log, which must be absent; returns its version.
 
         Raises:
-            CommitConflict: another commit is on top of the snapshot already.
-            OSError, CommitOutcomeUnknown: whether the entry landed is not known.
+            FileExistsError: another commit is on top of the snapshot already.
+            OSError: whether the entry landed is not known.
             TableReplaced: another table is there now.
         """
-        if not isinstance(handle, TableCopy):
-            failpoint("log entry written")
-            return self.version_of(entry, after=snapshot)
-        try:
-            handle.publish_entry()
-        except FileExistsError as error:
-            raise CommitConflict("another writer was first") from error
+        client = store_client(self.uri, self.lake.options)
+        assert client is not None
+        content = appended_entry(snapshot, entry, files)
+        client.create(log_entry(snapshot.version + 1), content)
         failpoint("log entry written")
         self._check_same_log(snapshot)
-        return snapshot.version + 1
+        newest = segment.followed_by(content)
+        self._write_checkpoint(
+            newest.definition.configuration, snapshot, newest.version, lambda: self._opened_at(newest)
+        )
+        return newest.version
 
-    def _write_checkpoint(self, handle: DeltaTable, *, before: int, version: int) -> None:
+    def _write_by_deltalake(
+        self,
+        snapshot: TableSnapshot,
+        entry: LedgerEntry,
+        files: Sequence[SliceFacts],
+        replaced: Sequence[CommittedRange] | None,
+    ) -> int:
+        """Write the entry, and replace the rows of the replaced ranges unless they are None; returns its version."""
+        handle: DeltaTable = snapshot.writer()
+        if handle.version() != snapshot.version:
+            # A write through a newer handle would not notice the commits since the snapshot (decision D14).
+            raise CommitConflict("the snapshot was written on before")
+        if entry.target is not None:
+            # All cursors are set, because those in the table may differ from those in the newest entry.
+            all_cursors = properties(replace(snapshot, entry=None), entry)
+            handle.restore(entry.target, commit_properties=all_cursors, post_commithook_properties=AFTER_ENTRY)
+        elif entry.kind is CommitKind.CONVERT:
+            convert(snapshot, entry, files)
+        elif replaced is not None:
+            replace_rows(snapshot, entry, files, replaced, filesystem(self.uri, self.lake.options))
+        else:
+            append(snapshot, entry, files)
+        failpoint("log entry written")
+        version = self.version_of(entry, after=snapshot)
+
+        def updated() -> DeltaTable:
+            handle.update_incremental()
+            return handle
+
+        self._write_checkpoint(handle.metadata().configuration, snapshot, version, updated)
+        return version
+
+    def _write_checkpoint(
+        self, configuration: Mapping[str, str], before: TableSnapshot, version: int, opened: Callable[[], DeltaTable]
+    ) -> None:
         """Write a checkpoint if the commit of `version` reaches the next multiple of the interval.
 
         Whoever opens the table reads the checkpoint and the entries after it. A table without a checkpoint is correct,
         so a failure is ignored: a later commit writes the next one.
         """
-        interval = checkpoint_interval(handle)
-        if version // interval > before // interval:
-            with suppress(DeltaError, OSError):
-                handle.update_incremental()
-                handle.create_checkpoint()
+        interval = checkpoint_interval(configuration)
+        if version // interval > before.version // interval:
+            with suppress(DeltaError, OSError, LakeUnavailable):
+                opened().create_checkpoint()
 
     def count_rows(self, snapshot: TableSnapshot, ranges: Sequence[CommittedRange]) -> list[int]:
         """The number of rows that the table has of each range: with its partition, offsets and loading time."""

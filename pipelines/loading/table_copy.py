@@ -1,7 +1,7 @@
 """A table in an object store, opened by deltalake from a copy of its log on the local disk.
 
-deltalake reads the log and decides what an entry says, but sends no request: the copy is made of a DeltaLogSegment, and
-what deltalake writes into it is copied to the store with one request. The copy is removed with its object.
+deltalake reads the log, but sends no request: the copy is made of a DeltaLogSegment. A checkpoint that deltalake writes
+into it is copied to the store. The copy is removed with its object.
 """
 
 import shutil
@@ -25,6 +25,7 @@ _WRITES = (
     "alter",
     "cleanup_metadata",
     "compact_logs",
+    "create_write_transaction",
     "delete",
     "generate",
     "merge",
@@ -67,16 +68,6 @@ class TableCopy(DeltaTable):
         if options.get("filesystem") is None:
             options["filesystem"] = filesystem(self._uri, self._options, self._table.get_add_file_sizes())
         return super().to_pyarrow_dataset(*arguments, **options)
-
-    def publish_entry(self) -> None:
-        """Write the entry that deltalake has written into the copy to the store, if that version is absent there.
-
-        Raises:
-            FileExistsError: the store has an entry of that version.
-            OSError: the store does not answer, and the entry may be there; or it refuses the request.
-        """
-        path = log_entry(self.segment.version + 1)
-        self._client.create(path, (self._folder / path).read_bytes())
 
     def create_checkpoint(self) -> None:
         """Write a checkpoint of the version to the store, and then the pointer to it.

@@ -1,7 +1,7 @@
 """Opens a topic's Delta table: snapshots with their cursors, handles of versions, and the commits of the log.
 
-The log of a table in an object store is read once, as a DeltaLogSegment. deltalake itself reads the tables on local
-disks and in HDFS, and every log that DeltaLogSegment does not understand.
+The newest part of the log is read once, as a DeltaLogSegment. deltalake reads the log of a table in HDFS or another
+store without StoreClient, every log that DeltaLogSegment does not understand, and the files of a version.
 """
 
 from collections.abc import Iterator
@@ -33,6 +33,7 @@ from pipelines.loading.table_log import TableSnapshot
 from resources.errors import CursorMismatch, LakeUnavailable
 from resources.lake import Lake, filesystem, lake_errors
 from resources.object_client import object_client
+from resources.store_client import store_client
 
 _MAX_ENTRIES_KEPT = 30
 """With more entries after the checkpoint, all is read again: there may be a newer checkpoint."""
@@ -96,7 +97,7 @@ class TableReader:
         """
         try:
             segment = self._segment()
-            return None if segment is None else self._copy(segment)
+            return None if segment is None else self._opened_at(segment)
         except LogUnclear:
             return self._opened_by_deltalake()
 
@@ -107,7 +108,7 @@ class TableReader:
             LogUnclear: only deltalake can read it.
             LakeUnavailable: the store does not answer.
         """
-        client = object_client(self.uri, self.lake.options)
+        client = store_client(self.uri, self.lake.options)
         if client is None:
             raise LogUnclear
         with lake_errors(self.uri):
@@ -118,7 +119,7 @@ class TableReader:
 
         None if the log no longer has the entry of the snapshot, or all has to be read again.
         """
-        client = object_client(self.uri, self.lake.options)
+        client = store_client(self.uri, self.lake.options)
         if client is None or after is None or after.segment is None or len(after.segment.entries) > _MAX_ENTRIES_KEPT:
             return None
         with lake_errors(self.uri), suppress(LogUnclear):
@@ -145,7 +146,7 @@ class TableReader:
         Raises:
             LogUnclear: only deltalake can read the log.
         """
-        opened, writer = cache(lambda: self._copy(segment)), cache(lambda: self.handle_at(segment.version))
+        opened, writer = cache(lambda: self._opened_at(segment)), cache(lambda: self.handle_at(segment.version))
         commits = self._commits_of_segment(segment)
         try:
             snapshot = checked_snapshot(self.uri, self.where, segment.definition, commits, opened)
@@ -153,10 +154,12 @@ class TableReader:
             raise LogUnclear from error
         return replace(snapshot, version=segment.version, writer=writer, segment=segment)
 
-    def _copy(self, segment: DeltaLogSegment) -> TableCopy:
+    def _opened_at(self, segment: DeltaLogSegment) -> DeltaTable:
+        """What deltalake knows of the newest version of the segment. From an object store nothing is read again."""
+        client = object_client(self.uri, self.lake.options)
         try:
             with lake_errors(self.uri):
-                return TableCopy(self.uri, self.lake.options, segment)
+                return TableCopy(self.uri, self.lake.options, segment) if client else self.handle_at(segment.version)
         except LakeUnavailable:
             self._entries.check_newest()
             raise
@@ -201,7 +204,8 @@ class TableReader:
             handle = self.lake.open(self.uri)
             if handle is None:
                 raise LakeUnavailable(f"the table {self.uri} was removed", self.where)
-            handle.load_as_version(version)
+            if handle.version() != version:
+                handle.load_as_version(version)
             return handle
 
     def written_ns(self, version: int) -> int | None:

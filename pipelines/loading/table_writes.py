@@ -1,7 +1,7 @@
 """Writes entries with new files into a table's log: one entry has the columns, the ledger's entry and the cursors."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -11,6 +11,7 @@ import pyarrow.fs as pafs
 from deltalake import (
     CommitProperties,
     DeltaTable,
+    Field,
     PostCommitHookProperties,
     Schema,
     Transaction,
@@ -20,6 +21,7 @@ from deltalake import (
 from deltalake.transaction import AddAction
 
 from pipelines.loading.delta_handle import other_columns
+from pipelines.loading.delta_schema import DeltaField
 from pipelines.loading.event_days import EventDays
 from pipelines.loading.failpoints import failpoint
 from pipelines.loading.file_statistics import with_decimals
@@ -43,16 +45,17 @@ _TWO_DAYS = ("1970-01-01", "1970-01-02")  # a file has one date, so no file matc
 
 def append(snapshot: TableSnapshot, entry: LedgerEntry, files: Sequence[SliceFacts]) -> None:
     """Write `entry` with the files. The table gets the columns that it lacks in the same commit."""
-    layout, schema = snapshot.layout.with_columns(entry.columns), _schema_after(snapshot, entry)
+    handle, layout = snapshot.writer(), snapshot.layout.with_columns(entry.columns)
+    schema = _schema_after(handle, snapshot.layout, entry)
     # An append ignores its schema, so the new columns would never be visible. An overwrite adds them. It removes the
     # files that match the filters: no file can have two dates, so it removes none.
     days = [(layout.partition_column, "=", day) for day in _TWO_DAYS]
     adding: dict[str, Any] = {"mode": "overwrite", "partition_filters": days}
     if schema:
         failpoint("columns changed")
-    snapshot.handle.create_write_transaction(
-        [_add(file, layout) for facts in files for file in facts.files],
-        schema=schema or snapshot.handle.schema(),
+    handle.create_write_transaction(
+        [add_action(file, layout) for facts in files for file in facts.files],
+        schema=schema or handle.schema(),
         partition_by=[layout.partition_column],
         commit_properties=properties(snapshot, entry),
         post_commithook_properties=AFTER_ENTRY,
@@ -60,17 +63,17 @@ def append(snapshot: TableSnapshot, entry: LedgerEntry, files: Sequence[SliceFac
     )
 
 
-def checkpoint_interval(handle: DeltaTable) -> int:
-    """The number of commits between two checkpoints of the table. deltalake's own default is 100."""
-    return max(1, int(handle.metadata().configuration.get(_CHECKPOINT_INTERVAL, _COMMITS_PER_CHECKPOINT)))
+def checkpoint_interval(configuration: Mapping[str, str]) -> int:
+    """The number of commits between two checkpoints of a table with these properties. deltalake's default is 100."""
+    return max(1, int(configuration.get(_CHECKPOINT_INTERVAL, _COMMITS_PER_CHECKPOINT)))
 
 
 def convert(snapshot: TableSnapshot, entry: LedgerEntry, files: Sequence[SliceFacts]) -> None:
     """Write `entry` with typed files that replace all files of a raw table, and with the columns of a typed table."""
     layout = snapshot.layout.converted().with_columns(entry.columns)
     failpoint("columns changed")
-    snapshot.handle.create_write_transaction(
-        [_add(file, layout) for facts in files for file in facts.files],
+    snapshot.writer().create_write_transaction(
+        [add_action(file, layout) for facts in files for file in facts.files],
         mode="overwrite",
         schema=Schema.from_arrow(layout.table_schema),
         partition_by=[layout.partition_column],
@@ -138,39 +141,49 @@ def _staged(
     return pa.RecordBatchReader.from_batches(pa.schema([*columns, *others, date_column]), rows())
 
 
-def properties(snapshot: TableSnapshot, entry: LedgerEntry, **options: Any) -> CommitProperties:
-    """The properties of a commit in the log: the entry, its number, and the cursors that it moves."""
+def transactions(snapshot: TableSnapshot, entry: LedgerEntry) -> Sequence[tuple[str, int]]:
+    """The `txn` entries of a commit: its number, and the cursors that it moves."""
     before = snapshot.entry.covered if snapshot.entry and snapshot.entry.topic == entry.topic else {}
     moved = {
         partition: cursor
         for partition, (_, cursor) in sorted(entry.covered.items())
         if partition not in before or before[partition][1] != cursor
     }
-    cursors = [Transaction(entry.topic.app_id(partition), cursor) for partition, cursor in moved.items()]
+    cursors = [(entry.topic.app_id(partition), cursor) for partition, cursor in moved.items()]
+    return [(SEQUENCE, entry.sequence), *cursors]
+
+
+def properties(snapshot: TableSnapshot, entry: LedgerEntry, **options: Any) -> CommitProperties:
+    """The properties of a commit in the log: the entry, its number, and the cursors that it moves."""
     return CommitProperties(
         custom_metadata={KEY: entry.to_json()},
-        app_transactions=[Transaction(SEQUENCE, entry.sequence), *cursors],
+        app_transactions=[Transaction(*transaction) for transaction in transactions(snapshot, entry)],
         **options,
     )
 
 
-def _schema_after(snapshot: TableSnapshot, entry: LedgerEntry) -> Schema | None:
-    """The table's schema with the columns of the entry that it lacks; None if it lacks none.
+def fields_after(fields: Sequence[DeltaField], layout: TableLayout, entry: LedgerEntry) -> Sequence[DeltaField]:
+    """The fields of the table's schema with the columns of the entry that it lacks; none if it lacks none.
 
     A raw table of an older version lacks the columns that files have since.
     """
-    present = {field.name: json.loads(field.to_json()) for field in snapshot.handle.schema().fields}
-    if snapshot.layout.is_typed:
-        needed_fields = {field["name"]: dict(field) for field in entry.columns}
+    present = {field["name"]: field for field in fields}
+    if layout.is_typed:
+        needed_fields = {field["name"]: field for field in entry.columns}
     else:
-        columns = Schema.from_arrow(FILE_SCHEMA).fields
-        needed_fields = {column.name: json.loads(column.to_json()) for column in columns if column.name not in present}
-    if not needed_fields:
-        return None
-    return Schema.from_json(json.dumps({"type": "struct", "fields": list((present | needed_fields).values())}))
+        missing = [column for column in FILE_SCHEMA if column.name not in present]
+        needed_fields = {field.name: json.loads(field.to_json()) for field in map(Field.from_arrow, missing)}
+    return list((present | needed_fields).values()) if needed_fields else ()
 
 
-def _add(file: DataFile, layout: TableLayout) -> AddAction:
+def _schema_after(handle: DeltaTable, layout: TableLayout, entry: LedgerEntry) -> Schema | None:
+    """The table's schema with the columns of the entry that it lacks; None if it lacks none."""
+    fields = fields_after(json.loads(handle.schema().to_json())["fields"], layout, entry)
+    return Schema.from_json(json.dumps({"type": "struct", "fields": fields})) if fields else None
+
+
+def add_action(file: DataFile, layout: TableLayout) -> AddAction:
+    """The action that adds the file to a table."""
     decimals = {column.name for column in layout.values if pa.types.is_decimal(column.type)}
     return AddAction(
         path=file.path,

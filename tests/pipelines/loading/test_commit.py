@@ -14,6 +14,7 @@ from deltalake.exceptions import SchemaMismatchError
 
 from kafka_io.model import BrokerPartition, OffsetRange
 from kafka_io.records.last_message import LastMessage
+from pipelines.loading import table as table_module
 from pipelines.loading.commit import commit, committable
 from pipelines.loading.coverage import NotAdjoining, extended
 from pipelines.loading.table import LakeTable
@@ -322,6 +323,7 @@ def test_a_commit_whose_rows_the_table_does_not_accept_is_refused_at_once(small:
     facts = small.write(0, 50)
     refusal = SchemaMismatchError("cannot cast the column theirs")
     with (
+        patch.object(table_module, "can_append", lambda _: False),
         patch.object(DeltaTable, "create_write_transaction", side_effect=refusal) as written,
         pytest.raises(LakeRefused, match="does not accept the rows: its columns are not those that Penstock writes"),
     ):

@@ -351,7 +351,6 @@ def test_a_copy_has_no_method_that_would_write_into_it_alone(table: SmallStore) 
         "count",
         "create",
         "create_checkpoint",  # which TableCopy copies to the store
-        "create_write_transaction",  # whose entry `publish_entry` copies to the store
         "deletion_vectors",
         "file_uris",
         "get_add_actions",

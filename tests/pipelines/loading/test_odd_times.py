@@ -135,6 +135,7 @@ def older_version() -> Iterator[None]:
     columns = pa.schema([column for column in TABLE_SCHEMA if column.name != RAW_TIME_COLUMN])
     with (
         patch.object(layout_module, "TABLE_SCHEMA", columns),
+        patch.object(table_module, "can_append", lambda _: False),
         patch.object(table_module, "append", _appended),
         patch.object(rows_module, "_table_times", _times_alone),
     ):
@@ -149,10 +150,10 @@ def _times_alone(times: pa.Array) -> tuple[pa.Array, pa.Array]:
 
 def _appended(snapshot: TableSnapshot, entry: LedgerEntry, files: Sequence[SliceFacts]) -> None:
     """Append files as Penstock 0.6 did."""
-    snapshot.handle.create_write_transaction(
-        [table_writes._add(file, layout_module.RAW) for facts in files for file in facts.files],
+    snapshot.writer().create_write_transaction(
+        [table_writes.add_action(file, layout_module.RAW) for facts in files for file in facts.files],
         mode="append",
-        schema=snapshot.handle.schema(),
+        schema=snapshot.writer().schema(),
         partition_by=[PARTITION_COLUMN],
         commit_properties=table_writes.properties(snapshot, entry),
     )
