@@ -12,6 +12,7 @@ from functools import wraps
 from typing import TYPE_CHECKING, Any
 
 import click
+import msgspec
 
 from pipelines.cli import log_lines, terminal
 from resources.explanations.codes import combined, exit_code_of
@@ -132,7 +133,9 @@ def print_json(
     command = _command_name()
     all_errors = [*errors, *(error for result in results for error in result.get("errors", ()))]
     document = {"command": command, "exit_code": exit_code, "errors": all_errors, "results": list(results)}
-    json.dump(document, sys.stdout, indent=None if _is_stream(command) else 2)
+    text = json.dumps(document)
+    # With an indent, Python's own encoder takes ten times as long: a second for 2,000 topics.
+    sys.stdout.write(text if _is_stream(command) else msgspec.json.format(text, indent=2))
     sys.stdout.write("\n")
     sys.stdout.flush()  # raises BrokenPipeError here, where main handles it, if the reader of the pipe has ended
 
