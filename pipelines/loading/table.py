@@ -1,9 +1,9 @@
-"""A topic's Delta table, through deltalake: snapshots with their cursors, and one log entry per commit.
+"""A topic's Delta table: snapshots with their cursors, and one log entry per commit.
 
-Every commit of Penstock sets the `txn` of SEQUENCE. deltalake refuses an entry if its handle has not seen the newest
-version of such a `txn`. So an entry lands on the snapshot that it was built on, or not at all. A fresh handle would
-accept any version of the `txn`, even a lower one (decision D14): no handle is replaced between reading the cursor and
-committing.
+An entry lands on the snapshot that it was built on, or not at all: it is the next version of the log, and no other
+entry of that version may exist. Every commit of Penstock also sets the `txn` of SEQUENCE. deltalake refuses an entry if
+its handle has not seen the newest version of such a `txn`, but a fresh handle accepts any version, even a lower one
+(decision D14): no handle is replaced between reading the cursor and committing.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -249,7 +249,10 @@ class LakeTable(TableReader):
         else:
             append(snapshot, entry, files)
         failpoint("log entry written")
-        version = self.version_of(entry, after=snapshot)
+        version = snapshot.version + 1
+        if not self._has_entry(version, entry):
+            raise CommitOutcomeUnknown(f"the entry {entry.commit} was written, but the log does not show it")
+        self._check_same_log(snapshot)
 
         def updated() -> DeltaTable:
             handle.update_incremental()
@@ -257,6 +260,13 @@ class LakeTable(TableReader):
 
         self._write_checkpoint(handle.metadata().configuration, snapshot, version, updated)
         return version
+
+    def _has_entry(self, version: int, entry: LedgerEntry) -> bool:
+        try:
+            written = next(self.commits(version)).entry
+        except LogTorn:
+            return False
+        return written is not None and written.commit == entry.commit
 
     def _write_checkpoint(
         self, configuration: Mapping[str, str], before: TableSnapshot, version: int, opened: Callable[[], DeltaTable]
@@ -294,34 +304,6 @@ class LakeTable(TableReader):
         with lake_errors(self.uri):
             rows = snapshot.handle.to_pyarrow_dataset().to_table(filter=row_filter)
         return LastMessage.of(decoded_rows(rows.sort_by("inner").combine_chunks()))
-
-    def version_of(self, entry: LedgerEntry, *, after: TableSnapshot) -> int:
-        """The version after the snapshot that holds `entry`.
-
-        Raises:
-            CommitOutcomeUnknown: no version holds it.
-            TableReplaced: another table is there now.
-        """
-        # Usually the entry is the next version. If it is there, and the log is the one that the entry was built on,
-        # nothing else has to be read. deltalake writes it at a later version if others have compacted the table.
-        if self._has_entry(after.version + 1, entry):
-            self._check_same_log(after)
-            return after.version + 1
-        handle = self.lake.open(self.uri)
-        if handle is not None:
-            newest = TableSnapshot(version=handle.version(), entry=None, table_id=str(handle.metadata().id))
-            self._check_same_table(after, newest)
-            for version, other in self.entries(newest, after=after.version):
-                if other.commit == entry.commit:
-                    return version
-        raise CommitOutcomeUnknown(f"the entry {entry.commit} was written, but the log does not show it")
-
-    def _has_entry(self, version: int, entry: LedgerEntry) -> bool:
-        try:
-            written = next(self.commits(version)).entry
-        except LogTorn:
-            return False
-        return written is not None and written.commit == entry.commit
 
     def sync(self, *, after: int) -> None:
         """Force the log's files of versions above `after` to disk, including checkpoints.

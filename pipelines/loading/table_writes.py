@@ -77,9 +77,7 @@ def convert(snapshot: TableSnapshot, entry: LedgerEntry, files: Sequence[SliceFa
         mode="overwrite",
         schema=Schema.from_arrow(layout.table_schema),
         partition_by=[layout.partition_column],
-        # Without the retry of deltalake the entry lands on the next version or not at all. With it, deltalake would
-        # write it on top of a compaction too, which has other files than those that the entry removes.
-        commit_properties=properties(snapshot, entry, max_commit_retries=0),
+        commit_properties=properties(snapshot, entry),
         post_commithook_properties=AFTER_ENTRY,
     )
 
@@ -153,12 +151,16 @@ def transactions(snapshot: TableSnapshot, entry: LedgerEntry) -> Sequence[tuple[
     return [(SEQUENCE, entry.sequence), *cursors]
 
 
-def properties(snapshot: TableSnapshot, entry: LedgerEntry, **options: Any) -> CommitProperties:
-    """The properties of a commit in the log: the entry, its number, and the cursors that it moves."""
+def properties(snapshot: TableSnapshot, entry: LedgerEntry) -> CommitProperties:
+    """The properties of a commit in the log: the entry, its number, and the cursors that it moves.
+
+    Without the retries of deltalake the entry is the next version or does not land. With them, deltalake would write it
+    on top of a compaction too, which has other files than those that the entry removes.
+    """
     return CommitProperties(
         custom_metadata={KEY: entry.to_json()},
         app_transactions=[Transaction(*transaction) for transaction in transactions(snapshot, entry)],
-        **options,
+        max_commit_retries=0,
     )
 
 

@@ -17,7 +17,7 @@ from kafka_io.records.last_message import LastMessage
 from pipelines.loading.columns import NO_COLUMNS
 from pipelines.loading.fetch_task import FetchTask
 from pipelines.loading.layout import EVENT_DAY, LOADED, TableLayout
-from pipelines.loading.ledger import CommitKind, LedgerEntry
+from pipelines.loading.ledger import LedgerEntry
 from pipelines.loading.table_log import CommitConflict, CommitOutcomeUnknown, TableSnapshot
 from pipelines.loading.work import CommittedRange, SliceFacts
 from resources.errors import (
@@ -94,8 +94,6 @@ class SimStore:
         tables: how many tables there were; the id of the present one.
         created: the tick at which the present table was created.
         foreign: what other writers set, so that Penstock must not use the table: a feature or a property.
-        settled: the newest version by which another writer deleted rows, or changed features or properties. Nothing
-            lands on a snapshot before it.
         log_begins: the first version whose entry is still in the log.
         quarantine: the bytes of skipped records, by path.
         landed: called with each new version.
@@ -120,7 +118,6 @@ class SimStore:
     tables: int = 1
     created: int = 0
     foreign: set[str] = field(default_factory=set)
-    settled: int = 0
     log_begins: int = 0
     quarantine: dict[str, bytes] = field(default_factory=dict)
     compares: ClassVar[bool] = True
@@ -145,7 +142,7 @@ class SimStore:
     def remove(self) -> None:
         """Somebody removes the table with its log. The next load creates a table again."""
         self.versions, self.late = [_EMPTY], []
-        self.foreign, self.settled, self.log_begins = set(), 0, 0
+        self.foreign, self.log_begins = set(), 0
         self.tables += 1
         self.created = self.scheduler.tick
         self.scheduler.note("the table is removed")
@@ -167,7 +164,7 @@ class SimStore:
         deleted = frozenset(filter(matches, self.rows))
         version = self._next(self._rewritten(lambda row: row not in deleted))
         self.scheduler.note(f"another writer deletes {len(deleted)} rows")
-        self.settled = self._land(replace(version, lost=version.lost | deleted))
+        self._land(replace(version, lost=version.lost | deleted))
 
     def add_deletion_vectors(self) -> None:
         """Another writer deletes rows with deletion vectors, which only readers that know this feature understand."""
@@ -181,7 +178,7 @@ class SimStore:
     def _set(self, name: str) -> None:
         self.foreign.add(name)
         self.scheduler.note(f"another writer sets {name}")
-        self.settled = self._land(self._next())
+        self._land(self._next())
 
     def clean_log(self) -> None:
         """Somebody deletes the entries of the log that are older than a checkpoint at a random version."""
@@ -196,7 +193,7 @@ class SimStore:
         """The user removes the foreign feature and sets the properties back, as the error says."""
         self.foreign = set()
         self.scheduler.note("the foreign features and properties are removed")
-        self.settled = self._land(self._next())
+        self._land(self._next())
 
     def unneeded(self, before: int) -> set[str]:
         """The files that no version from `before` on contains, and that were not deleted yet."""
@@ -206,7 +203,7 @@ class SimStore:
     def announce_clean(self, before: int) -> None:
         """Announce that housekeeping deletes what no version from `before` on contains."""
         if self.versions[-1].cleaned < before:
-            self.settled = self._land(replace(self._next(), cleaned=before))
+            self._land(replace(self._next(), cleaned=before))
 
     def keep(self, _task: FetchTask, offsets: OffsetRange, data: bytes) -> str:
         """Keep the bytes of skipped records; returns their path."""
@@ -322,18 +319,11 @@ class SimStore:
         new_slices: Sequence[SliceFacts],
         replaced: Sequence[CommittedRange],
     ) -> int:
-        """See TableLog. Between the snapshot and a load, somebody else may have compacted the table.
-
-        A replay, a cut and a rewind rewrite or remove files, so no other commit at all may be between.
-        """
+        """See TableLog."""
 
         def build() -> Version:
             self._check_table(snapshot)
-            stale = snapshot.version < self.settled
-            stale |= any(version.entry for version in self.versions[snapshot.version + 1 :])
-            if entry.kind is not CommitKind.LOAD:
-                stale = snapshot.version != len(self.versions) - 1
-            if self.compares and stale:
+            if self.compares and snapshot.version != len(self.versions) - 1:
                 raise CommitConflict(f"version {snapshot.version} is not the newest")
             if entry.target is not None:
                 target = self.versions[entry.target]

@@ -161,7 +161,10 @@ def test_a_load_lands_after_a_compaction_that_its_snapshot_has_not_seen(small: S
     small.commit(small.write(20, 40))
     snapshot = small.table.snapshot()
     small.compact()
-    assert append(small, snapshot, small.write(40, 50)) == 4
+    facts = small.write(40, 50)
+    with pytest.raises(CommitConflict):
+        append(small, snapshot, facts)
+    assert small.commit(facts, snapshot=snapshot).version == 4
     now = small.table.snapshot()
     assert (now.version, now.next_sequence, small.rows()) == (4, 4, 5)
     assert [version for version, _ in small.table.entries(now)] == [4, 2, 1]
