@@ -118,9 +118,10 @@ class LakeTable(TableReader):
             if client is None:
                 self.lake.create(self.uri, layout.table_schema, **definition)
             else:
+                entry = first_entry(layout.table_schema, **definition)
                 durable.make_folder(self.uri, LOG)
                 with suppress(FileExistsError):  # another run may have created it
-                    client.create(log_entry(0), first_entry(layout.table_schema, **definition))
+                    client.create(log_entry(0), entry)
         failpoint("table made")
         self.sync(after=-1)
         snapshot = self.existing()
