@@ -61,8 +61,11 @@ def __getattr__(name: str) -> Any:
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     _check_packages()
+    from kafka_io.garbage import no_collections  # noqa: PLC0415 - this module imports nothing at first
+
     try:
-        value = globals()[name] = getattr(import_module(_MODULES[name]), name)
+        with no_collections():
+            value = globals()[name] = getattr(import_module(_MODULES[name]), name)
     except ModuleNotFoundError as error:
         _explain(name, error)
         raise

@@ -6,9 +6,16 @@ location, in Dagster's UI under Deployment.
 
 import dagster as dg
 
-from pipelines.defs.build import build_defs
-from resources.settings import Settings
+from kafka_io.garbage import no_collections
+from resources import own_process
 
+with no_collections():
+    from pipelines.defs.build import build_defs
+    from resources.settings import Settings
+
+# Code servers and runs of this location run nothing but Penstock.
+own_process.declare()
+own_process.keep_pandas_out()
 # Runs execute in their own process: one JVM per run, and terminating the run cancels its Spark jobs. Other projects
 # have an executor of their own, so build_defs sets none.
 defs = dg.Definitions.merge(build_defs(Settings.path()), dg.Definitions(executor=dg.in_process_executor))

@@ -1,14 +1,21 @@
 """Makes the process of a command quick and small: few searches for cycles of objects, and no pandas.
 
-Nothing happens in processes of other programs, such as a code location of Dagster, a notebook or a worker of Spark.
+Our own code location of Dagster has no pandas either. Nothing happens in processes that run other programs too, such as
+a code location of another project, a notebook or a worker of Spark.
 """
 
 import atexit
 import gc
+import os
 import sys
 
 _COLLECT_AFTER = 50_000
 _ours: list[bool] = []
+
+
+def declare() -> None:
+    """Declare that this process runs nothing but Penstock."""
+    _ours.append(True)
 
 
 def begin() -> None:
@@ -17,7 +24,9 @@ def begin() -> None:
     With Python's own limit of 700 new objects, the searches while modules are imported and the one at the end, when the
     system takes back all memory anyway, were a quarter of a short command's CPU time (decision D45).
     """
-    _ours.append(True)
+    declare()
+    # pydantic would look for plugins in the files of every installed package. None belongs into this process.
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     gc.set_threshold(_COLLECT_AFTER)
     atexit.register(gc.freeze)
 
@@ -26,7 +35,7 @@ def keep_pandas_out() -> None:
     """Let pyarrow look for pandas now and find none, so that its first array does not import pandas.
 
     pyarrow imports pandas, if it is installed, only to recognize its objects: 52 MB and 0.3 CPU seconds (decision D45).
-    No command gives such objects to pyarrow. A later `to_pandas` makes pyarrow look again.
+    Nothing of Penstock gives such objects to pyarrow. A later `to_pandas` makes pyarrow look again.
     """
     if not _ours or "pandas" in sys.modules:
         return

@@ -42,11 +42,12 @@ _PHRASES = {  # by the type of pydantic's error; the names in braces are in its 
 class Section(BaseModel):
     """A table of the settings file. Unknown keys are errors; error messages do not repeat values (fault X01).
 
-    The docstring below a field is its text in docs/settings.md.
+    The docstring below a field is its text in docs/settings.md, which `settings_reference` reads from the source.
+    pydantic would read it too, at each start of a process, which takes longer than making all sections.
     """
 
     # A value may be a secret, so pydantic must not print it in its errors.
-    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
 
 
 def first_problem(error: ValidationError) -> tuple[str, str, str]:

@@ -41,14 +41,12 @@ from resources.topic_sections import TopicRules, TopicSections
 PATH_VARIABLE = "PENSTOCK_SETTINGS"
 DEFAULT_PATH = "penstock.toml"
 MIB = 1024 * 1024
-_DATACLASS_SECTIONS = (Security, Tls, Sasl, ClientCredentials, SchemaRegistrySettings)
+DATACLASS_SECTIONS = (Security, Tls, Sasl, ClientCredentials, SchemaRegistrySettings)
 # What precedes a path in the values of `[clusters.<name>.security]` and `[registries.<name>]`, by key.
 _REFERENCES = (SecretReference, SecretReference | None)
 _PATH_PREFIXES = {
     **{field.name: "" for section in (Tls, Sasl) for field in fields(section) if field.metadata == FILE},
-    **{
-        field.name: "file:" for section in _DATACLASS_SECTIONS for field in fields(section) if field.type in _REFERENCES
-    },
+    **{field.name: "file:" for section in DATACLASS_SECTIONS for field in fields(section) if field.type in _REFERENCES},
 }
 
 
@@ -482,7 +480,7 @@ def _sentence(error: ValidationError) -> str:
     key, name, phrase = first_problem(error)
     sections: list[type[Section]] = [TopicSections, *Section.__subclasses__()]
     known = {field for section in sections for field in section.model_fields}
-    known |= {field.name for section in _DATACLASS_SECTIONS for field in fields(section)}
+    known |= {field.name for section in DATACLASS_SECTIONS for field in fields(section)}
     # A value where the name of a topic would be a section is an unknown key.
     if phrase == UNKNOWN_KEY or (phrase == NO_SECTION and name not in known):
         return f"{key} {UNKNOWN_KEY}{did_you_mean(name, sorted(known))}"

@@ -1,17 +1,22 @@
 """The settings reference (docs/settings.md), generated from the pydantic models that read the settings file."""
 
+import ast
+import inspect
 import json
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from resources.settings import DEFAULT_PATH, PATH_VARIABLE, Settings
+from resources.section import Section
+from resources.settings import DATACLASS_SECTIONS, DEFAULT_PATH, PATH_VARIABLE, Settings
 
 EXAMPLE = Path(__file__).parent / "settings_example.toml"
 """A settings file that sets every key."""
 
+_OURS = ("resources.", "kafka_io.")
 _Schema = Mapping[str, Any]
 _HEAD = f"""\
 # Settings
@@ -59,6 +64,10 @@ class SectionPage:
 def sections() -> Sequence[SectionPage]:
     """All sections. The keys at the top of the file come first."""
     schema = Settings.model_json_schema()
+    classes: dict[str, type] = {section.__name__: section for section in (*_subclasses(Section), *DATACLASS_SECTIONS)}
+    for name, model in [(Settings.__name__, schema), *schema["$defs"].items()]:
+        for field, meaning in _meanings(classes[name]).items() if name in classes else ():
+            model["properties"][field]["description"] = meaning
     places: dict[str, list[str]] = {}
     models = {"": schema}
     waiting = deque([("", "")])
@@ -82,6 +91,27 @@ def reference() -> str:
     """The whole page in Markdown."""
     parts = [_HEAD, *("\n".join(_lines(section)) + "\n" for section in sections())]
     return "\n".join([*parts, _TAIL.format(example=EXAMPLE.read_text(encoding="utf-8"))])
+
+
+def _subclasses(section: type[Section]) -> Iterator[type[Section]]:
+    """All classes below a class."""
+    for subclass in section.__subclasses__():
+        yield subclass
+        yield from _subclasses(subclass)
+
+
+def _meanings(section: type) -> dict[str, str]:
+    """The docstring below each field of a section, by the name of the field."""
+    meanings: dict[str, str] = {}
+    for class_ in reversed(section.__mro__):
+        if class_.__module__.startswith(_OURS):
+            [definition] = ast.parse(inspect.getsource(class_)).body
+            assert isinstance(definition, ast.ClassDef)
+            for statement, follower in pairwise(definition.body):
+                match statement, follower:
+                    case ast.AnnAssign(target=ast.Name(name)), ast.Expr(ast.Constant(str(text))):
+                        meanings[name] = inspect.cleandoc(text)
+    return meanings
 
 
 def _page(schema: _Schema, model: _Schema, places: Sequence[str]) -> SectionPage:

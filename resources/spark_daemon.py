@@ -14,7 +14,9 @@ _FOR_WORKERS = (
     "pyarrow.parquet",
     "pyspark.worker",
     "kafka_io.reader.reader",
+    "kafka_io.reader.modern_partition",
     "kafka_io.reader.source",
+    "kafka_io.reader.v07_reader",
     "resources.table_files",
 )
 

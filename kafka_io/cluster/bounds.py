@@ -12,6 +12,7 @@ from kafka_io.errors import NOWHERE, Corrupt, KafkaIOError
 from kafka_io.messages.list_offsets import (
     EARLIEST_TIME,
     LATEST_TIME,
+    MAX_SEGMENTS,
     READ_COMMITTED,
     READ_UNCOMMITTED,
     ListOffsetsPartition,
@@ -20,7 +21,6 @@ from kafka_io.messages.list_offsets import (
     ListOffsetsTopic,
 )
 from kafka_io.model import MAX_OFFSET, Bounds, TopicPartition
-from kafka_io.reader.v07_partition import MAX_SEGMENTS
 
 _EXACT_TIMES_SINCE = 1  # v0 knows only when a segment was last written to
 _ISOLATION_SINCE = 2

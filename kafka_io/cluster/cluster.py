@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Collection, Iterable, Mapping
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from kafka_io.brokers.cluster_metadata import ClusterMetadata
 from kafka_io.brokers.connection import RetryPolicy
@@ -14,7 +14,9 @@ from kafka_io.model import Bounds, Broker, BrokerPartition, Generation, OffsetRa
 from kafka_io.reader.source import Source
 from kafka_io.records.last_message import LastMessage
 from kafka_io.registry.listing import Listing
-from kafka_io.registry.zookeeper import Registry
+
+if TYPE_CHECKING:  # many clusters have no ZooKeeper, and kazoo is slow to import
+    from kafka_io.registry.zookeeper import Registry
 
 T = TypeVar("T")
 
@@ -40,7 +42,7 @@ class Cluster(Closing):
     """Whether the broker is part of a partition's identity, as in 0.7."""
 
     name: str
-    registry: Registry | None = None
+    registry: "Registry | None" = None
     """The cluster's ZooKeeper; None if the cluster was opened without one."""
 
     @property

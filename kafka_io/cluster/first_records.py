@@ -20,9 +20,7 @@ from kafka_io.messages.fetch import FetchPartitionResponse
 from kafka_io.model import TopicPartition
 from kafka_io.reader.modern_fetch import aborted_ranges, fetch, fetch_request
 from kafka_io.reader.reader import ReadSettings
-from kafka_io.records.decoder import decode
 from kafka_io.records.last_message import LastMessage
-from kafka_io.records.record_set import RequestedOffsets
 
 T = TypeVar("T")
 
@@ -79,6 +77,10 @@ class FirstRecordSearch(Generic[T]):
         if self.read_settings.committed and answer.last_stable_offset >= 0:  # brokers send it from v4 on
             end = min(end, answer.last_stable_offset)
         if self.pending[partition] < end:
+            # numba is slow to import, and a load with nothing new decodes nothing.
+            from kafka_io.records.decoder import decode  # noqa: PLC0415
+            from kafka_io.records.record_set import RequestedOffsets  # noqa: PLC0415
+
             requested = RequestedOffsets(start=self.pending[partition], high_watermark=answer.high_watermark)
             aborted, limits = aborted_ranges(answer), self.read_settings.limits
             data = answer.records or b""

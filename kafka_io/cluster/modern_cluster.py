@@ -3,7 +3,7 @@
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from kafka_io.brokers.cluster_metadata import ClusterMetadata, check_topic, topic_id_text
 from kafka_io.brokers.connection import RetryPolicy
@@ -45,7 +45,9 @@ from kafka_io.reader.reader import ReadSettings
 from kafka_io.reader.source import Source
 from kafka_io.records.last_message import LastMessage
 from kafka_io.registry.listing import Listing, SkippedNode
-from kafka_io.registry.zookeeper import Registry
+
+if TYPE_CHECKING:  # many clusters have no ZooKeeper, and kazoo is slow to import
+    from kafka_io.registry.zookeeper import Registry
 
 T = TypeVar("T")
 
@@ -59,7 +61,7 @@ class ModernCluster(Cluster):
         self,
         name: str,
         *,
-        registry: Registry | None = None,
+        registry: "Registry | None" = None,
         bootstrap: Sequence[Broker] = (),
         read_settings: ReadSettings,
         generation: Generation | None = None,

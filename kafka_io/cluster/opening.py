@@ -5,12 +5,10 @@ from contextlib import ExitStack
 from kafka_io.brokers.bootstrap import parse_bootstrap
 from kafka_io.cluster.cluster import Cluster
 from kafka_io.cluster.modern_cluster import ModernCluster
-from kafka_io.cluster.v07_cluster import Cluster07
 from kafka_io.errors import Unsupported, Where, error_context
 from kafka_io.model import Generation
 from kafka_io.net.security import PLAINTEXT, Security
 from kafka_io.reader.reader import ReadSettings
-from kafka_io.registry.zookeeper import Registry
 
 
 def open_cluster(
@@ -40,10 +38,14 @@ def open_cluster(
     registry = None
     with ExitStack() as closing, error_context(Where(cluster=name)):
         if zookeeper is not None:
+            from kafka_io.registry.zookeeper import Registry  # noqa: PLC0415 - many clusters have no ZooKeeper
+
             registry = closing.enter_context(Registry.open(zookeeper))
             if registry.is_v07(generation):
                 if security != PLAINTEXT:
                     raise Unsupported("0.7 has neither TLS nor SASL: remove `security` from the cluster's settings")
+                from kafka_io.cluster.v07_cluster import Cluster07  # noqa: PLC0415 - it imports numba
+
                 closing.pop_all()
                 return Cluster07(name, registry, read_settings=read_settings)
         closing.pop_all()

@@ -11,8 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
 from kafka_io.errors import KafkaIOError
-from kafka_io.messages.list_offsets import LATEST_TIME
-from kafka_io.reader.v07_partition import MAX_SEGMENTS
+from kafka_io.messages.list_offsets import LATEST_TIME, MAX_SEGMENTS
 
 KeyT = TypeVar("KeyT")
 

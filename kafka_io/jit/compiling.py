@@ -14,9 +14,12 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any, Self, TypeVar, cast
 
-from numba import njit
-from numba.core.caching import CompileResultCacheImpl, FunctionCache, _CacheLocator
-from numba.misc.appdirs import AppDirs
+from kafka_io.garbage import no_collections
+
+with no_collections():
+    from numba import njit
+    from numba.core.caching import CompileResultCacheImpl, FunctionCache, _CacheLocator
+    from numba.misc.appdirs import AppDirs
 
 from kafka_io.jit.isal_crc32 import HAS_CRC32
 
@@ -106,6 +109,11 @@ class _KernelCacheImpl(CompileResultCacheImpl):
 
 class _KernelCache(FunctionCache):
     _impl_class = _KernelCacheImpl
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """See FunctionCache. For the first kernel of a process, numba imports many of its modules here."""
+        with no_collections():
+            return super().load_overload(sig, target_context)  # type: ignore[no-untyped-call] # numba is untyped
 
     @contextmanager
     def _guard_against_spurious_io_errors(self) -> Iterator[None]:

@@ -10,6 +10,7 @@ from kafka_io.wire.types import MANY_ITEMS, Int8, Int16, Int32, Int64, String
 LATEST_TIME = -1
 EARLIEST_TIME = -2
 MAX_TIMESTAMP = -3  # from v7 on
+MAX_SEGMENTS = MANY_ITEMS  # in v0: how many starts of segments to ask for, more than a log has
 READ_UNCOMMITTED, READ_COMMITTED = 0, 1
 
 

@@ -6,7 +6,9 @@ replica in the client's rack, the partition is read from there (KIP-392).
 """
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from itertools import chain
+from struct import Struct
 from uuid import UUID
 
 from kafka_io.brokers.cluster_metadata import LEADER, ClusterMetadata, Leader, topic_id_text
@@ -35,21 +37,27 @@ from kafka_io.reader.unreadable import (
     NO_ENTRY,
     FirstEntry,
     UnreadableRange,
-    claimed_entry,
-    first_entry,
     is_refusal,
     unreadable_range,
 )
-from kafka_io.records.decoded_batch import DecodedBatch
-from kafka_io.records.decoder import Decoder
+from kafka_io.records.decoded_batch import DecodedBatch, DecodeLimits
+from kafka_io.records.decoder import Decoder, decode
 from kafka_io.records.gaps import ABORTED
 from kafka_io.records.header_scan import HeaderScan, first_entry_bytes, scan_headers
+from kafka_io.records.layout import (
+    BATCH_BYTES,
+    BATCH_LAST_DELTA_AT,
+    BATCH_MAGIC,
+    MAGIC_AT,
+    MESSAGE_ATTRIBUTES_AT,
+)
 from kafka_io.records.record_set import RequestedOffsets
 from kafka_io.records.schema import COLUMNS
 
 _TOPIC_ID_LETTERS = 22
 _MAX_WAIT_MS = 500
 _FIRST_ENTRY_BYTES = 64 * 1024
+_INT64, _INT32 = Struct(">q"), Struct(">i")
 
 
 class ModernPartition:
@@ -121,12 +129,12 @@ class ModernPartition:
         size, entry = min(_FIRST_ENTRY_BYTES, sizes.fetch_bytes), None
         while entry is None:
             answer = self._leader_records(offset, size)
-            entry = first_entry(answer, offset, self._read_settings.limits) if answer else NO_ENTRY
+            entry = _parsed_entry(answer, offset, self._read_settings.limits) if answer else NO_ENTRY
             if entry is None:
                 try:
                     size = sizes.next_larger(size, first_entry_bytes(answer) or 0)
                 except WireError:  # the entry is too large, or its length is wrong
-                    entry = claimed_entry(answer)
+                    entry = _claimed_entry(answer)
         return entry
 
     def _leader_records(self, offset: int, size: int) -> bytes:
@@ -274,3 +282,32 @@ class ModernReader(Closing):
     def close(self) -> None:
         """Close all connections; safe to call again."""
         self._metadata.close()
+
+
+def _parsed_entry(data: bytes, offset: int, limits: DecodeLimits) -> FirstEntry | None:
+    """The first entry of an answer to a fetch at `offset`, from 0.8 on; None if the answer does not hold all of it."""
+    length = first_entry_bytes(data)
+    if length is None or length > len(data):
+        return None
+    entry = _claimed_entry(data)
+    try:
+        for _ in decode(entry.data, RequestedOffsets(start=offset), limits=limits):
+            pass
+    except WireError:
+        return entry
+    return replace(entry, readable=True)
+
+
+def _claimed_entry(data: bytes) -> FirstEntry:
+    """The first entry as its header describes it."""
+    length = first_entry_bytes(data)
+    entry = data[:length] if length is not None and length > 0 else data
+    if len(entry) < BATCH_BYTES and (len(entry) <= MAGIC_AT or entry[MAGIC_AT] == BATCH_MAGIC):
+        return FirstEntry(readable=False, data=entry)
+    (base,) = _INT64.unpack_from(entry)
+    if entry[MAGIC_AT] == BATCH_MAGIC:
+        (delta,) = _INT32.unpack_from(entry, BATCH_LAST_DELTA_AT)
+        return FirstEntry(readable=False, base=base, next_offset=base + delta + 1, data=entry)
+    is_compressed = entry[MESSAGE_ATTRIBUTES_AT : MESSAGE_ATTRIBUTES_AT + 1] != b"\0"
+    # A compressed message has the offset of the last message inside it.
+    return FirstEntry(readable=False, base=-1 if is_compressed else base, next_offset=base + 1, data=entry)

@@ -11,10 +11,7 @@ from kafka_io.brokers.negotiation import Connector
 from kafka_io.errors import Unsupported, Where
 from kafka_io.model import Broker, Generation
 from kafka_io.net.security import PLAINTEXT, Security
-from kafka_io.reader.modern_partition import ModernReader
 from kafka_io.reader.reader import Reader, ReadSettings
-from kafka_io.reader.v07_reader import Reader07
-from kafka_io.records import decoder, v07_decoder
 
 _MAX_BESIDE_RECORDS = 1024 * 1024  # bytes of an answer that are not records
 
@@ -49,8 +46,12 @@ class Source:
     def open(self) -> Reader:
         """A reader, which connects when it is first used."""
         if self.generation is Generation.V07:
+            from kafka_io.reader.v07_reader import Reader07  # noqa: PLC0415 - numba is slow to import, plans need none
+
             [broker] = self.brokers
             return Reader07(broker, self.read_settings, cluster=self.cluster)
+        from kafka_io.reader.modern_partition import ModernReader  # noqa: PLC0415 - as above
+
         return ModernReader(self.connect(), self.read_settings)
 
     def connect(
@@ -86,4 +87,6 @@ class Source:
 @cache
 def warm(generation: Generation) -> None:
     """Compile the kernels for this generation's records, or load them from numba's cache; once in each process."""
+    from kafka_io.records import decoder, v07_decoder  # noqa: PLC0415 - as in Source.open
+
     (v07_decoder if generation is Generation.V07 else decoder).warm()

@@ -6,24 +6,10 @@ decoded.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from struct import Struct
+from dataclasses import dataclass
 
 from kafka_io.error_codes import ErrorCode
 from kafka_io.errors import BrokerError, LocatedError, WireError
-from kafka_io.records.decoded_batch import DecodeLimits
-from kafka_io.records.decoder import decode
-from kafka_io.records.header_scan import first_entry_bytes
-from kafka_io.records.layout import (
-    BATCH_BYTES,
-    BATCH_LAST_DELTA_AT,
-    BATCH_MAGIC,
-    MAGIC_AT,
-    MESSAGE_ATTRIBUTES_AT,
-)
-from kafka_io.records.record_set import RequestedOffsets
-
-_INT64, _INT32 = Struct(">q"), Struct(">i")
 
 _REFUSED = (ErrorCode.CORRUPT_MESSAGE, ErrorCode.UNKNOWN_SERVER_ERROR)
 
@@ -73,35 +59,6 @@ def is_unreadable(error: LocatedError) -> bool:
 def is_refusal(error: WireError | BrokerError) -> bool:
     """Whether the cause of the error may be the entry that was fetched: its size, or how the broker finds it."""
     return isinstance(error, WireError) or error.code in _REFUSED
-
-
-def first_entry(data: bytes, offset: int, limits: DecodeLimits) -> FirstEntry | None:
-    """The first entry of an answer to a fetch at `offset`, from 0.8 on; None if the answer does not hold all of it."""
-    length = first_entry_bytes(data)
-    if length is None or length > len(data):
-        return None
-    entry = claimed_entry(data)
-    try:
-        for _ in decode(entry.data, RequestedOffsets(start=offset), limits=limits):
-            pass
-    except WireError:
-        return entry
-    return replace(entry, readable=True)
-
-
-def claimed_entry(data: bytes) -> FirstEntry:
-    """The first entry as its header describes it."""
-    length = first_entry_bytes(data)
-    entry = data[:length] if length is not None and length > 0 else data
-    if len(entry) < BATCH_BYTES and (len(entry) <= MAGIC_AT or entry[MAGIC_AT] == BATCH_MAGIC):
-        return FirstEntry(readable=False, data=entry)
-    (base,) = _INT64.unpack_from(entry)
-    if entry[MAGIC_AT] == BATCH_MAGIC:
-        (delta,) = _INT32.unpack_from(entry, BATCH_LAST_DELTA_AT)
-        return FirstEntry(readable=False, base=base, next_offset=base + delta + 1, data=entry)
-    is_compressed = entry[MESSAGE_ATTRIBUTES_AT : MESSAGE_ATTRIBUTES_AT + 1] != b"\0"
-    # A compressed message has the offset of the last message inside it.
-    return FirstEntry(readable=False, base=-1 if is_compressed else base, next_offset=base + 1, data=entry)
 
 
 def unreadable_range(start: int, stop: int, look: Look) -> UnreadableRange:

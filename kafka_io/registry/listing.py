@@ -7,10 +7,12 @@ that is an error, and never an empty listing (fault Z06).
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from kafka_io.errors import NodeMalformed, RegistryError
-from kafka_io.registry.session import ZooKeeperQueries
+
+if TYPE_CHECKING:  # clusters without ZooKeeper have listings too, and need no kazoo
+    from kafka_io.registry.session import ZooKeeperQueries
 
 T = TypeVar("T")
 
@@ -45,7 +47,7 @@ def collect(read: Callable[[Skip], Iterable[T]]) -> Listing[T]:
     return Listing(entries=entries, skipped=tuple(skipped))
 
 
-def names_under(queries: ZooKeeperQueries, path: str) -> tuple[str, ...]:
+def names_under(queries: "ZooKeeperQueries", path: str) -> tuple[str, ...]:
     """The names of the children of a node that exists in every registry.
 
     Raises:

@@ -15,6 +15,8 @@ import dagster as dg
 from dagster._core.instance.ref import InstanceRef  # `dagster dev` without DAGSTER_HOME gives it to its code servers
 from dagster._serdes import deserialize_value
 
+from kafka_io.garbage import no_collections
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownTopics:
@@ -123,7 +125,8 @@ class Waiting:
 
 def read_known(prefix: str, clusters: Collection[str]) -> dict[str, KnownTopics]:
     """The known topics of each cluster, from the instance of this process. Without an instance no topic is known."""
-    instance = _instance()
+    with no_collections():  # Dagster imports the modules of its storage
+        instance = _instance()
     if instance is None:
         return dict.fromkeys(clusters, KnownTopics())
     with instance:

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from kafka_io.cluster.cluster import Cluster
-from kafka_io.consumer.group_offsets import group_offsets
 from kafka_io.errors import KafkaIOError
 from kafka_io.model import BrokerPartition
 from pipelines.loading.group_mirror import RETRY_POLICY
@@ -78,6 +77,8 @@ class MirroredOffsets:
     def _offsets(self) -> Mapping[str, Mapping[BrokerPartition, int | None]]:
         """The group's offsets; none if they cannot be read, which the copy after the load then reports."""
         if self.group is not None:
+            from kafka_io.consumer.group_offsets import group_offsets  # noqa: PLC0415 - few clusters have such a group
+
             with suppress(KafkaIOError):
                 return group_offsets(self.cluster, retry_policy=RETRY_POLICY).fetch(self.group)
         return {}

@@ -13,13 +13,10 @@ import pyarrow as pa
 from kafka_io.errors import InvalidSchema
 from kafka_io.schema_registry.schemas import RegisteredSchema, SchemaType
 from kafka_io.values.avro.columns import columns_of_avro
-from kafka_io.values.avro.decoder import AvroDecoder
 from kafka_io.values.avro.schema import AvroType, parse_avro
 from kafka_io.values.columns import described
 from kafka_io.values.debezium.columns import columns_of_debezium, fields_of_events, fields_of_keys
-from kafka_io.values.debezium.decoder import DebeziumDecoder, DebeziumKeyDecoder
 from kafka_io.values.decoding import ValueDecoder
-from kafka_io.values.json.decoder import FramedJsonDecoder, JsonDecoder
 from kafka_io.values.json.inference import fields_of_sample
 from kafka_io.values.json.schema import columns_of_json_schema
 from kafka_io.values.text import TEXT_FIELD, TextDecoder
@@ -79,8 +76,25 @@ def _check_type(schema: RegisteredSchema, type_: SchemaType, name: str) -> None:
         raise InvalidSchema(f"the schema {schema.id} has the type {schema.schema_type}, but the format needs {name}")
 
 
+# Decoders are imported when one is needed: numba is slow to import, and a load with nothing new decodes nothing.
+
+
 def _avro_decoder(columns: pa.Schema, schemas: KnownSchemas) -> ValueDecoder:
+    from kafka_io.values.avro.decoder import AvroDecoder  # noqa: PLC0415 - see above
+
     return AvroDecoder(columns, {id_: avro_type(schema) for id_, schema in schemas.items()})
+
+
+def _json_decoder(columns: pa.Schema, _schemas: KnownSchemas) -> ValueDecoder:
+    from kafka_io.values.json.decoder import JsonDecoder  # noqa: PLC0415 - see above
+
+    return JsonDecoder(columns)
+
+
+def _framed_json_decoder(columns: pa.Schema, schemas: KnownSchemas) -> ValueDecoder:
+    from kafka_io.values.json.decoder import FramedJsonDecoder  # noqa: PLC0415 - see above
+
+    return FramedJsonDecoder(columns, schemas.keys())
 
 
 def _fields_of_json_schema(schema: RegisteredSchema) -> Sequence[pa.Field]:
@@ -94,6 +108,9 @@ def _fields_of_json_schema(schema: RegisteredSchema) -> Sequence[pa.Field]:
 
 
 def _debezium_json_decoder(columns: pa.Schema, _schemas: KnownSchemas) -> ValueDecoder:
+    from kafka_io.values.debezium.decoder import DebeziumDecoder  # noqa: PLC0415 - see above
+    from kafka_io.values.json.decoder import JsonDecoder  # noqa: PLC0415
+
     # An envelope has other keys besides the row, which do not become columns.
     return DebeziumDecoder(columns, lambda envelope: JsonDecoder(envelope, unwatched=("", "payload")))
 
@@ -106,7 +123,15 @@ def _fields_of_events(values: Sequence[bytes]) -> Sequence[pa.Field]:
 
 
 def _debezium_avro_decoder(columns: pa.Schema, schemas: KnownSchemas) -> ValueDecoder:
+    from kafka_io.values.debezium.decoder import DebeziumDecoder  # noqa: PLC0415 - see above
+
     return DebeziumDecoder(columns, lambda envelope: _avro_decoder(envelope, schemas))
+
+
+def _debezium_key_decoder(columns: pa.Schema, _schemas: KnownSchemas) -> ValueDecoder:
+    from kafka_io.values.debezium.decoder import DebeziumKeyDecoder  # noqa: PLC0415 - see above
+
+    return DebeziumKeyDecoder(columns)
 
 
 def _fields_of_envelope(schema: RegisteredSchema) -> Sequence[pa.Field]:
@@ -179,20 +204,20 @@ ENCODINGS: Mapping[str, ValueEncoding] = {
         declared=lambda _: [described(TEXT_FIELD, pa.string())],
     ),
     "json": ValueEncoding(
-        decoder=lambda columns, _: JsonDecoder(columns),
+        decoder=_json_decoder,
         declared=_declared_json,
     ),
     "inferred json": ValueEncoding(
-        decoder=lambda columns, _: JsonDecoder(columns),
+        decoder=_json_decoder,
         of_sample=fields_of_sample,
     ),
     "framed json": ValueEncoding(
-        decoder=lambda columns, schemas: FramedJsonDecoder(columns, schemas.keys()),
+        decoder=_framed_json_decoder,
         of_schema=_fields_of_json_schema,
     ),
     "debezium": ValueEncoding(decoder=_debezium_json_decoder, of_sample=_fields_of_events),
     "debezium avro": ValueEncoding(decoder=_debezium_avro_decoder, of_schema=_fields_of_envelope),
-    "debezium key": ValueEncoding(decoder=lambda columns, _: DebeziumKeyDecoder(columns), of_sample=fields_of_keys),
+    "debezium key": ValueEncoding(decoder=_debezium_key_decoder, of_sample=fields_of_keys),
     "protobuf": _protobuf(None),
     "local protobuf": _protobuf_file(None),
     "avro": ValueEncoding(decoder=_avro_decoder, of_schema=lambda schema: list(columns_of_avro(avro_type(schema)))),

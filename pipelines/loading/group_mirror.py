@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping, Sequence
 from kafka_io.brokers.connection import RetryPolicy
 from kafka_io.brokers.retry import Backoff
 from kafka_io.cluster.cluster import Cluster
-from kafka_io.consumer.group_offsets import group_offsets
 from kafka_io.errors import KafkaIOError
 from kafka_io.model import BrokerPartition
 
@@ -40,6 +39,8 @@ class GroupMirror:
         return (f"the cursors were not copied to the consumer group {self._group}: {error}",) if error else ()
 
     def _commit(self, group: str, topic: str, cursors: MirroredCursors) -> KafkaIOError | None:
+        from kafka_io.consumer.group_offsets import group_offsets  # noqa: PLC0415 - few clusters have such a group
+
         try:
             group_offsets(self._cluster, retry_policy=RETRY_POLICY).commit(group, {topic: cursors})
         except KafkaIOError as error:

@@ -12,7 +12,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kafka_io.values.decoding import DecodedValues, FailedValue, ValueDecoder, in_order
-from kafka_io.values.framing import read_frames
 from kafka_io.values.json.inference import grow_by_fields, split_sample
 from pipelines.loading.columns import ERROR_COLUMN, KEY_PREFIX, RAW_COLUMN, TOMBSTONE_COLUMN
 from pipelines.loading.decode_plan import DecodePlan, PartPlan
@@ -144,6 +143,8 @@ class _PartRows:
 
     def _without_schema(self, values: pa.BinaryArray) -> Iterator[FailedValue]:
         """The values whose schemas the registry does not have."""
+        from kafka_io.values.framing import read_frames  # noqa: PLC0415 - the driver needs no numba
+
         ids = read_frames(values).ids
         for row in np.flatnonzero(np.isin(ids, list(self._refused))).tolist():
             yield FailedValue(row=row, reason=self._refused[int(ids[row])])

@@ -2,7 +2,8 @@
 
 import pytest
 
-from resources.settings_reference import Key, reference, sections
+from resources.section import Section
+from resources.settings_reference import Key, _subclasses, reference, sections
 
 KEYS = {f"{page.places[0]}.{key.name}": key for page in sections() for key in page.keys}
 
@@ -36,6 +37,15 @@ def test_the_meaning_of_every_key_is_a_sentence() -> None:
 def test_a_key_has_its_type_and_default(name: str, kind: str, default: str) -> None:
     key = KEYS[name]
     assert key == Key(name=key.name, kind=kind, default=default, meaning=key.meaning)
+
+
+def test_pydantic_reads_no_source_for_the_meanings() -> None:
+    """Every command makes the sections at its start, and only the reference needs what their keys mean."""
+    readers = [section for section in _subclasses(Section) if section.model_config.get("use_attribute_docstrings")]
+    assert readers == []
+    assert KEYS["caps.slice_bytes"].meaning.startswith("Kafka 0.7: bytes of the log that one task loads")
+    assert KEYS["registries.NAME.tls.ca"].meaning  # of a dataclass
+    assert KEYS["topics.NAME.format"].meaning  # of a base class
 
 
 def test_the_page_has_one_table_row_for_each_key() -> None:

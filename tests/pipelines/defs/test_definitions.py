@@ -1,6 +1,7 @@
 """The Dagster definitions per cluster and group, and the errors for wrong settings."""
 
 import os
+import subprocess
 import sys
 import warnings
 from collections.abc import Callable
@@ -17,6 +18,7 @@ from pipelines.defs.build import build_defs
 from pipelines.defs.catalog import groups
 from pipelines.defs.known_topics import read_known
 from pipelines.defs.translator import PenstockTranslator, TopicProps
+from resources import own_process
 from resources.groups import TopicGroupSettings
 from resources.settings import PATH_VARIABLE, Alerts, ClusterSettings, Settings
 from tests.pipelines.defs.declared import catalog, defs_of, key
@@ -241,6 +243,8 @@ def validated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str 
     def validate(settings: str | None) -> Result:
         if settings is not None:
             file.write_text(settings)
+        # This process runs other tests too, which may need pandas.
+        monkeypatch.setattr(own_process, "declare", lambda: None)
         monkeypatch.delitem(sys.modules, "pipelines.definitions", raising=False)  # it reads the settings at its import
         command = ["definitions", "validate", "-w", str(ROOT / "workspace.yaml")]
         dagster_cli: click.Group = create_dagster_cli()  # type: ignore[no-untyped-call] # Dagster gives it no types
@@ -260,6 +264,17 @@ def test_the_workspace_loads_while_no_cluster_answers(validated: Callable[[str |
     loading = validated('lake = "lake"\n[clusters.main]\nzookeeper = "127.0.0.1:1"\n')
     assert loading.exit_code == 0, loading.output
     assert "Validation successful for code location penstock" in loading.output
+
+
+@pytest.mark.slow
+def test_our_own_code_location_has_no_pandas(tmp_path: Path) -> None:
+    """The first array of pyarrow imports pandas, which takes longer than the load of a small topic."""
+    file = tmp_path / "penstock.toml"
+    file.write_text('lake = "lake"\n[clusters.main]\nbootstrap = "b:9092"\n')
+    code = "import sys, pipelines.definitions, pyarrow as pa; pa.array([1]); sys.exit(int('pandas' in sys.modules))"
+    environment = {name: value for name, value in os.environ.items() if name != "DAGSTER_HOME"}
+    command = [sys.executable, "-W", "ignore", "-c", code]
+    assert subprocess.run(command, env={**environment, PATH_VARIABLE: str(file)}, check=False).returncode == 0
 
 
 def test_missing_settings_fail_the_code_location_with_a_sentence(validated: Callable[[str | None], Result]) -> None:

@@ -13,7 +13,6 @@ from kafka_io.errors import AuthorizationFailed, DeadlineExceeded, KafkaIOError
 from kafka_io.model import BrokerPartition
 from kafka_io.testing.modern.config import ModernBrokerConfig
 from kafka_io.testing.modern.server import ModernBrokerServer
-from pipelines.loading import group_mirror as mirror
 from pipelines.loading.group_mirror import GroupMirror, MirroredCursors
 from pipelines.loading.outcome import TopicLoad
 from pipelines.loading.positions import NamedPosition
@@ -24,6 +23,7 @@ from tests.nodes import connected
 from tests.pipelines.maintenance.loaded import Loaded
 from tests.publishing import publish_by_settings
 
+GROUP_OFFSETS = "kafka_io.consumer.group_offsets.group_offsets"
 P0, P1 = BrokerPartition(None, 0), BrokerPartition(None, 1)
 
 
@@ -120,13 +120,17 @@ class Offsets:
         self.asked += 1
         raise self.error
 
+    def fetch(self, _group: str) -> None:
+        """Fail, as a load does not need the answer."""
+        raise self.error
+
 
 @pytest.mark.parametrize(("error", "asked"), [(DeadlineExceeded("silence"), 1), (AuthorizationFailed("no"), 3)])
 def test_brokers_that_do_not_answer_are_asked_once_in_a_run(
     error: KafkaIOError, asked: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     offsets = Offsets(error)
-    monkeypatch.setattr(mirror, "group_offsets", lambda _cluster, **_: offsets)
+    monkeypatch.setattr(GROUP_OFFSETS, lambda _cluster, **_: offsets)
     cluster: Any = None
     mirror_cursors = GroupMirror(cluster, "lake")
     warnings = [mirror_cursors(name, {P0: 1}) for name in ("a", "b", "c")]
@@ -136,7 +140,7 @@ def test_brokers_that_do_not_answer_are_asked_once_in_a_run(
 
 
 def test_a_mirror_that_fails_is_a_warning_of_a_load(topic: Loaded, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mirror, "group_offsets", lambda _cluster, **_: Offsets(DeadlineExceeded("silence")))
+    monkeypatch.setattr(GROUP_OFFSETS, lambda _cluster, **_: Offsets(DeadlineExceeded("silence")))
     load: TopicLoad = topic.load()
     assert (load.rows, load.error) == (20, None)
     assert load.warnings == ("the cursors were not copied to the consumer group lake: silence",)
