@@ -64,6 +64,9 @@ WORKERS ?= $(shell expr $$(nproc) + 2)
 # How long each test took is in RESULTS; the slowest are printed.
 RESULTS := .cache/results
 PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --no-loadscope-reorder --durations=30 --junitxml=$(RESULTS)/$@.xml $(TESTS)
+# Tests force thousands of small files to disk; in memory that takes no time.
+IN_MEMORY := $(shell test -w /dev/shm && test $$(df --output=avail /dev/shm | tail -1) -gt 4000000 && echo /dev/shm)
+test unit: export PYTEST_DEBUG_TEMPROOT := $(IN_MEMORY)
 test: $(RUN) $(if $(filter tests,$(TESTS)),tools)
 	$(PYTEST) -m 'not thorough'
 
@@ -71,9 +74,8 @@ test: $(RUN) $(if $(filter tests,$(TESTS)),tools)
 thorough: $(RUN) tools
 	$(PYTEST) -m thorough $(if $(SHARE),--share=$(SHARE) --begin-within=120) $(if $(COMMIT),--sample-of=$(COMMIT))
 
-# Tests force thousands of small files to disk; in memory that takes no time. Tests of tests and pages are in make test.
+# Tests of tests and pages are in make test.
 unit: TESTS = tests/kafka_io tests/pipelines tests/resources
-unit: export PYTEST_DEBUG_TEMPROOT := $(shell test -w /dev/shm && test $$(df --output=avail /dev/shm | tail -1) -gt 4000000 && echo /dev/shm)
 unit: $(RUN)
 	$(PYTEST) -m 'not (zookeeper or spark or crash or ui or brokers or postgres or prometheus or slow or thorough)'
 

@@ -8,7 +8,10 @@ def run() -> None:
     own_process.begin()  # before the imports, which make most of the objects
     from pipelines.cli.main import main  # noqa: PLC0415 - see above
 
-    main()
+    try:
+        main()
+    finally:
+        own_process.forget_interruptions()
 
 
 if __name__ == "__main__":

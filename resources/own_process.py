@@ -31,6 +31,16 @@ def begin() -> None:
     atexit.register(gc.freeze)
 
 
+def forget_interruptions() -> None:
+    """Let the process end with its own exit code although Ctrl-C interrupted it.
+
+    Python notes an interruption of `exec` that no code in its text handles: `dataclass`, for example, executes a text.
+    At its end `python -m` looks at the note, and kills itself with SIGINT, also if a caller of `exec` handled the
+    interruption. The next `exec` removes the note.
+    """
+    exec("")  # noqa: S102 - see above
+
+
 def keep_pandas_out() -> None:
     """Let pyarrow look for pandas now and find none, so that its first array does not import pandas.
 

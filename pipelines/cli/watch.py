@@ -7,6 +7,8 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from time import process_time, sleep
+from traceback import walk_stack
+from types import FrameType
 
 import click
 from rich.text import Text
@@ -18,6 +20,7 @@ from resources.settings import SettingsError
 
 Ask = Callable[[], CommandResult]
 Show = Callable[[Ask], None]
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 def watch(ask: Ask, *, title: str, pause_s: float, as_json: bool) -> None:
@@ -28,25 +31,46 @@ def watch(ask: Ask, *, title: str, pause_s: float, as_json: bool) -> None:
     was deleted meanwhile.
     """
     text = f"{title}, pauses of {pause_s:g} s, Ctrl-C ends"
-    with _sigterm_interrupts(), _shown(text, as_json=as_json) as show:
+    with _interruptible() as is_interrupted, _shown(text, as_json=as_json) as show:
         is_first = True
         while True:
             began_s = process_time()
             show(ask if is_first else partial(_without_wrong_use, ask))
             is_first = False
+            if is_interrupted():
+                return
             sleep(max(pause_s, process_time() - began_s))
 
 
 @contextmanager
-def _sigterm_interrupts() -> Iterator[None]:
-    """End the `with` block at SIGINT and SIGTERM. Both are no errors."""
-    previous = signal.signal(signal.SIGTERM, signal.default_int_handler)
+def _interruptible() -> Iterator[Callable[[], bool]]:
+    """End the `with` block at SIGINT and SIGTERM, which are no errors. Yields whether one of them has arrived.
+
+    A signal that arrives in an import or in `__del__` raises nothing there: the first often becomes an ImportError, and
+    the second is lost. So the block must ask. A signal that the process ignores stays ignored.
+    """
+    arrived: list[int] = []
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        arrived.append(number)
+        if not _loses_exceptions(frame):
+            raise KeyboardInterrupt
+
+    caught = [number for number in _SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
+    previous = {number: signal.signal(number, handle) for number in caught}
     try:
-        yield
+        yield lambda: bool(arrived)
     except KeyboardInterrupt:
         return
     finally:
-        signal.signal(signal.SIGTERM, previous)
+        for number, handler in previous.items():
+            signal.signal(number, handler)
+
+
+def _loses_exceptions(frame: FrameType | None) -> bool:
+    """Whether an exception that a handler raises in this frame may not arrive where the caller handles it."""
+    codes = [caller.f_code for caller, _ in walk_stack(frame)]
+    return any(code.co_name == "__del__" or code.co_filename.startswith("<frozen importlib.") for code in codes)
 
 
 def _without_wrong_use(ask: Ask) -> CommandResult:

@@ -1,5 +1,9 @@
-"""The process of a command imports no pandas and rarely looks for cycles. Processes of others stay as they are."""
+"""The process of a command imports no pandas, rarely looks for cycles, and ends with its own exit code.
 
+Processes of others stay as they are.
+"""
+
+import signal
 import subprocess
 import sys
 
@@ -41,3 +45,10 @@ def test_the_command_collects_rarely_and_not_at_its_end() -> None:
 @pytest.mark.slow
 def test_a_process_that_only_imports_the_commands_is_not_changed() -> None:
     assert printed("import gc, pipelines.cli.main, pipelines.__main__; print(gc.get_threshold()[0])") == "700"
+
+
+def test_a_process_that_handled_an_interruption_of_exec_ends_with_its_own_exit_code() -> None:
+    handled = "from contextlib import suppress\nwith suppress(KeyboardInterrupt): exec('raise KeyboardInterrupt')"
+    forgotten = f"{handled}\nfrom resources import own_process; own_process.forget_interruptions()"
+    codes = [subprocess.run([sys.executable, "-c", text], check=False).returncode for text in (handled, forgotten)]
+    assert codes == [-signal.SIGINT, 0]  # otherwise nobody has to forget it

@@ -212,7 +212,7 @@ _SEEDS_OF_FAULTS: Mapping[str, int] = {
     "batches that cannot be read are skipped without the choice": 9,
     "what is skipped has no receipt": 3,
     "what lies before an unreadable batch is not loaded": 9,
-    "a message that the log does not show counts as lost": 411,
+    "a message that the log does not show counts as lost": 8,
     "the logs are compared only before they are read": 128,
     "the logs are compared only after they were read": 22,
     "a topic id is learned before all partitions were compared": 53,

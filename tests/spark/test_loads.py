@@ -24,6 +24,8 @@ from tests.thorough import also, first
 pytestmark = [pytest.mark.spark, pytest.mark.crash]
 ROOT = Path(__file__).parents[2]
 CONNECT, CLASSIC = CLUSTER_NAMES
+SITES = [NAMES[1], also(NAMES[0]), also(NAMES[2]), also(NAMES[3])]
+"""In `make test` the first. A classic session on this machine loads in tests/pipelines/loading/test_load.py, too."""
 REQUEST_TIMEOUT_S = 180  # a fetch may wait so long at the gate before its client repeats it
 
 
@@ -78,7 +80,7 @@ def load_all(site: Site, trial: Trial) -> None:
     check_complete(site, trial)
 
 
-@pytest.mark.parametrize("name", first(2, NAMES))
+@pytest.mark.parametrize("name", SITES)
 def test_the_same_load_runs_at_every_site(name: str, sites: Sites, trial: Trial, gate: Gate) -> None:
     site = sites.open(name)
     gate.close()
@@ -92,7 +94,7 @@ def test_the_same_load_runs_at_every_site(name: str, sites: Sites, trial: Trial,
     check_complete(site, trial)
 
 
-@pytest.mark.parametrize("name", [NAMES[1], also(NAMES[0]), also(NAMES[2]), also(NAMES[3])])
+@pytest.mark.parametrize("name", SITES)
 def test_free_cores_fetch_the_next_steps_while_a_step_waits_for_its_last_slice(
     name: str, sites: Sites, trial: Trial, gate: Gate
 ) -> None:

@@ -191,7 +191,9 @@ def dagster_on(
     state.begin()
     config_file = state.dagster_home / "dagster.yaml"
     text = config_file.read_text().replace("max_concurrent_runs: 1", f"max_concurrent_runs: {runs_at_once}")
-    config_file.write_text(text.replace("default_limit: 2", f"default_limit: {loads_at_once}"))
+    text = text.replace("default_limit: 2", f"default_limit: {loads_at_once}")
+    # The daemon looks into its queue each second instead of every five: these tests wait for dozens of runs.
+    config_file.write_text(text.replace("  config:\n", "  config:\n    dequeue_interval_seconds: 1\n"))
     # The instance is opened before the processes start, because two processes cannot create its storage at once.
     with dg.DagsterInstance.from_config(str(state.dagster_home)) as instance:
         TopicRegistry(instance=instance, prefix="penstock", cluster=MAIN).add(known)

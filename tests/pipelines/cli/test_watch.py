@@ -1,10 +1,12 @@
 """`penstock status --watch` shows the newest status in place or as lines, survives outages, and ends with Ctrl-C."""
 
+import importlib
 import json
 import os
 import re
 import select
 import signal
+import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -184,6 +186,52 @@ def test_sigterm_ends_it_as_ctrl_c_does_and_gets_its_handler_back(monkeypatch: p
     assert signal.getsignal(signal.SIGTERM) is before
 
 
+def test_a_signal_during_an_import_ends_it_after_the_round(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """An exception in an import can become an ImportError. The module then stays half imported, and rounds fail."""
+    (tmp_path / "interrupted.py").write_text("import signal\nsignal.raise_signal(signal.SIGINT)\nTEXT = 'imported'\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    pauses = rounds(monkeypatch)
+
+    def ask() -> CommandResult:
+        text = importlib.import_module("interrupted").TEXT
+        return CommandResult(records=(), show=lambda _: console.print_sentence(text))
+
+    watched(ask)
+    assert capsys.readouterr().out.splitlines()[1] == "imported"
+    assert pauses == []
+
+
+def test_a_signal_during_the_end_of_an_object_ends_it_after_the_round(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python only prints an exception in `__del__`."""
+
+    class Ending:
+        def __del__(self) -> None:
+            signal.raise_signal(signal.SIGINT)
+
+    pauses = rounds(monkeypatch)
+    endings = [Ending()]
+
+    def ask() -> CommandResult:
+        endings.clear()
+        return CommandResult(records=(), show=lambda _: None)
+
+    watched(ask)
+    assert pauses == []
+
+
+def test_an_ignored_signal_stays_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A shell lets the commands that it starts in the background ignore Ctrl-C."""
+    handler = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        pauses = rounds(monkeypatch, lambda: signal.raise_signal(signal.SIGINT), nothing)
+        watched(answering("first", "second", "third"))
+    finally:
+        signal.signal(signal.SIGINT, handler)
+    assert len(pauses) == 3
+
+
 def test_a_broker_may_end_and_come_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each round is one line of JSON of the documented shape. A cluster stays open until it fails."""
     opened: list[str] = []
@@ -237,6 +285,29 @@ def test_a_pause_of_no_time_and_a_quiet_watch_are_wrong_use(words: tuple[str, ..
     settings = tmp_path / "penstock.toml"
     settings.write_text('lake = "lake"\n[clusters.main]\nbootstrap = "127.0.0.1:1"\n')
     assert CliRunner().invoke(main, ["--settings", str(settings), "status", *words]).exit_code == 2
+
+
+@pytest.mark.slow
+def test_ctrl_c_while_python_executes_a_text_is_exit_code_0(tmp_path: Path) -> None:
+    """`dataclass`, for example, executes a text. Only a module that `python -m` runs ends in another way then."""
+    settings = tmp_path / "penstock.toml"
+    settings.write_text('lake = "lake"\n[clusters.main]\nbootstrap = "127.0.0.1:1"\n')
+    (tmp_path / "watching.py").write_text(
+        "from pipelines.__main__ import run\n"
+        "from pipelines.cli import watch\n"
+        "watch.sleep = lambda _: exec('raise KeyboardInterrupt')\n"
+        "run()\n"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-m", "watching", "--settings", str(settings), "status", "--watch"],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join((str(tmp_path), os.environ.get("PYTHONPATH", "")))},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert (ended.returncode, "Traceback" in ended.stderr) == (0, False)
+    assert "0 topics" in ended.stdout
 
 
 @pytest.mark.slow

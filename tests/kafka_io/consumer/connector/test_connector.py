@@ -287,7 +287,7 @@ def test_a_full_queue_blocks_the_fetcher_but_not_the_shutdown(cluster: LiveClust
 
 def test_a_stream_ends_after_its_timeout_and_can_be_continued(cluster: LiveCluster, connect: Connect) -> None:
     cluster.publish("clicks", numbered(5))
-    connector = connect(consumer_timeout_ms=3000)
+    connector = connect(consumer_timeout_ms=500)
     [stream] = connector.create_message_streams({"clicks": 1})["clicks"]
     seen: set[bytes | None] = set()
 
