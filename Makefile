@@ -60,7 +60,7 @@ ui: $(RUN)
 	$(BIN)/python -W ignore -m pipelines.demo --resume
 
 # Many tests wait for servers, so there are more processes than cores. WORKERS=0: no other process.
-WORKERS ?= $(shell expr $$(nproc) + 2)
+WORKERS ?= $(shell expr $$(nproc) + 3)
 # How long each test took is in RESULTS; the slowest are printed.
 RESULTS := .cache/results
 PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --no-loadscope-reorder --durations=30 --junitxml=$(RESULTS)/$@.xml $(TESTS)
