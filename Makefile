@@ -119,6 +119,8 @@ bench: $(RUN)
 	$(BIN)/python -m tests.bench.state_cost $(if $(QUICK),--quick)
 	$(BIN)/python -m tests.bench.day_cost
 	$(BIN)/python -m tests.bench.store_cost
+	$(BIN)/python -m tests.bench.many_slices
+	$(BIN)/python -m tests.bench.cold_start
 	$(BIN)/python -m tests.bench.many_topics $(if $(QUICK),--quick)
 
 docs: $(RUN)

@@ -46,13 +46,15 @@ def _show(cases: Sequence[Case], results: Results, rounds: int, failures: Sequen
     tables = f"{report.loaders_table(cases, results)}\n\n{report.limit_table(cases, results)}"
     click.echo(f"\n{tables}\n")
     problems = [*(f"bound: {bound}" for bound in bounds.missed(results)), *(f"failed: {error}" for error in failures)]
-    for problem in problems:
-        click.echo(problem)
     if len(cases) == len(ALL):
-        large = scale.table(scale.usages())
+        usages = scale.usages()
+        large = scale.table(usages)
         click.echo(f"{large}\n")
+        problems += [f"bound: {bound}" for bound in scale.missed(usages)]
         report.write_page(report.PAGE, f"{report.circumstances(rounds)}\n\n{tables}\n\n{large}")
         chart.write(report.PAGE)
+    for problem in problems:
+        click.echo(problem)
     sys.exit(bool(problems))
 
 

@@ -4,11 +4,13 @@ A bound fails only if every round misses it. The loaders of a round run at diffe
 machine changes within seconds, so the ratio of one round can be 19 % off. A real change moves all rounds.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from tests.bench import loaders as by
-from tests.bench.cases import AVRO, COLD, GZIP, JSON, MANY, NONE, SMALL, ZSTD, Case
+from tests.bench.cases import AVRO, COLD, GZIP, JSON, LZ4, MANY, NONE, SMALL, SNAPPY, SPREAD, ZSTD, Case
+from tests.bench.measure import Usage
 from tests.bench.results import Results, Round, ratios
 
 OURS_BY_LIMIT = "ours / limit"
@@ -16,6 +18,9 @@ OURS_BY_INSIDE = "ours / timers inside ours"
 LAST_MESSAGES_BY_OURS = "last messages / ours"
 EVENT_TIMES_BY_OURS = "event time / ours"
 PEAK_OF_OURS = "ours, peak MB"
+CPU_OF_OURS = "ours, CPU s"
+IN_SPARK_BY_OURS = "ours in Spark / ours"
+PEAK_OF_WORKER = "ours in Spark, peak MB of a worker"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +43,11 @@ class Bound:
 
 BOUNDS = (
     Bound(case=MANY, ratio=by.SPARK, min=4),
+    Bound(case=NONE, ratio=by.SPARK, min=3.5),
+    Bound(case=ZSTD, ratio=by.SPARK, min=3),
+    Bound(case=SPREAD, ratio=by.SPARK, min=6),
+    Bound(case=SPREAD, ratio=IN_SPARK_BY_OURS, max=2),
+    Bound(case=SPREAD, ratio=CPU_OF_OURS, max=7),
     Bound(case=JSON, ratio=by.SPARK_TYPED, min=8),
     Bound(case=AVRO, ratio=by.SPARK_AVRO, min=8),
     Bound(case=AVRO, ratio=by.CONFLUENT_AVRO, min=6),
@@ -46,6 +56,8 @@ BOUNDS = (
     Bound(case=ZSTD, ratio=by.CONFLUENT, min=3),
     Bound(case=SMALL, ratio=by.CONFLUENT, min=6),
     Bound(case=GZIP, ratio=by.CONFLUENT, min=5),
+    Bound(case=LZ4, ratio=by.CONFLUENT, min=2.8),
+    Bound(case=SNAPPY, ratio=by.CONFLUENT, min=2.5),
     Bound(case=NONE, ratio=by.KAFKARROW, min=2.5),
     Bound(case=NONE, ratio=by.AIOKAFKA, min=6),
     Bound(case=NONE, ratio=by.KAFKA_PYTHON, min=14),
@@ -63,7 +75,21 @@ BOUNDS = (
     # columns would be 50 MB more.
     Bound(case=NONE, ratio=PEAK_OF_OURS, max=410),
     Bound(case=ZSTD, ratio=PEAK_OF_OURS, max=410),
+    Bound(case=SPREAD, ratio=PEAK_OF_OURS, max=410),
+    Bound(case=SPREAD, ratio=PEAK_OF_WORKER, max=410),
 )
+
+
+_OF_USAGES: Mapping[str, tuple[AbstractSet[str], Callable[[Mapping[str, Usage]], float]]] = {
+    PEAK_OF_OURS: (frozenset({by.OURS}), lambda usages: usages[by.OURS].peak_mb),
+    CPU_OF_OURS: (frozenset({by.OURS}), lambda usages: usages[by.OURS].cpu_s),
+    PEAK_OF_WORKER: (frozenset({by.OURS_IN_SPARK}), lambda usages: usages[by.OURS_IN_SPARK].worker_mb),
+    IN_SPARK_BY_OURS: (
+        frozenset({by.OURS, by.OURS_IN_SPARK}),
+        lambda usages: usages[by.OURS_IN_SPARK].cpu_s / usages[by.OURS].cpu_s,
+    ),
+}
+"""Figures of ours: the loaders that must have run, and how the figure is computed from their usages."""
 
 
 def missed(results: Results) -> Iterator[str]:
@@ -84,8 +110,10 @@ def _values(rounds: Sequence[Round], ratio: str) -> Iterator[float]:
         by_loader = ratios(round_.usages)
         if ratio in by_loader:
             yield by_loader[ratio].cpu
-        elif by.OURS in round_.usages and ratio == PEAK_OF_OURS:
-            yield round_.usages[by.OURS].peak_mb
+        elif ratio in _OF_USAGES:
+            loaders, figure = _OF_USAGES[ratio]
+            if loaders <= round_.usages.keys():
+                yield figure(round_.usages)
         elif round_.comparison and ratio == OURS_BY_LIMIT:
             yield round_.comparison.ratio
         elif round_.comparison and ratio == OURS_BY_INSIDE:

@@ -24,6 +24,7 @@ class Case:
     Args:
         like: the case whose topic is loaded; None if this case has its own topic.
         warm_up: the case whose topic Spark sessions load before the clock starts; None for this case's topic.
+        partitions: the number of the topic's partitions, which all have the same number of records.
         format: the format of the values. Avro values are orders of orders.py; their schema is in a registry.
         steady: whether nearly all time is spent per record, so that the table shows costs per record.
     """
@@ -34,6 +35,7 @@ class Case:
     value_bytes: int
     codec: str
     loaders: Sequence[str]
+    partitions: int = PARTITIONS
     format: Literal["json", "avro"] = "json"
     like: Self | None = None
     warm_up: Self | None = None
@@ -47,7 +49,8 @@ class Case:
     @property
     def compares_limit(self) -> bool:
         """Whether the case also compares ours with the limit (see limit.py)."""
-        return by.OURS in self.loaders and self.like is None and self.format == "json"
+        is_usual = self.like is None and self.format == "json" and self.partitions == PARTITIONS
+        return is_usual and by.OURS in self.loaders
 
 
 def _of_200_bytes(codec: str, title: str, loaders: Sequence[str]) -> Case:
@@ -70,6 +73,15 @@ MANY = Case(
     codec="none",
     loaders=_IN_SPARK,
     warm_up=NONE,
+)
+SPREAD = Case(
+    name="spread",
+    title="200 B, zstd, 1,000 partitions x 1,000 records",
+    records=1_000_000,
+    partitions=1_000,
+    value_bytes=200,
+    codec="zstd",
+    loaders=(by.OURS, *_IN_SPARK),
 )
 COLD = Case(
     name="cold",
@@ -108,7 +120,7 @@ FIRST = Case(
     loaders=(by.FIRST_TASK, by.FIRST_TASK_EVER),
     steady=False,
 )
-ALL = (ZSTD, NONE, LZ4, SNAPPY, GZIP, SMALL, LARGE, MANY, JSON, AVRO, COLD, FIRST)
+ALL = (ZSTD, NONE, LZ4, SNAPPY, GZIP, SMALL, LARGE, MANY, SPREAD, JSON, AVRO, COLD, FIRST)
 QUICK = (ZSTD,)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import fastavro
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from tests.bench.cases import PARTITIONS, Case
+from tests.bench.cases import Case
 from tests.bench.orders import FIELDS, framed, order, schema_of
 
 _FIRST_MS = 1_700_000_000_000
@@ -63,19 +63,19 @@ def produce(case: Case, bootstrap: str, topic: str) -> int:
     total = 0
     for number, value in enumerate(values(case)):
         total += len(value)
-        _send(producer, topic, number, value)
+        _send(producer, topic, number, value, number % case.partitions)
     producer.flush()
     _check(case, bootstrap, topic)
     return total
 
 
-def _send(producer: Producer, topic: str, number: int, value: bytes) -> None:
+def _send(producer: Producer, topic: str, number: int, value: bytes, partition: int) -> None:
     key = b"u%08d" % (_scattered(number) % 50_000)
     headers: list[tuple[str, str | bytes | None]] = [("trace", b"%08x" % (number & 0xFFFFFFFF))]
     timestamp_ms = _FIRST_MS + number
     while True:
         try:
-            producer.produce(topic, value, key, number % PARTITIONS, timestamp=timestamp_ms, headers=headers)
+            producer.produce(topic, value, key, partition, timestamp=timestamp_ms, headers=headers)
         except BufferError:
             producer.poll(0.1)
         else:
@@ -130,10 +130,10 @@ def _check(case: Case, bootstrap: str, topic: str) -> None:
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "bench", "enable.auto.commit": False})
     try:
         watermarks = [
-            consumer.get_watermark_offsets(TopicPartition(topic, partition)) for partition in range(PARTITIONS)
+            consumer.get_watermark_offsets(TopicPartition(topic, partition)) for partition in range(case.partitions)
         ]
     finally:
         consumer.close()
-    expected = [(0, case.records // PARTITIONS)] * PARTITIONS
+    expected = [(0, case.records // case.partitions)] * case.partitions
     if watermarks != expected:
         raise NotDelivered(f"{topic}: the watermarks of its partitions are {watermarks}, not {expected}")

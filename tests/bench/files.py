@@ -158,10 +158,10 @@ class Content:
     values_bytes: int
 
     @classmethod
-    def expected(cls, records: int, values_bytes: int) -> Self:
+    def expected(cls, records: int, values_bytes: int, partitions: int = PARTITIONS) -> Self:
         """The sums of a topic whose partitions all have the offsets 0, 1, 2 ... and the same length."""
-        length = records // PARTITIONS
-        return cls(rows=records, offsets=PARTITIONS * (length * (length - 1) // 2), values_bytes=values_bytes)
+        length = records // partitions
+        return cls(rows=records, offsets=partitions * (length * (length - 1) // 2), values_bytes=values_bytes)
 
     @classmethod
     def of(cls, folder: Path) -> Self:

@@ -2,7 +2,7 @@
 
 Each topic has one partition and a few records. The broker is an embedded one in a process of its own. Each command is a
 process, as users start it, so its start counts too. The lake is a folder, and then an object store that answers each
-request 40 ms late. CPU seconds are bounded: wall seconds depend on what else the machine does.
+request 40 ms late. CPU seconds and requests are bounded: wall seconds depend on what else the machine does.
 """
 
 import os
@@ -12,7 +12,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from kafka_io.producer.opening import open_producer
@@ -31,6 +31,16 @@ MAX_CPU_S: Mapping[tuple[str, str], float] = {
     (FOLDER, STATUS): 8,
 }
 """The bounds for 1,000 topics."""
+MAX_REQUESTS: Mapping[tuple[str, str], int] = {
+    (STORE, NEW): 15,
+    (STORE, NOTHING_NEW): 6,
+    (STORE, NEWS): 12,
+    (STORE, VERIFY): 15,
+    (STORE, STATUS): 8,
+}
+"""The bounds for the requests to the store, for each topic."""
+_START_REQUESTS = 100
+"""A command may send so many more: the first load probes the store."""
 _START_S = 4.0
 """A command may need so many CPU seconds before its first topic: for imports, and for kernels from the cache."""
 
@@ -41,7 +51,17 @@ class CommandCost:
 
     wall_s: float
     cpu_s: float
-    requests: int | None
+    requests: int | None = None
+
+
+def process_cost(command: Sequence[str]) -> CommandCost:
+    """The cost of a process, which must succeed."""
+    began = time.monotonic()
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+    assert process.returncode == 0, command
+    return CommandCost(wall_s=time.monotonic() - began, cpu_s=usage.ru_utime + usage.ru_stime)
 
 
 @contextmanager
@@ -89,16 +109,8 @@ class TopicsBench:
         """Run a command, which must succeed."""
         before = len(self.store.requests) if self.store else 0
         command = [sys.executable, "-m", "pipelines", "--settings", str(self._settings), *arguments, "--json"]
-        began = time.monotonic()
-        with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
-            _, status, usage = os.wait4(process.pid, 0)
-            process.returncode = os.waitstatus_to_exitcode(status)
-        assert process.returncode == 0, arguments
-        return CommandCost(
-            wall_s=time.monotonic() - began,
-            cpu_s=usage.ru_utime + usage.ru_stime,
-            requests=len(self.store.requests) - before if self.store else None,
-        )
+        cost = process_cost(command)
+        return replace(cost, requests=len(self.store.requests) - before) if self.store else cost
 
     def costs(self) -> dict[str, CommandCost]:
         """The cost of each command; the topics get records before the first and the second load that finds some."""
@@ -140,6 +152,10 @@ def missed(count: int, costs: Mapping[tuple[str, str], CommandCost]) -> Iterator
         allowed = _START_S + (bound - _START_S) * count / TOPICS if count < TOPICS else bound
         if case in costs and costs[case].cpu_s > allowed:
             yield f"{case[1]} ({case[0]}): {costs[case].cpu_s:.1f} CPU s, allowed are {allowed:.1f}"
+    for case, of_topic in MAX_REQUESTS.items():
+        requests, most = costs[case].requests if case in costs else 0, of_topic * count + _START_REQUESTS
+        if requests and requests > most:
+            yield f"{case[1]} ({case[0]}): {requests:,} requests, allowed are {most:,}"
 
 
 def main() -> None:

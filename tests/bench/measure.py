@@ -18,12 +18,14 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 class Usage(PrintedResult):
     """The time and memory that a load used.
 
-    `peak_mb` adds up the peak of each process, so it counts pages that forked workers share more than once.
+    `peak_mb` adds up the peak of each process, so it counts pages that forked workers share more than once. `worker_mb`
+    is the largest peak of a Python process below this one; 0 if there is none.
     """
 
     wall_s: float
     cpu_s: float
     peak_mb: float
+    worker_mb: float = 0.0
 
 
 @dataclass(slots=True)
@@ -41,7 +43,12 @@ def measured() -> Iterator[Clock]:
     cpu, wall = tree_cpu_s(process), time.monotonic()
     yield clock
     wall = time.monotonic() - wall
-    clock.usage = Usage(wall_s=wall, cpu_s=tree_cpu_s(process) - cpu, peak_mb=tree_peak_mb(process))
+    clock.usage = Usage(
+        wall_s=wall,
+        cpu_s=tree_cpu_s(process) - cpu,
+        peak_mb=tree_peak_mb(process),
+        worker_mb=largest_worker_mb(process),
+    )
 
 
 def tree_cpu_s(root: int) -> float:
@@ -54,6 +61,20 @@ def tree_peak_mb(root: int) -> float:
     """The sum of the peak resident sets of `root` and its living descendants."""
     children, _ = _processes()
     return sum(map(_peak_kb, _descendants(root, children))) / 1024
+
+
+def largest_worker_mb(root: int) -> float:
+    """The largest peak resident set of the living Python processes below `root`; 0 if there is none."""
+    children, _ = _processes()
+    workers = [process for process in _descendants(root, children) if process != root and _is_python(process)]
+    return max(map(_peak_kb, workers), default=0) / 1024
+
+
+def _is_python(process: int) -> bool:
+    try:
+        return (_PROC / str(process) / "comm").read_text().startswith("python")
+    except (FileNotFoundError, ProcessLookupError):
+        return False
 
 
 def _processes() -> tuple[Mapping[int, list[int]], Mapping[int, int]]:

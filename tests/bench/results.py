@@ -58,6 +58,7 @@ def _median(usages: Sequence[Usage]) -> Usage:
         wall_s=median(usage.wall_s for usage in usages),
         cpu_s=median(usage.cpu_s for usage in usages),
         peak_mb=median(usage.peak_mb for usage in usages),
+        worker_mb=median(usage.worker_mb for usage in usages),
     )
 
 

@@ -14,7 +14,7 @@ from typing import TypeVar
 from kafka_io.testing.schema_registry.server import EmbeddedSchemaRegistry
 from resources.processes import dying_with_parent
 from tests.bench import limit
-from tests.bench.cases import PARTITIONS, Case, Job
+from tests.bench.cases import Case, Job
 from tests.bench.comparison import Comparison
 from tests.bench.data import produce
 from tests.bench.event_times import EventTimeCost
@@ -68,9 +68,9 @@ class Bench:
         for name in case.loaders:
             with self._failures_of(case, name):
                 usage = usages[name] = self._load(case, LOADERS[name])
-                self.say(
-                    f"  {label}  {name:<38}{usage.wall_s:8.2f} s wall {usage.cpu_s:8.2f} s CPU{usage.peak_mb:8.0f} MB"
-                )
+                worker = f" (a worker: {usage.worker_mb:.0f} MB)" if usage.worker_mb else ""
+                figures = f"{usage.wall_s:8.2f} s wall {usage.cpu_s:8.2f} s CPU{usage.peak_mb:8.0f} MB"
+                self.say(f"  {label}  {name:<38}{figures}{worker}")
         comparison = None
         if case.compares_limit:
             with self._failures_of(case, limit.LIMIT):
@@ -101,7 +101,7 @@ class Bench:
         self.say(f"{case.title}: producing {case.records:,} records")
         if case.format == "avro":
             self.registry.register(f"{case.topic}-value", json.dumps(schema_of(FIELDS)))
-        self.broker.create_topic(case.topic, PARTITIONS, _TOPIC)
+        self.broker.create_topic(case.topic, case.partitions, _TOPIC)
         self._values_bytes[case.topic] = produce(case, self.broker.bootstrap, case.topic)
 
     def _load(self, case: Case, loader: Loader) -> Usage:
@@ -148,7 +148,7 @@ class Bench:
         )
 
     def _check(self, case: Case, folder: Path) -> None:
-        check(folder, Content.expected(case.records, self._values_bytes[case.topic]))
+        check(folder, Content.expected(case.records, self._values_bytes[case.topic], case.partitions))
 
     @contextmanager
     def _empty_home(self) -> Iterator[Path]:

@@ -8,18 +8,19 @@ import json
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from deltalake import DeltaTable
+from deltalake import DeltaTable, PostCommitHookProperties
+from deltalake.transaction import AddAction, RemoveAction
 
 from kafka_io.errors import Where
 from kafka_io.model import BrokerPartition, OffsetRange
 from pipelines.loading.commit import LoadChange, commit
 from pipelines.loading.identity import table_state
 from pipelines.loading.incarnations import incarnations
-from pipelines.loading.ledger import KEY, SEQUENCE, CommitKind, LedgerEntry, TableState, TopicIdentity
+from pipelines.loading.ledger import KEY, SEQUENCE, CommitKind, LedgerEntry, TopicIdentity
 from pipelines.loading.table import LakeTable
 from pipelines.loading.work import CommittedRange, SliceFacts
 from resources.lake import Lake
@@ -30,6 +31,7 @@ from tests.small_table import SmallTable
 PARTITIONS, FILES, COMMITS = 10_000, 100_000, 10_000
 _CHECKPOINT_EVERY = 100
 _PARTITIONS, _HISTORY = 1_000, 3_500
+VERIFY = f"verify {_PARTITIONS:,} partitions x {_HISTORY:,} commits"
 _TOPIC = TopicIdentity(cluster="main", name="clicks", incarnation="7")
 _ROWS = 5
 
@@ -51,6 +53,28 @@ def one_commit(root: Path) -> Callable[[], None]:
     empty = small.table.snapshot()
     change = LoadChange(state=table_state(empty, small.topic), facts=tuple(facts), run="bench")
     return lambda: _check_version(commit(small.table, empty, change).version)
+
+
+def deltalake_commit(root: Path) -> Callable[[], None]:
+    """The same commit by deltalake alone, which does not look at the files."""
+    small = SmallTable(root)
+    small.table.snapshot()
+    handle = small.handle()
+    files: list[AddAction | RemoveAction] = [
+        AddAction(
+            path=f"date=2026-01-02/{number}.parquet",
+            size=1,
+            partition_values={"date": "2026-01-02"},
+            modification_time=0,
+            data_change=True,
+            stats=f'{{"numRecords":{_ROWS}}}',
+        )
+        for number in range(FILES)
+    ]
+    hooks = PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False)
+    return lambda: handle.create_write_transaction(
+        files, "append", handle.schema(), ["date"], post_commithook_properties=hooks
+    )
 
 
 def _check_version(version: int) -> None:
@@ -93,8 +117,8 @@ def _commit(number: int) -> str:
 def open_history(root: Path) -> Callable[[], None]:
     """Read the state of a table with 10,000 commits, as a load does before it plans."""
     table = many_commits(root)
-    expected = TableState(topic=_TOPIC, covered={BrokerPartition(None, 0): (0, COMMITS)})
-    return lambda: _check_equal(table_state(table.snapshot(), _TOPIC), expected)
+    expected = {BrokerPartition(None, 0): (0, COMMITS)}
+    return lambda: _check_equal(table_state(table.snapshot(), _TOPIC).covered, expected)
 
 
 def read_ledger(root: Path) -> Callable[[], None]:
@@ -109,15 +133,31 @@ def _check_equal(actual: object, expected: object) -> None:
 
 MEASURES: Mapping[str, Callable[[Path], Callable[[], None]]] = {
     "commit 100,000 files of 10,000 partitions": one_commit,
+    "the same by deltalake alone": deltalake_commit,
     "open a table of 10,000 commits": open_history,
     "read the ledger of 10,000 commits": read_ledger,
 }
 
 
+MAX_PEAK_MB: Mapping[str, float] = {
+    "commit 100,000 files of 10,000 partitions": 1_400,
+    "open a table of 10,000 commits": 450,
+    "read the ledger of 10,000 commits": 450,
+    VERIFY: 300,
+}
+"""The bounds for the memory of ours: it does not grow with the history."""
+
+
 def usages() -> dict[str, Usage]:
     """The usage of each measurement."""
-    history = {f"verify {_PARTITIONS:,} partitions x {_HISTORY:,} commits": long_history.usage(_PARTITIONS, _HISTORY)}
-    return {**{name: _in_a_process(name) for name in MEASURES}, **history}
+    return {**{name: _in_a_process(name) for name in MEASURES}, VERIFY: long_history.usage(_PARTITIONS, _HISTORY)}
+
+
+def missed(measured_usages: Mapping[str, Usage]) -> Iterator[str]:
+    """A sentence for each bound that does not hold."""
+    for name, usage in measured_usages.items():
+        if name in MAX_PEAK_MB and usage.peak_mb > MAX_PEAK_MB[name]:
+            yield f"{name}: {usage.peak_mb:.0f} MB, allowed are {MAX_PEAK_MB[name]:.0f}"
 
 
 def table(measured_usages: Mapping[str, Usage]) -> str:
@@ -135,10 +175,14 @@ def _in_a_process(name: str) -> Usage:
 
 
 def main() -> None:
-    """Print the table of all measurements, or the usage of the measurement that the argument names."""
+    """Print the table of all measurements, or the usage of the measurement that the argument names.
+
+    Exit code 1: a bound does not hold.
+    """
     if len(sys.argv) == 1:
-        sys.stdout.write(table(usages()) + "\n")
-        return
+        measured_usages = usages()
+        sys.stdout.write(table(measured_usages) + "\n")
+        sys.exit("\n".join(missed(measured_usages)) or None)
     with tempfile.TemporaryDirectory(prefix="penstock-scale-") as home:
         measurement = MEASURES[sys.argv[1]](Path(home))
         with measured() as clock:

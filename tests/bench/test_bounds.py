@@ -4,7 +4,7 @@ import pytest
 
 from tests.bench import loaders as by
 from tests.bench.bounds import missed
-from tests.bench.cases import COLD, LZ4, ZSTD
+from tests.bench.cases import COLD, LARGE, SPREAD, ZSTD
 from tests.bench.comparison import Comparison
 from tests.bench.event_times import EventTimeCost
 from tests.bench.last_messages import LastMessageCost
@@ -20,12 +20,16 @@ def measured(
     last_messages: float = 0.01,
     event_times: float = 0.005,
     peak_mb: float = 380,
+    in_spark_cpu_s: float = 3,
+    worker_mb: float = 320,
 ) -> Round:
     """A round in which ours needs 2 CPU seconds."""
     return Round(
         usages={
             by.OURS: Usage(wall_s=1, cpu_s=2, peak_mb=peak_mb),
             by.CONFLUENT: Usage(wall_s=1, cpu_s=confluent_cpu_s, peak_mb=100),
+            by.OURS_IN_SPARK: Usage(wall_s=1, cpu_s=in_spark_cpu_s, peak_mb=1000, worker_mb=worker_mb),
+            by.SPARK: Usage(wall_s=1, cpu_s=40, peak_mb=2000),
         },
         comparison=Comparison(pairs=1, records=1, ours_cpu_s=1, limit_cpu_s=1 / limit, inside_cpu_s=1 / inside),
         last_messages=LastMessageCost(load_cpu_s=2, compare_cpu_s=2 * last_messages),
@@ -71,6 +75,24 @@ def test_a_bound_that_every_round_misses_is_named_with_its_values(rounds: list[R
     assert list(missed({ZSTD.name: rounds})) == message
 
 
+@pytest.mark.parametrize(
+    ("rounds", "message"),
+    [
+        ([measured(in_spark_cpu_s=4.2), measured(in_spark_cpu_s=3.9)], []),
+        (
+            [measured(in_spark_cpu_s=4.2), measured(in_spark_cpu_s=5)],
+            [f"{SPREAD.title}, ours in Spark / ours: <= 2: every round misses it (2.10, 2.50)"],
+        ),
+        (
+            [measured(worker_mb=500)],
+            [f"{SPREAD.title}, ours in Spark, peak MB of a worker: <= 410: every round misses it (500.00)"],
+        ),
+    ],
+)
+def test_ours_in_spark_is_compared_with_ours(rounds: list[Round], message: list[str]) -> None:
+    assert list(missed({SPREAD.name: rounds})) == message
+
+
 def test_a_loader_that_failed_does_not_pass_its_bound() -> None:
     rounds = [Round(usages={by.COLD_OURS: Usage(wall_s=1, cpu_s=2, peak_mb=100)})]
     assert list(missed({COLD.name: rounds})) == [f"{COLD.title}, {by.COLD_SPARK}: >= 5: not measured"]
@@ -83,4 +105,4 @@ def test_a_comparison_that_failed_does_not_pass_its_bound() -> None:
 
 def test_cases_without_bounds_or_without_rounds_miss_no_bound() -> None:
     assert list(missed({})) == []
-    assert list(missed({LZ4.name: [measured(0.1)]})) == []
+    assert list(missed({LARGE.name: [measured(0.1)]})) == []

@@ -6,14 +6,14 @@ from pathlib import Path
 import pytest
 
 from tests.bench.bounds import (
+    _OF_USAGES,
     BOUNDS,
     EVENT_TIMES_BY_OURS,
     LAST_MESSAGES_BY_OURS,
     OURS_BY_INSIDE,
     OURS_BY_LIMIT,
-    PEAK_OF_OURS,
 )
-from tests.bench.cases import ALL, PARTITIONS, Job
+from tests.bench.cases import ALL, Job
 from tests.bench.loaders import LOADERS, Loader
 
 
@@ -27,14 +27,14 @@ def test_the_module_of_every_loader_exists(loader: Loader) -> None:
 
 
 def test_partitions_of_a_topic_are_equally_long() -> None:
-    assert all(case.records % PARTITIONS == 0 for case in ALL)
+    assert all(case.records % case.partitions == 0 for case in ALL)
 
 
 def test_every_ratio_with_a_bound_is_measured() -> None:
     for bound in BOUNDS:
         assert bound.case in ALL
-        if bound.ratio == PEAK_OF_OURS:
-            assert "ours" in bound.case.loaders
+        if bound.ratio in _OF_USAGES:
+            assert _OF_USAGES[bound.ratio][0] <= set(bound.case.loaders)
         elif bound.ratio in {OURS_BY_LIMIT, OURS_BY_INSIDE, LAST_MESSAGES_BY_OURS, EVENT_TIMES_BY_OURS}:
             assert bound.case.compares_limit
         else:

@@ -3,7 +3,20 @@
 import pytest
 
 from tests.bench import many_topics
-from tests.bench.many_topics import FOLDER, MAX_CPU_S, NEWS, STORE, TOPICS, CommandCost, main, measure, missed, report
+from tests.bench.many_topics import (
+    FOLDER,
+    MAX_CPU_S,
+    MAX_REQUESTS,
+    NEWS,
+    NOTHING_NEW,
+    STORE,
+    TOPICS,
+    CommandCost,
+    main,
+    measure,
+    missed,
+    report,
+)
 
 
 def cost(cpu_s: float, requests: int | None = None) -> CommandCost:
@@ -16,6 +29,13 @@ def test_a_bound_is_missed_above_its_cpu_time() -> None:
     [problem] = missed(TOPICS, {(FOLDER, NEWS): cost(bound + 1)})
     assert problem == f"load with news (folder): {bound + 1:.1f} CPU s, allowed are {bound:.1f}"
     assert list(missed(100, {(FOLDER, NEWS): cost(bound - 1)}))
+
+
+def test_a_bound_is_missed_above_its_requests() -> None:
+    allowed = MAX_REQUESTS[STORE, NOTHING_NEW] * 50 + 100
+    assert not list(missed(50, {(STORE, NOTHING_NEW): cost(0, allowed)}))
+    [problem] = missed(50, {(STORE, NOTHING_NEW): cost(0, allowed + 1)})
+    assert problem == f"load, nothing new (store, 40 ms): {allowed + 1} requests, allowed are {allowed}"
 
 
 def test_the_bench_fails_if_a_bound_is_missed(

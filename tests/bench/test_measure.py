@@ -30,6 +30,8 @@ def test_the_time_and_memory_of_a_running_child_are_counted() -> None:
     assert clock.usage is not None
     assert clock.usage.cpu_s >= 0.25
     assert clock.usage.peak_mb >= alone.usage.peak_mb + 45
+    assert alone.usage.worker_mb == 0
+    assert 45 <= clock.usage.worker_mb < clock.usage.peak_mb
 
 
 def test_a_usage_is_read_from_the_last_line_printed() -> None:

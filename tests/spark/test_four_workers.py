@@ -3,6 +3,7 @@
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from uuid import UUID
 
@@ -24,14 +25,23 @@ pytestmark = [pytest.mark.spark, pytest.mark.crash, pytest.mark.thorough]
 _HOSTS = tuple(f"127.0.0.{number}" for number in range(1, 5))
 _CAPS = "attempts = 6\nslice_records = 20\ndriver_slices = 1\n"
 _RECORDS, _SMALL = 800, 40
-_SLOW_S = 0.4
+_SLOW_S = 2.0
 _BUSY = 30
 """The number of requests that the store refuses."""
 
 
-def _later(answer: Handler, request: ReceivedRequest) -> object:
-    time.sleep(_SLOW_S)
-    return answer(request)
+@dataclass
+class SlowAnswers:
+    """Answers fetch requests late, and counts them."""
+
+    answer: Handler
+    count: int = 0
+
+    def __call__(self, request: ReceivedRequest) -> object:
+        """The usual answer."""
+        self.count += 1
+        time.sleep(_SLOW_S)
+        return self.answer(request)
 
 
 @pytest.fixture
@@ -40,9 +50,8 @@ def fake() -> Iterator[FakeCluster]:
     logs = {0: holding(0, _RECORDS), **{number: holding(0, _SMALL) for number in (1, 2, 3)}}
     cluster = FakeCluster(logs=logs, offered=OFFERED, topic_id=UUID(int=7))
     with cluster:
-        slow = cluster.brokers[1]
-        answer = slow.handlers[FetchRequest.API.key]
-        slow.handlers[FetchRequest.API.key] = lambda request: _later(answer, request)
+        handlers = cluster.brokers[1].handlers
+        handlers[FetchRequest.API.key] = SlowAnswers(handlers[FetchRequest.API.key])
         logs[1].leader = 1
         yield cluster
 
@@ -60,11 +69,18 @@ def test_each_row_is_loaded_once(fake: FakeCluster, tmp_path: Path) -> None:  # 
         ui = SparkUI(url=driver.ui)
         await_that(lambda: ui.executors() == len(_HOSTS))
         driver.begin(topic.settings, step_slices=8)
-        driver.progress()
+        await_that(lambda: ui.running() == len(_HOSTS))  # each worker fetches
+        before = len(proxy.requests)
         proxy.inject(Fault(kind="refuse", times=_BUSY))
         cluster.kill(_HOSTS[3])
         result = driver.end()
         assert (result.error, result.rows) == (None, _RECORDS + 3 * _SMALL)
         await_that(ui.is_at_rest)
-        assert len([request for request in proxy.requests if "_delta_log" in request]) > _BUSY
         topic.check()
+        assert len(proxy.requests) - before > _BUSY
+        slow = fake.brokers[1].handlers[FetchRequest.API.key]
+        attempts = ui.attempts()
+        assert isinstance(slow, SlowAnswers)
+        assert slow.count > 0
+        assert attempts["FAILED"] > 0  # on the worker that was killed
+        assert attempts["speculative"] > 0

@@ -3,6 +3,7 @@
 import json
 import time
 import urllib.request
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -38,6 +39,16 @@ class SparkUI:
     def is_at_rest(self) -> bool:
         """Whether no task and no job runs."""
         return self.running() == self.jobs() == 0
+
+    def attempts(self) -> dict[str, int]:
+        """The number of task attempts by status, and under `speculative` those that Spark began beside another one."""
+        counts = Counter[str]()
+        for stage in self._get_of_application("stages"):
+            path = f"stages/{stage['stageId']}/{stage['attemptId']}/taskList?length=1000"
+            tasks = self._get_of_application(path)
+            counts.update(task["status"] for task in tasks)
+            counts["speculative"] += sum(task["speculative"] for task in tasks)
+        return counts
 
     def retries_last_task(self) -> bool:
         """Whether the last task of a stage has two running attempts."""

@@ -7,15 +7,16 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from kafka_io.model import Broker, BrokerPartition, Generation, OffsetRange
+from kafka_io.model import Broker, BrokerPartition, Generation, OffsetRange, TopicEntry
 from kafka_io.reader.reader import PlannedRange, ReadSettings
 from kafka_io.reader.source import Source
 from kafka_io.values.json.inference import MAX_VALUES
 from pipelines.loading import execute as executing
-from pipelines.loading.execute import FetchRunner
+from pipelines.loading.execute import FetchRunner, SliceFetcher
 from pipelines.loading.fetch_task import FetchTask, decode_task, to_json
 from pipelines.loading.work import SliceFacts
 from resources.progress import no_progress
+from resources.settings import Caps
 
 
 def task(spark_task: int, partition: int, *, start: int = 0, loaded_at_us: int = 0) -> FetchTask:
@@ -175,6 +176,15 @@ def test_an_abandoned_topic_has_no_jobs(events: list[object], runner: FetchRunne
     runner.abandon("clicks")
     runner.abandon("clicks")
     assert events[-2:] == [("cancelled", 10), ("cancelled", 20)]
+
+
+@pytest.mark.parametrize("broker", [None, 0], ids=["0.8 and later", "0.7"])
+def test_the_settings_say_how_much_work_needs_no_spark(broker: int | None) -> None:
+    cluster: Any = None  # it is not asked, because the range fits into one slice
+    fetcher = SliceFetcher(cluster=cluster, fetch=FetchRunner(None).fetch, caps=Caps(driver_slices=7))
+    topic = TopicEntry(name="clicks", incarnation="7", partitions=(BrokerPartition(broker, 0),))
+    sizes = fetcher.slice_sizes(topic, [OffsetRange(BrokerPartition(broker, 0), 0, 10)], None)
+    assert sizes.driver == 7
 
 
 def test_only_slices_that_are_larger_than_a_sample_are_sampled() -> None:

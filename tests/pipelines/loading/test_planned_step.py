@@ -6,8 +6,9 @@ import pytest
 
 from kafka_io.model import Bounds, BrokerPartition, OffsetRange
 from pipelines.loading.ledger import TableState, TopicIdentity
+from pipelines.loading.load import _STEP_SLICES, _STEPS_AHEAD
 from pipelines.loading.plan import PlannedStep, RunTarget, plan_step, steps_after
-from pipelines.loading.slices import SliceSizes
+from pipelines.loading.slices import FULL, SliceSizes, group_slices
 from pipelines.loading.window import OffsetWindow
 
 A, B = BrokerPartition(None, 0), BrokerPartition(None, 1)
@@ -73,3 +74,18 @@ def test_a_step_fits_only_the_coverage_on_which_it_was_planned() -> None:
     [later] = steps_after(step, EMPTY, BOUNDS, RunTarget(window=WINDOW, total=105), 1)
     assert later.fits(step.covered_after, BOUNDS)
     assert OffsetRange(A, *step.covered_after[A]).stop == ranges(later)[0][0]
+
+
+def test_no_slice_of_a_skewed_topic_waits_for_a_commit() -> None:  # fault S10
+    """One partition has 50 full slices, and 999 others are small: all of them are begun at the same time."""
+    ends = {BrokerPartition(None, 0): 100_000_000, **{BrokerPartition(None, number): 1000 for number in range(1, 1000)}}
+    bounds = {partition: Bounds(earliest=0, latest=end, epoch=0) for partition, end in ends.items()}
+    window = OffsetWindow(begins=dict.fromkeys(ends, 0), ends=ends)
+    sizes = SliceSizes(slice=2_000_000, step=_STEP_SLICES)
+    first = PlannedStep.of(plan_step(EMPTY, bounds, window, sizes, skip_expired=False), sizes, EMPTY, bounds)
+    target = RunTarget(window=window, total=sum(ends.values()))
+    begun = [first, *steps_after(first, EMPTY, bounds, target, _STEPS_AHEAD)]
+    assert sum(step.plan.size for step in begun) == target.total
+    tasks = [task for step in begun for task in group_slices(step.plan.slices, step.sizes)]
+    assert len(tasks) >= 50
+    assert max(sum(map(sizes.load, task)) for task in tasks) <= FULL

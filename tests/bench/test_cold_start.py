@@ -1,0 +1,34 @@
+"""Processes for which nothing is new are measured beside others, and a missed bound is an error."""
+
+import pytest
+
+from resources.settings import PATH_VARIABLE
+from tests.bench import cold_start
+from tests.bench.cold_start import EMPTY_RUN, LOAD, MAX_BEYOND_EMPTY_S, MAX_CPU_S, RUN, main, measure, missed
+from tests.bench.many_topics import CommandCost
+
+
+def costs(load_s: float = 1.0, run_s: float = 3.0) -> dict[str, CommandCost]:
+    """An empty run needs two CPU seconds."""
+    return {name: CommandCost(wall_s=9, cpu_s=cpu_s) for name, cpu_s in ((LOAD, load_s), (RUN, run_s), (EMPTY_RUN, 2))}
+
+
+def test_a_bound_is_missed_above_its_cpu_time() -> None:
+    assert list(missed(costs(MAX_CPU_S, 2 + MAX_BEYOND_EMPTY_S))) == []
+    assert [line.partition(":")[0] for line in missed(costs(MAX_CPU_S + 0.1, 2.1 + MAX_BEYOND_EMPTY_S))] == [LOAD, RUN]
+
+
+def test_the_bench_fails_if_a_bound_is_missed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(cold_start, "measure", lambda: costs(load_s=7.0))
+    with pytest.raises(SystemExit, match=r"7\.00 CPU s, allowed are"):
+        main()
+    assert f"| {LOAD} | 9.00 | 7.00 |" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_each_process_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("DAGSTER_HOME", PATH_VARIABLE):
+        monkeypatch.setenv(name, "")
+    assert all(cost.cpu_s > 0 for cost in measure(1).values())
