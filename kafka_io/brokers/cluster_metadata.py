@@ -311,6 +311,19 @@ class ClusterMetadata(Closing):
             )
         return self._connections[broker]
 
+    def pause(self) -> None:
+        """Forget all topics, and release the memory of the connections, before a time without requests."""
+        self._topics.clear()
+        self._rows.clear()
+        self._replicas.clear()
+        for connection in self._connections.values():
+            connection.pause()
+
+    def resume(self) -> None:
+        """Close each connection on which something happened during a pause. See `pause`."""
+        for connection in self._connections.values():
+            connection.resume()
+
     def close(self) -> None:
         """Close all connections; safe to call again."""
         self._closing.close()

@@ -12,7 +12,7 @@ from kafka_io.errors import Unsupported, Where
 from kafka_io.model import Broker, Generation
 from kafka_io.net.security import PLAINTEXT, Security
 from kafka_io.reader.modern_partition import ModernReader
-from kafka_io.reader.reader import Reader, ReadSettings
+from kafka_io.reader.reader import PausableReader, ReadSettings
 from kafka_io.reader.v07_reader import Reader07
 from kafka_io.records import decoder, v07_decoder
 
@@ -46,7 +46,7 @@ class Source:
     cluster_id: str = ""
     refuses_newer: bool = False
 
-    def open(self) -> Reader:
+    def open(self) -> PausableReader:
         """A reader, which connects when it is first used."""
         if self.generation is Generation.V07:
             [broker] = self.brokers
