@@ -81,6 +81,7 @@ class ClusterMetadata(Closing):
         self._brokers: dict[int, Broker] = {}
         self._replicas: dict[TopicPartition, int] = {}  # ids of brokers to read from instead of the leader
         self._cluster_id: str | None = None
+        self._described_by: Broker | None = None  # the broker of the last Metadata answer
         self._closing = ExitStack()
 
     @property
@@ -185,20 +186,26 @@ class ClusterMetadata(Closing):
         return self._topics[name]
 
     def topic_at_leaders(self, name: str, partitions: Collection[int]) -> MetadataTopic | None:
-        """The same as `topic`, or the answer of a leader of these partitions that contradicts it.
+        """The topic as a broker describes it now, or the answer of a leader of these partitions that contradicts it.
 
         The broker that describes the topic may not know yet that it was deleted or created again, for example because
         it lost the controller. A leader of the present topic knows it. Without topic ids no leader is asked.
+
+        The first question goes to a broker that was a leader before: if it still is one, it is not asked again.
 
         Raises:
             NetworkError: a leader cannot be reached.
             KafkaIOError: see `topic`.
         """
-        topic = self.topic(name)
+        former_leaders = self._leaders(name, partitions)
+        self.forget(name)
+        topic = _described(self._request_metadata(name, first=former_leaders), name)
         if topic is None or topic.topic_id == NULL_UUID:
             return topic
-        leaders = {row.leader_id for row in topic.partitions if row.partition_index in partitions}
-        for broker in [self._brokers[number] for number in sorted(leaders & self._brokers.keys())]:
+        self._topics[name] = topic
+        for broker in self._leaders(name, partitions):
+            if broker == self._described_by:
+                continue
             connection = self.connection(broker)
             with error_context(connection.where):
                 answer = connection.request(_metadata_request(connection, (name,), auto_create=False))
@@ -206,6 +213,12 @@ class ClusterMetadata(Closing):
             if leaders_topic is None or leaders_topic.topic_id not in {NULL_UUID, topic.topic_id}:
                 return leaders_topic
         return topic
+
+    def _leaders(self, topic: str, partitions: Collection[int]) -> list[Broker]:
+        """The leaders of these partitions, as far as they are known; no request is sent."""
+        rows = self._topics[topic].partitions if topic in self._topics else ()
+        leaders = {row.leader_id for row in rows if row.partition_index in partitions}
+        return [self._brokers[number] for number in sorted(leaders & self._brokers.keys())]
 
     def learn(self, names: Iterable[str]) -> None:
         """Request the topics that are not known yet, in one request.
@@ -270,14 +283,14 @@ class ClusterMetadata(Closing):
             chosen = self._replicas.items()
             self._replicas = {partition: broker for partition, broker in chosen if partition.topic != topic}
 
-    def from_any(self, request: Callable[[ModernBrokerConnection], T]) -> T:
-        """What `request` returns for the first broker that can be reached.
+    def from_any(self, request: Callable[[ModernBrokerConnection], T], *, first: Iterable[Broker] = ()) -> T:
+        """What `request` returns for the first broker that can be reached; the brokers of `first` are tried first.
 
         Raises:
             NetworkError: no broker can be reached; this is the error of the last one.
         """
         failure: KafkaIOError | None = None
-        for broker in self.known_brokers:
+        for broker in dict.fromkeys((*first, *self.known_brokers)):
             connection = self.connection(broker)
             try:
                 return request(connection)
@@ -286,13 +299,16 @@ class ClusterMetadata(Closing):
         assert failure is not None
         raise failure
 
-    def _request_metadata(self, *topics: str, auto_create: bool = False) -> MetadataResponse:
-        """The metadata of these topics; without names, that of all topics."""
+    def _request_metadata(
+        self, *topics: str, auto_create: bool = False, first: Iterable[Broker] = ()
+    ) -> MetadataResponse:
+        """The metadata of these topics; without names, that of all topics. See `from_any`."""
 
         def request(connection: ModernBrokerConnection) -> MetadataResponse:
+            self._described_by = connection.broker
             return connection.request(_metadata_request(connection, topics, auto_create=auto_create))
 
-        answer = self.from_any(request)
+        answer = self.from_any(request, first=first)
         if answer.cluster_id and self.expected_cluster_id not in {"", answer.cluster_id}:
             raise TopicReplaced(
                 f"the address leads to the cluster {answer.cluster_id} now, but the read was planned for the cluster "
@@ -310,6 +326,19 @@ class ClusterMetadata(Closing):
                 ModernBrokerConnection(broker, self._connector, sleep=self._sleep)
             )
         return self._connections[broker]
+
+    def pause(self) -> None:
+        """Forget all topics, and release the memory of the connections, before a time without requests."""
+        self._topics.clear()
+        self._rows.clear()
+        self._replicas.clear()
+        for connection in self._connections.values():
+            connection.pause()
+
+    def resume(self) -> None:
+        """Close each connection on which something happened during a pause. See `pause`."""
+        for connection in self._connections.values():
+            connection.resume()
 
     def close(self) -> None:
         """Close all connections; safe to call again."""

@@ -75,6 +75,19 @@ class BrokerConnection(Closing, Generic[RequestT, AnswerT]):
             except NetworkError:
                 return None
 
+    def pause(self) -> None:
+        """Release memory before a time without requests. A connection on which an answer is expected is closed."""
+        if self._connection is not None:
+            if self._connection.waiting:
+                self.close()
+            else:
+                self._connection.release()
+
+    def resume(self) -> None:
+        """Close the connection if something happened on it during a pause: the next request opens another at once."""
+        if self._connection is not None and not self._connection.is_quiet():
+            self.close()
+
     def close(self) -> None:
         """Close the connection; the next request opens another."""
         if self._connection is not None:

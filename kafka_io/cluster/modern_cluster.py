@@ -129,8 +129,8 @@ class ModernCluster(Cluster):
 
     def topic_at_leaders(self, name: str, partitions: Iterable[BrokerPartition]) -> TopicEntry | None:
         """See Cluster."""
-        entry = self.topic(name)
-        if entry is None or not entry.ids.topic_id:
+        entry = self.topic(name) if self.registry is not None else None
+        if self.registry is not None and (entry is None or not entry.ids.topic_id):
             return entry
         metadata, numbers = self.metadata(), {partition.partition for partition in partitions}
 
@@ -144,7 +144,9 @@ class ModernCluster(Cluster):
         with error_context(self._topic_where(name)):
             topic = metadata.retry(attempt)
         leaders_entry = _entry(topic, []) if topic else None
-        return leaders_entry if leaders_entry is None or entry.ids.difference(leaders_entry.ids) else entry
+        if entry is None or leaders_entry is None or entry.ids.difference(leaders_entry.ids):
+            return leaders_entry
+        return entry
 
     def bounds_of(self, topics: Mapping[str, Iterable[BrokerPartition]]) -> TopicResults[Bounds]:
         """See Cluster."""

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Generic, Protocol, Self, TypeVar
 
 from kafka_io.closing import closed_on_error
-from kafka_io.errors import Corrupt
+from kafka_io.errors import Corrupt, NetworkError
 from kafka_io.model import Broker
 from kafka_io.net.deadline import Deadline
 from kafka_io.net.stream import Stream
@@ -41,7 +41,7 @@ class Conversation(Protocol[RequestT_contra, AnswerT_co]):
         ...
 
     def release(self) -> None:
-        """Release the memory of answers: the connection is closed."""
+        """Release the memory of answers: no answer is expected soon."""
 
 
 class Connection(Generic[RequestT_contra, AnswerT_co]):
@@ -123,6 +123,19 @@ class Connection(Generic[RequestT_contra, AnswerT_co]):
         """Send a frame without a header that the broker does not answer, for logins before 1.0. See `answer`."""
         with closed_on_error(self):
             self._stream.send(framed(data), Deadline.after(self._timeout_s))
+
+    def is_quiet(self) -> bool:
+        """Whether the connection is open, no answer is expected, and nothing has arrived that nobody has received."""
+        if self.closed or self.waiting:
+            return False
+        try:
+            return not self._stream.has_unread()
+        except NetworkError:
+            return False
+
+    def release(self) -> None:
+        """Release the memory of answers; the connection stays open."""
+        self._conversation.release()
 
     def close(self) -> None:
         """Close the connection. Calling it again does nothing."""

@@ -279,6 +279,14 @@ class ModernReader(Closing):
         """The broker that the range is read from; None before it is read."""
         return self._metadata.serving(planned.topic, planned.offsets.partition.partition)
 
+    def pause(self) -> None:
+        """See `PausableReader`."""
+        self._metadata.pause()
+
+    def resume(self) -> None:
+        """See `PausableReader`."""
+        self._metadata.resume()
+
     def close(self) -> None:
         """Close all connections; safe to call again."""
         self._metadata.close()

@@ -105,3 +105,15 @@ class Reader(Protocol):
     def close(self) -> None:
         """Close all connections; safe to call again."""
         ...
+
+
+class PausableReader(Reader, Protocol):
+    """A reader that can be kept open for later reads; see `KeptReaders`."""
+
+    def pause(self) -> None:
+        """Release memory and forget topics before a time without reads; connections stay open."""
+        ...
+
+    def resume(self) -> None:
+        """Close each connection that the broker has closed during a pause, or sent something on. See `pause`."""
+        ...

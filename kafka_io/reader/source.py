@@ -11,7 +11,7 @@ from kafka_io.brokers.negotiation import Connector
 from kafka_io.errors import Unsupported, Where
 from kafka_io.model import Broker, Generation
 from kafka_io.net.security import PLAINTEXT, Security
-from kafka_io.reader.reader import Reader, ReadSettings
+from kafka_io.reader.reader import PausableReader, ReadSettings
 
 _MAX_BESIDE_RECORDS = 1024 * 1024  # bytes of an answer that are not records
 
@@ -43,7 +43,7 @@ class Source:
     cluster_id: str = ""
     refuses_newer: bool = False
 
-    def open(self) -> Reader:
+    def open(self) -> PausableReader:
         """A reader, which connects when it is first used."""
         if self.generation is Generation.V07:
             from kafka_io.reader.v07_reader import Reader07  # noqa: PLC0415 - numba is slow to import, plans need none

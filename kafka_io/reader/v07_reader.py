@@ -63,6 +63,14 @@ class Reader07(Closing):
             read_settings=self._read_settings,
         )
 
+    def pause(self) -> None:
+        """See `PausableReader`."""
+        self._connection.pause()
+
+    def resume(self) -> None:
+        """See `PausableReader`."""
+        self._connection.resume()
+
     def close(self) -> None:
         """Close the connection; safe to call again."""
         self._connection.close()

@@ -52,7 +52,7 @@ class ClientConversation07:
         return None if frame is None else self._unanswered.popleft().decode_answer(frame)
 
     def release(self) -> None:
-        """Release the memory of answers: no more of them arrive."""
+        """Release the memory of answers: no answer is expected soon."""
         self._frames.release()
 
     def _largest_answer(self) -> int:

@@ -105,7 +105,7 @@ class ClientConversation:
         return None if frame is None else self._answer(frame, check_time)
 
     def release(self) -> None:
-        """Release the memory of answers: no more of them arrive."""
+        """Release the memory of answers: no answer is expected soon."""
         self._frames.release()
 
     def _max_answer_size(self) -> int:

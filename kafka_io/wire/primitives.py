@@ -1,5 +1,6 @@
 """Reads and writes numbers and strings of Kafka's protocol, big-endian. Only strings are copied."""
 
+import struct
 from collections.abc import Callable
 from struct import Struct
 from uuid import UUID
@@ -28,20 +29,26 @@ class WireReader:
 
     def __init__(self, data: Octets, check_time: Callable[[], object] = no_deadline) -> None:
         self._data = memoryview(data)
+        self._size = len(self._data)
         self._position = 0
         self._check_time = check_time
 
     @property
     def unread_bytes(self) -> int:
         """The number of bytes that are not read yet."""
-        return len(self._data) - self._position
+        return self._size - self._position
 
     def _take(self, layout: Struct) -> int:
-        if self.unread_bytes < layout.size:
-            raise Truncated(f"{layout.size} bytes needed at byte {self._position}, {self.unread_bytes} left")
-        (value,) = layout.unpack_from(self._data, self._position)
+        value: int
+        try:
+            (value,) = layout.unpack_from(self._data, self._position)
+        except struct.error:
+            raise self._truncated(layout.size) from None
         self._position += layout.size
-        return int(value)
+        return value
+
+    def _truncated(self, length: int) -> Truncated:
+        return Truncated(f"{length} bytes needed at byte {self._position}, {self.unread_bytes} left")
 
     def int8(self) -> int:
         """A signed 8-bit number."""
@@ -69,8 +76,11 @@ class WireReader:
         Raises:
             Corrupt: the number has more than 32 bits.
         """
-        value = 0
-        for shift in range(0, _VARINT_BITS, 7):
+        value = self._take(_INT8)  # most numbers are small
+        if value >= 0:
+            return value
+        value &= 0x7F
+        for shift in range(7, _VARINT_BITS, 7):
             byte = self._take(_INT8)  # signed: below 0 if its highest bit is set, which means that more bytes follow
             value |= (byte & 0x7F) << shift
             if byte >= 0:
@@ -116,11 +126,11 @@ class WireReader:
         """The next `length` bytes, not copied."""
         if length < 0:
             raise Corrupt(f"a length of {length}")
-        if self.unread_bytes < length:
-            raise Truncated(f"{length} bytes needed at byte {self._position}, {self.unread_bytes} left")
-        start = self._position
-        self._position += length
-        return self._data[start : self._position]
+        start, end = self._position, self._position + length
+        if end > self._size:
+            raise self._truncated(length)
+        self._position = end
+        return self._data[start:end]
 
     def unread(self) -> memoryview:
         """All bytes that are not read yet, not copied."""

@@ -194,7 +194,8 @@ class _Column:
 class _Table:
     """One struct in one version: its plain fields in order, and its tagged fields by tag.
 
-    `absent` has the defaults of the fields that this version lacks and that must not be dropped.
+    `absent` has the defaults of the fields that this version lacks and that must not be dropped. A value has at least
+    `min_bytes`.
     """
 
     kind: type
@@ -202,11 +203,7 @@ class _Table:
     tagged: dict[int, _Column]
     absent: dict[str, Any]
     flexible: bool
-
-    @property
-    def min_bytes(self) -> int:
-        """The minimum number of bytes of a value."""
-        return sum(column.codec.min_bytes for column in self.plain) + self.flexible
+    min_bytes: int
 
     def write(self, value: Any, into: list[Octets]) -> None:
         """Append the bytes of `value`."""
@@ -266,7 +263,8 @@ def _compiled(kind: type, version: int, flexible: bool) -> _Table:
             plain.append(column)
         else:
             tagged[field_versions.tag] = column
-    return _Table(kind, tuple(plain), dict(sorted(tagged.items())), absent, flexible)
+    min_bytes = sum(column.codec.min_bytes for column in plain) + flexible
+    return _Table(kind, tuple(plain), dict(sorted(tagged.items())), absent, flexible, min_bytes)
 
 
 def _codec(hint: Any, field_versions: FieldVersions, version: int, *, flexible: bool) -> FieldCodec:

@@ -5,6 +5,7 @@ planned them: there is nothing to distribute, and to start a JVM and its workers
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
@@ -14,13 +15,14 @@ import pyarrow as pa
 
 from kafka_io.cluster.cluster import Cluster
 from kafka_io.model import OffsetRange, TopicEntry
+from kafka_io.reader.kept_readers import KeptReaders
 from kafka_io.reader.reader import PlannedRange
 from kafka_io.reader.source import warm
 from kafka_io.values.json.inference import MAX_BYTES, MAX_VALUES
 from pipelines.loading.bytes_per_offset import committed_bytes_per_offset, read_sample, sizes_by_bytes
 from pipelines.loading.decode_plan import DecodePlan
 from pipelines.loading.decoding import Decoding
-from pipelines.loading.fetch import FACTS_SCHEMA, TASK_SCHEMA, fetch_slices
+from pipelines.loading.fetch import FACTS_SCHEMA, TASK_SCHEMA, fetch_slices, fetch_through
 from pipelines.loading.fetch_task import FetchTask, decode_facts, to_json, with_shared_rate
 from pipelines.loading.holes import with_causes
 from pipelines.loading.layout import LOADED, RAW
@@ -211,6 +213,17 @@ class FetchRunner:
     spark: Callable[[], "SparkSession"] | None
     _jobs: dict[str, dict[Slices, "_StepJob"]] = field(default_factory=dict)
     cores: int = field(default=0, init=False)
+    _readers: KeptReaders | None = field(default=None, init=False)
+
+    @contextmanager
+    def keeping_readers(self) -> Iterator[None]:
+        """While the `with` block runs, the fetches in this process use each other's connections."""
+        with KeptReaders() as readers:
+            self._readers = readers
+            try:
+                yield
+            finally:
+                self._readers = None
 
     def fetch(
         self, tasks: Sequence[FetchTask], on_progress: Progress, ahead: Sequence[Sequence[FetchTask]] = ()
@@ -225,7 +238,7 @@ class FetchRunner:
         if self.spark and _needs_spark(tasks):
             facts = self._in_spark(self.spark(), tasks, on_progress, ahead)
         else:
-            facts = fetch_here(tasks, on_progress)
+            facts = fetch_here(tasks, on_progress, readers=self._readers)
         return sorted(facts, key=lambda slice_facts: slice_facts.offsets)
 
     def abandon(self, topic: str) -> None:
@@ -291,11 +304,13 @@ def _needs_spark(tasks: Sequence[FetchTask]) -> bool:
     return len({task.spark_task for task in tasks}) > 1
 
 
-def fetch_here(tasks: Sequence[FetchTask], on_progress: Progress, _ahead: object = ()) -> list[SliceFacts]:
-    """The facts of each slice, fetched one after the other in this process."""
+def fetch_here(
+    tasks: Sequence[FetchTask], on_progress: Progress, _ahead: object = (), *, readers: KeptReaders | None = None
+) -> list[SliceFacts]:
+    """The facts of each slice, fetched one after the other in this process; `readers` are shared with other fetches."""
     batches = (pa.RecordBatch.from_pydict({"fetch_task": [to_json(task)]}) for task in tasks)
     facts: list[SliceFacts] = []
-    for batch in fetch_slices(batches):
+    for batch in fetch_through(readers, batches) if readers else fetch_slices(batches):
         facts += map(decode_facts, batch.column("facts").to_pylist())
         on_progress(len(facts), len(tasks))
     return facts

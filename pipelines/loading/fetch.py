@@ -8,7 +8,6 @@ name the files of the process that died.
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import closing
 from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
@@ -17,6 +16,7 @@ import pyarrow as pa
 
 from kafka_io.errors import LocatedError
 from kafka_io.model import Broker, OffsetRange
+from kafka_io.reader.kept_readers import KeptReaders
 from kafka_io.reader.reader import Reader
 from kafka_io.reader.source import Source
 from kafka_io.reader.unreadable import is_unreadable
@@ -41,19 +41,25 @@ COMMITTED = "committed"
 
 def fetch_slices(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The function for `mapInArrow`: for each row of TASK_SCHEMA it gives one row of FACTS_SCHEMA."""
+    with KeptReaders() as readers:
+        yield from fetch_through(readers, batches)
+
+
+def fetch_through(readers: KeptReaders, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The same, through readers that other fetches share."""
     failpoint("fetch began")
     tasks = [decode_task(text) for batch in batches for text in batch.column("fetch_task").to_pylist()]
     by_source = sorted(tasks, key=lambda task: (task.source.brokers, task.offsets))
     for source, group in groupby(by_source, key=lambda task: task.source):
-        for facts in _fetch_group(source, list(group)):
+        for facts in _fetch_group(source, list(group), readers):
             yield pa.RecordBatch.from_pydict({"facts": [to_json(facts)]})
             failpoint("facts sent")
 
 
-def _fetch_group(source: Source, tasks: Sequence[FetchTask]) -> Iterator[SliceFacts]:
+def _fetch_group(source: Source, tasks: Sequence[FetchTask], readers: KeptReaders) -> Iterator[SliceFacts]:
     """The facts of slices that have one source, read through one reader."""
     durable_folders: set[Path] = set()
-    with closing(source.open()) as reader:
+    with readers.lent(source) as reader:
         for task, batches in zip(tasks, reader.read([task.planned for task in tasks]), strict=True):
             began = time.monotonic()
             try:

@@ -2,6 +2,7 @@
 
 import uuid
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -97,6 +98,7 @@ class Loader(SliceFetcher):
         abandon: ends the fetches of a topic that were begun for steps to come.
         cores: gives the number of slices that are fetched at once, as far as it is known.
         first_answers: what brokers said about a topic before its load; see FirstAnswers.
+        keeping_readers: lets the fetches of a run use each other's connections, while a `with` block runs.
     """
 
     tables: Callable[[str], TableLog]
@@ -117,6 +119,7 @@ class Loader(SliceFetcher):
     abandon: Callable[[str], None] = lambda _topic: None
     cores: Callable[[], int] = lambda: 0
     first_answers: Callable[[str], TopicAnswers | None] = lambda _topic: None
+    keeping_readers: Callable[[], AbstractContextManager[None]] = nullcontext
 
     @classmethod
     def of(cls, settings: Settings, cluster: Cluster, spark: Callable[[], "SparkSession"], **overrides: Any) -> Self:
@@ -137,6 +140,7 @@ class Loader(SliceFetcher):
             "fetch": runner.fetch,
             "abandon": runner.abandon,
             "cores": lambda: runner.cores,
+            "keeping_readers": runner.keeping_readers,
             "caps": settings.caps,
             "start": settings.start_of(cluster.name),
             "choices": settings.choices_of(cluster.name),

@@ -102,18 +102,19 @@ class TopicLoads:
             on_progress=lambda topic: self._sent_here(loader.on_progress(topic)),
         )
         waiting = deque(dict.fromkeys(topics))
-        if len(topics) <= 1:
-            for topic in waiting:
-                on_begin(topic)
-                on_end(_loaded(loader, topic))
-            return
 
         def work() -> None:
             for topic in iter(partial(_next, waiting), None):
                 self._inbox.put(partial(on_begin, topic))
                 self._inbox.put(partial(on_end, _loaded(shared, topic)))
 
-        self._run_threads(work, min(tables_at_once(loader.tables(topics[0]).uri), len(topics)))
+        with loader.keeping_readers():
+            if len(topics) > 1:
+                self._run_threads(work, min(tables_at_once(loader.tables(topics[0]).uri), len(topics)))
+                return
+            for topic in waiting:
+                on_begin(topic)
+                on_end(_loaded(loader, topic))
 
     def _run_threads(self, work: Callable[[], None], count: int) -> None:
         """Run threads, and the calls that they send here, until all threads have ended."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import NoReturn
 
 import pyarrow as pa
@@ -32,8 +33,10 @@ def check_files(uri: str, options: Mapping[str, str], where: Where, facts: Seque
     # they take the size from the log. A file that is missing or shorter has no footer there. A store replaces or cuts
     # no object by itself, so this one request shows as much as to ask for the size before.
     store = filesystem(uri, options, {path: file.size for path, file in by_path.items()})
+    read = partial(_footer_rows, store)
     with ThreadPoolExecutor(_FOOTERS_AT_ONCE) as readers:
-        footers = readers.map(lambda path: _footer_rows(store, path), by_path)
+        # A thread would cost more than it saves for one file, which is all that most topics of a large lake have.
+        footers = readers.map(read, by_path) if len(by_path) > 1 else map(read, by_path)
         for (path, file), rows in zip(by_path.items(), footers, strict=True):
             if isinstance(rows, Exception):
                 _check_sizes(filesystem(uri, options), uri, where, {path: file})

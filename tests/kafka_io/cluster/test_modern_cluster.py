@@ -216,6 +216,39 @@ def test_the_successor_of_a_leader_that_is_down_is_asked_for_the_topic() -> None
         assert entry.incarnation == "AAAAAAAAAAAAAAAAAAAABw"
 
 
+def test_a_known_leader_is_asked_for_the_topic_once_and_no_other_broker() -> None:
+    with (
+        FakeCluster(logs={0: replace(LOG, leader=1)}, topic_id=UUID(int=7)) as fake,
+        open_cluster("main", bootstrap=address(fake), read_settings=READ_SETTINGS) as cluster,
+    ):
+        topic, asked = cluster.topic("clicks"), len(fake.heard(METADATA))
+        assert cluster.topic_at_leaders("clicks", [P0]) == topic
+        assert [received.api.key for received in fake.brokers[1].heard].count(METADATA) == 1
+        assert len(fake.heard(METADATA)) == asked + 1
+
+
+@pytest.mark.parametrize("is_down", [True, False])
+def test_a_former_leader_leads_to_its_successor(is_down: bool) -> None:
+    """The successor knows that the topic was created again. The former leader still describes the one of before."""
+    with (
+        FakeCluster(logs={0: replace(LOG, leader=1)}, topic_id=UUID(int=7)) as fake,
+        open_cluster("main", bootstrap=address(fake), read_settings=READ_SETTINGS) as cluster,
+    ):
+        cluster.topic("clicks")
+
+        def of_successor(received: ReceivedRequest) -> object:
+            response = fake.metadata(received)
+            return replace(response, topics=tuple(replace(topic, topic_id=UUID(int=8)) for topic in response.topics))
+
+        fake.logs[0].leader = 0
+        fake.brokers[0].handlers[METADATA] = of_successor
+        if is_down:
+            fake.brokers[1].close()
+        entry = cluster.topic_at_leaders("clicks", [P0])
+        assert entry is not None
+        assert entry.incarnation == "AAAAAAAAAAAAAAAAAAAACA"
+
+
 def test_without_topic_ids_no_leader_is_asked_for_the_topic() -> None:
     with (
         FakeCluster(logs={0: replace(LOG, leader=1)}, offered={**EVERYTHING, METADATA: (0, 9)}) as fake,

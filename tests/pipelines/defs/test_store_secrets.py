@@ -7,6 +7,7 @@ import json
 import logging
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 from unittest.mock import patch
 
 import dagster as dg
@@ -83,9 +84,9 @@ def test_a_secret_of_the_lake_is_in_no_output(
     tasks: list[str] = []
     fetch = execute.fetch_here
 
-    def recorded(works: Sequence[FetchTask], on_progress: Progress) -> list[SliceFacts]:
+    def recorded(works: Sequence[FetchTask], on_progress: Progress, **options: Any) -> list[SliceFacts]:
         tasks.extend(map(to_json, works))
-        return fetch(works, on_progress)
+        return fetch(works, on_progress, **options)
 
     if not works:  # the store refuses each request
         monkeypatch.setenv("LAKE_KEY", "canary-of-nobody")

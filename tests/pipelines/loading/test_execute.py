@@ -100,7 +100,7 @@ def events(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     """The generations whose kernels are compiled, and where slices are fetched, in the order in which it happens."""
     events: list[object] = []
 
-    def fetch_here(tasks: list[FetchTask], *_: object) -> list[SliceFacts]:
+    def fetch_here(tasks: list[FetchTask], *_: object, **_options: object) -> list[SliceFacts]:
         events.append("here")
         return facts_of(tasks)
 

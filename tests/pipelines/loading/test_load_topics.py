@@ -18,6 +18,7 @@ from kafka_io.cluster.cluster import Cluster
 from kafka_io.messages.fetch import FetchRequest
 from kafka_io.messages.list_offsets import ListOffsetsRequest
 from kafka_io.messages.metadata import MetadataRequest
+from kafka_io.net.stream import Stream
 from kafka_io.testing.modern.config import ModernBrokerConfig
 from kafka_io.testing.modern.server import ModernBrokerServer
 from pipelines.loading import sharing
@@ -109,7 +110,29 @@ def test_a_run_asks_its_brokers_once_about_all_topics(
         with counted_requests(monkeypatch) as counts:
             assert sum(load.rows for load in many.load(TOPICS).values()) == 2
         assert counts[ListOffsetsRequest] == 3
-        assert counts[FetchRequest] > 0
+        # About all topics, by the fetch, and after it.
+        assert (counts[MetadataRequest], counts[FetchRequest]) == (3, 1)
+
+
+def test_the_fetches_of_a_run_share_connections(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many topics a run has, it opens no more connections than it uses at the same time."""
+    opened: list[Stream] = []
+    connect = Stream.connect
+
+    def noted(*arguments: Any) -> Stream:
+        opened.append(connect(*arguments))
+        return opened[-1]
+
+    with many_topics(tmp_path) as many:
+        monkeypatch.setattr(Stream, "connect", noted)
+        for topics in (TOPICS, TOPICS[:1]):
+            ended = many.load(topics)
+            assert {load.error for load in ended.values()} == {None}
+            # Each reader, and the cluster of the run, uses the bootstrap address first, and then the leader's.
+            assert 0 < len(opened) <= 2 * (1 + FETCHES_AT_ONCE)
+            assert [stream for stream in opened if stream._socket.fileno() != -1] == []  # all are closed after the run
+            many.publish(topics)
+            opened.clear()
 
 
 def test_a_failure_concerns_its_own_topic(tmp_path: Path) -> None:  # fault O10
