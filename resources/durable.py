@@ -5,6 +5,7 @@ confirm an upload only when the object is durable.
 """
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 
@@ -39,7 +40,7 @@ def sync(path: Path) -> None:
         os.close(descriptor)
 
 
-def sync_below(root: Path, path: Path, durable_folders: set[Path] | None = None) -> None:
+def sync_below(root: Path, path: Path, later: set[Path] | None = None) -> None:
     """Force `path` to disk, and the entries of all folders from its own up to the parent of `root`.
 
     A new file is lost if the entry of one of these folders is lost.
@@ -47,16 +48,21 @@ def sync_below(root: Path, path: Path, durable_folders: set[Path] | None = None)
     Args:
         root: the uppermost folder that may be new.
         path: the file or folder.
-        durable_folders: folders whose own entries were forced to disk before; this call adds those that it forces. The
-            caller knows that nobody has removed them since.
+        later: collects these folders instead; the caller must force them to disk before it relies on the file. Many
+            new files of one folder then force it once.
     """
     sync(path)
-    known = durable_folders or set()
-    forced = []
-    for folder in path.parents:
+    folders = list(_folders(root, path))
+    if later is not None:
+        later.update(folders)
+        return
+    for folder in folders:
         sync(folder)
-        if folder == root.parent or folder in known:
-            break
-        forced.append(folder)
-    if durable_folders is not None:
-        durable_folders.update(forced)
+
+
+def _folders(root: Path, path: Path) -> Iterator[Path]:
+    """The folders above `path`, up to the parent of `root`."""
+    for folder in path.parents:
+        yield folder
+        if folder == root.parent:
+            return

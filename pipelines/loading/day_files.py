@@ -26,10 +26,10 @@ class DayFiles:
         rows: the number of rows.
     """
 
-    def __init__(self, task: FetchTask, durable_folders: set[Path] | None = None) -> None:
+    def __init__(self, task: FetchTask, unforced: set[Path] | None = None) -> None:
         self.rows = 0
         self._task = task
-        self._durable_folders = durable_folders
+        self._unforced = unforced
         self._layout = task.layout
         self._days = EventDays(self._layout, task.loaded_at_us)
         self._by_day: dict[date | None, SliceFile] = {}
@@ -46,7 +46,7 @@ class DayFiles:
     def _file(self, day: date | None) -> SliceFile:
         if day not in self._by_day:
             folder = f"{self._layout.partition_column}={NO_DAY if day is None else day.isoformat()}"
-            file = SliceFile(replace(self._task, folder=folder), self._durable_folders)
+            file = SliceFile(replace(self._task, folder=folder), self._unforced)
             self._by_day[day] = self._open_files.enter_context(file)
         return self._by_day[day]
 

@@ -1,8 +1,8 @@
 """The worker's part of a load: fetch a group of slices, and write each as one Parquet file.
 
 It runs in Spark's Python workers through `mapInArrow`. An error in one slice comes back as that slice's failure, so
-that the other slices of the task are not lost. If a worker process dies, Spark starts the task again; no commit will
-name the files of the process that died.
+that the other slices of the task are not lost. If a worker process dies, or a folder of new files cannot be forced to
+disk, the task fails and Spark starts it again; no commit will name the files of the attempt that failed.
 """
 
 import time
@@ -32,6 +32,8 @@ from pipelines.loading.slice_times import TimesOfRows
 from pipelines.loading.typed_rows import IncompletePlan, TypedRows
 from pipelines.loading.unreadable import SkipByChoice, readable_batches
 from pipelines.loading.work import SliceFacts, SliceFailure, described
+from resources import durable
+from resources.table_files import table_errors
 
 TASK_SCHEMA = pa.schema([("spark_task", pa.int32()), ("fetch_task", pa.string())])
 FACTS_SCHEMA = "facts string"
@@ -57,17 +59,23 @@ def fetch_through(readers: KeptReaders, batches: Iterator[pa.RecordBatch]) -> It
 
 
 def _fetch_group(source: Source, tasks: Sequence[FetchTask], readers: KeptReaders) -> Iterator[SliceFacts]:
-    """The facts of slices that have one source, read through one reader."""
-    durable_folders: set[Path] = set()
+    """The facts of slices that have one source, read through one reader.
+
+    At the end, the folders of all new files are forced to disk. Until then nobody may rely on the facts.
+    """
+    unforced: set[Path] = set()
     with readers.lent(source) as reader:
         for task, batches in zip(tasks, reader.read([task.planned for task in tasks]), strict=True):
             began = time.monotonic()
             try:
-                facts = _fetch_slice(task, reader, batches, began, durable_folders)
+                facts = _fetch_slice(task, reader, batches, began, unforced)
             except Exception as error:  # noqa: BLE001 - whatever fails belongs to this slice and is reported with it
                 facts = [_failed(task.offsets, task, error)]
             for part in facts:
                 yield part if part.failure else replace(part, source=_name(reader.serving(task.planned)))
+    with table_errors(tasks[0].table_uri):
+        for folder in unforced:
+            durable.sync(folder)
 
 
 def _failed(offsets: OffsetRange, task: FetchTask, error: Exception) -> SliceFacts:
@@ -84,13 +92,13 @@ def _name(broker: Broker | None) -> str:
 
 
 def _fetch_slice(
-    task: FetchTask, reader: Reader, batches: Iterator[DecodedBatch], began: float, durable_folders: set[Path]
+    task: FetchTask, reader: Reader, batches: Iterator[DecodedBatch], began: float, unforced: set[Path]
 ) -> Sequence[SliceFacts]:
     """Write the slice's rows to its file. If a record cannot be read, the facts of what is before it come first."""
     rows = _SliceRows(task)
     skip = SkipByChoice(task)
     failed: list[SliceFacts] = []
-    with SliceFile(task, durable_folders) if task.folder else DayFiles(task, durable_folders) as output:
+    with SliceFile(task, unforced) if task.folder else DayFiles(task, unforced) as output:
         try:
             for decoded in readable_batches(reader, task.planned, batches, skip):
                 failpoint("batch fetched")

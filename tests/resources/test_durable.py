@@ -1,4 +1,4 @@
-"""A new file and all new folders above it are forced to disk, and no folder is forced twice for the same entry."""
+"""A new file and all new folders above it are forced to disk, or the caller learns which folders it must force."""
 
 from pathlib import Path
 
@@ -22,29 +22,9 @@ def test_a_file_and_all_folders_up_to_the_parent_of_the_root_are_forced(synced: 
     ]
 
 
-def test_a_folder_is_forced_again_only_for_a_new_entry(synced: list[Path]) -> None:
-    root, durable_folders = Path("/lake/table"), set[Path]()
-    durable.sync_below(root, root / "date=1" / "a", durable_folders)
-    synced.clear()
-    durable.sync_below(root, root / "date=1" / "b", durable_folders)
-    assert synced == [root / "date=1" / "b", root / "date=1"]
-    synced.clear()
-    durable.sync_below(root, root / "date=2" / "c", durable_folders)
-    assert synced == [root / "date=2" / "c", root / "date=2", root]
-
-
-def test_a_folder_that_was_not_forced_is_forced_by_the_next_file(
-    synced: list[Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    root, durable_folders = Path("/lake/table"), set[Path]()
-
-    def fail_at_root(path: Path) -> None:
-        if path == root:
-            raise OSError("the disk is full")
-
-    with monkeypatch.context() as failing:
-        failing.setattr(durable, "sync", fail_at_root)
-        with pytest.raises(OSError, match="full"):
-            durable.sync_below(root, root / "date=1" / "a", durable_folders)
-    durable.sync_below(root, root / "date=1" / "b", durable_folders)
-    assert synced[1:] == [root / "date=1", root, root.parent]
+def test_folders_that_are_forced_later_are_collected_once(synced: list[Path]) -> None:
+    root, later = Path("/lake/table"), set[Path]()
+    for name in ("date=1/a", "date=1/b", "date=2/c"):
+        durable.sync_below(root, root / name, later)
+    assert synced == [root / "date=1" / "a", root / "date=1" / "b", root / "date=2" / "c"]
+    assert later == {root / "date=1", root / "date=2", root, root.parent}
