@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
 from functools import partial, wraps
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from typing import Any, ParamSpec, TypeVar
 
 from kafka_io.cluster.cluster import Cluster
@@ -125,7 +125,10 @@ class TopicLoads:
             for thread in threads:
                 thread.start()
             while running:
-                message = self._inbox.get()
+                try:
+                    message = self._inbox.get(timeout=_POLL_S)
+                except Empty:  # Python sees a signal that came just before the wait, or to another thread, only now
+                    continue
                 if callable(message):
                     message()
                 else:
