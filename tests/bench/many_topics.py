@@ -25,10 +25,10 @@ RECORDS = 3
 NEW, NOTHING_NEW, NEWS, VERIFY, STATUS = "first load", "load, nothing new", "load with news", "verify --all", "status"
 FOLDER, STORE = "folder", "store, 40 ms"
 MAX_CPU_S: Mapping[tuple[str, str], float] = {
-    (FOLDER, NOTHING_NEW): 6,
-    (FOLDER, NEWS): 25,
-    (FOLDER, VERIFY): 20,
-    (FOLDER, STATUS): 8,
+    (FOLDER, NOTHING_NEW): 3,
+    (FOLDER, NEWS): 12,
+    (FOLDER, VERIFY): 15,
+    (FOLDER, STATUS): 5,
 }
 """The bounds for 1,000 topics."""
 MAX_REQUESTS: Mapping[tuple[str, str], int] = {
@@ -41,7 +41,7 @@ MAX_REQUESTS: Mapping[tuple[str, str], int] = {
 """The bounds for the requests to the store, for each topic."""
 _START_REQUESTS = 100
 """A command may send so many more: the first load probes the store."""
-_START_S = 4.0
+_START_S = 2.0
 """A command may need so many CPU seconds before its first topic: for imports, and for kernels from the cache."""
 
 
