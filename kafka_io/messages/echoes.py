@@ -28,7 +28,8 @@ def check_complete_echo(requested: Names, answered: Names) -> None:
     """The same for requests whose answers must name all that was requested: a missing result is no success."""
     wanted, named = list(requested), list(answered)
     check_echo(wanted, named)
-    missing = next((names for names in wanted if names not in set(named)), None)
+    known = set(named)
+    missing = next((names for names in wanted if names not in known), None)
     if missing is not None:
         raise Corrupt(f"the broker did not answer for {_text(missing)}")
 

@@ -62,6 +62,23 @@ def test_an_answer_may_leave_something_out_unless_a_missing_result_would_pass_fo
         check_complete_echo([("clicks", 0), ("clicks", 1)], [("clicks", 1)])
 
 
+class CountedName(str):
+    """A name that counts how often it is hashed."""
+
+    __slots__ = ()
+    hashed = 0
+
+    def __hash__(self) -> int:
+        CountedName.hashed += 1
+        return super().__hash__()
+
+
+def test_the_time_for_an_answer_that_must_be_complete_is_linear() -> None:
+    names = [(CountedName(number),) for number in range(500)]
+    check_complete_echo(names, names)
+    assert CountedName.hashed <= 10 * len(names)
+
+
 ROW = MetadataPartition(error_code=0, partition_index=0, leader_id=0, replica_nodes=(), isr_nodes=())
 ONE = Topic(error_code=0, name="clicks", topic_id=UUID(int=1), partitions=(ROW,))
 
