@@ -19,7 +19,7 @@ def measured(
     inside: float = 1.25,
     last_messages: float = 0.01,
     event_times: float = 0.005,
-    peak_mb: float = 380,
+    peak_mb: float = 340,
     in_spark_cpu_s: float = 3,
     worker_mb: float = 320,
 ) -> Round:
@@ -60,10 +60,10 @@ def measured(
             [measured(last_messages=0.05), measured(last_messages=0.04)],
             ["200 B, zstd, last messages / ours: <= 0.03: every round misses it (0.05, 0.04)"],
         ),
-        ([measured(peak_mb=430), measured(peak_mb=400)], []),
+        ([measured(peak_mb=390), measured(peak_mb=360)], []),
         (
-            [measured(peak_mb=430), measured(peak_mb=440)],
-            ["200 B, zstd, ours, peak MB: <= 410: every round misses it (430.00, 440.00)"],
+            [measured(peak_mb=390), measured(peak_mb=400)],
+            ["200 B, zstd, ours, peak MB: <= 370: every round misses it (390.00, 400.00)"],
         ),
         (
             [measured(event_times=0.02), measured(event_times=0.03)],
@@ -85,7 +85,7 @@ def test_a_bound_that_every_round_misses_is_named_with_its_values(rounds: list[R
         ),
         (
             [measured(worker_mb=500)],
-            [f"{SPREAD.title}, ours in Spark, peak MB of a worker: <= 410: every round misses it (500.00)"],
+            [f"{SPREAD.title}, ours in Spark, peak MB of a worker: <= 370: every round misses it (500.00)"],
         ),
     ],
 )
