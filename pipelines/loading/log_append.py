@@ -37,11 +37,7 @@ def can_append(definition: TableDefinition) -> bool:
 
 
 def appended_entry(snapshot: TableSnapshot, entry: LedgerEntry, files: Sequence[SliceFacts]) -> bytes:
-    """The text of the next entry of the log: `entry`, with the files and the columns that the table lacks.
-
-    Raises:
-        LogUnclear: only deltalake can read the log.
-    """
+    """The text of the next entry of the log: `entry`, with the files and the columns that the table lacks."""
     return b"\n".join(msgspec.json.encode(action) for action in _actions(snapshot, entry, files))
 
 

@@ -129,11 +129,7 @@ class DeltaLogSegment:
 
     @cached_property
     def metadata(self) -> Mapping[str, Any]:
-        """The newest action with the id, columns and properties of the table.
-
-        Raises:
-            LogUnclear: only deltalake can read it.
-        """
+        """The newest action with the id, columns and properties of the table. `definition` has checked it."""
         action = self._newest("metaData")
         table_format = action.get("format") or {}
         return {
