@@ -23,9 +23,10 @@ if TYPE_CHECKING:  # Spark is an extra, and a small load works without it
 DEFAULT_MASTER = "local[*,4]"
 _SHIPPED = ("kafka_io", "resources", "pipelines")
 _NOT_SHIPPED = "kafka_io/testing"  # executors never start an embedded broker
+_SOCKETS = "spark.python.unix.domain.socket.enabled"
 _DEFAULTS = {
     "spark.app.name": "penstock",
-    "spark.python.unix.domain.socket.enabled": "true",  # halves the cost of a task (decision D03)
+    _SOCKETS: "true",  # halves the cost of a task (decision D03)
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "1000",
     "spark.sql.adaptive.enabled": "false",  # a slice group is a task: nothing to coalesce
@@ -128,6 +129,8 @@ def _options(settings: Mapping[str, str]) -> dict[str, str]:
     if address.startswith("sc://"):
         # A Connect server runs already. It refuses options that are not for a session, with a warning for each.
         defaults = {key: value for key, value in defaults.items() if key.startswith("spark.sql.")}
+    if address == "yarn":
+        del defaults[_SOCKETS]  # the path of a container's folder is too long for a socket, so every task would fail
     return {**defaults, **{key: value for key, value in settings.items() if key not in ("master", "remote")}}
 
 

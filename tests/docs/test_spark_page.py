@@ -37,6 +37,7 @@ def test_every_kind_of_master_has_an_example(master: str) -> None:
 def test_the_page_marks_exactly_the_sites_that_tests_use_as_tested() -> None:
     tested = re.findall(r"^\| (.*?) \| .* \| yes", PAGE, re.MULTILINE)
     assert tested == ["this machine", "a standalone cluster", "a Connect server"]
+    assert re.findall(r"^\| (.*?) \| .* \| only by `make thorough`", PAGE, re.MULTILINE) == ["YARN"]
     assert {name.partition(", ")[2] for name in NAMES} == {"local", "standalone"}
     assert {name.partition(", ")[0] for name in NAMES} == {"classic", "Connect"}
 

@@ -33,6 +33,15 @@ def test_the_driver_of_remote_executors_is_not_bound_to_loopback(
     assert "spark.driver.host" not in spark._options(place)
 
 
+@pytest.mark.parametrize("place", [{}, {"master": "spark://host:7077"}, {"master": "k8s://https://host:443"}])
+def test_tasks_talk_to_java_through_unix_sockets_except_in_containers_of_yarn(place: dict[str, str]) -> None:
+    """A container of YARN has its own temporary folder, whose path is longer than the address of a socket can be."""
+    name = "spark.python.unix.domain.socket.enabled"
+    assert spark._options(place)[name] == "true"
+    assert name not in spark._options({"master": "yarn"})
+    assert spark._options({"master": "yarn", name: "true"})[name] == "true"
+
+
 def test_spark_logs_by_our_rules(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tests of sessions give Spark the same rules in another way (see tests/short_lived_jvm.py)."""
     environment = prepared_environment({}, monkeypatch)

@@ -1,4 +1,4 @@
-"""Runs Spark's own processes with PySpark's jars. Each has its own working directory, by which we find its children."""
+"""Runs the servers of Spark and of YARN. Each has its own working directory, by which we find its children."""
 
 import os
 import re
@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -29,17 +29,27 @@ _POLL_S = 0.05
 @contextmanager
 def daemon(command: Sequence[str], folder: Path, *, host: str, memory: str) -> Iterator[None]:
     """Run a script of Spark in `folder` for the length of a `with` block. All processes that it started end with it."""
+    variables = {**ENVIRONMENT, "SPARK_LOCAL_IP": host, "SPARK_DAEMON_MEMORY": memory}
+    variables["SPARK_SUBMIT_OPTS"] = os.environ["SPARK_DAEMON_JAVA_OPTS"]
+    with server([str(HOME / "bin" / command[0]), *command[1:]], folder, variables):
+        yield
+
+
+@contextmanager
+def server(command: Sequence[str], folder: Path, variables: Mapping[str, str]) -> Iterator[None]:
+    """Run a program in `folder` for the length of a `with` block. All processes that it started end with it.
+
+    `variables` are added to the environment.
+    """
     folder.mkdir(parents=True, exist_ok=True)
-    environment = {**os.environ, **ENVIRONMENT, "JAVA_HOME": str(find_java())}
-    environment |= {"SPARK_LOCAL_IP": host, "SPARK_DAEMON_MEMORY": memory}
+    environment = {**os.environ, "JAVA_HOME": str(find_java()), **variables}
     # A session of this process logs only errors. The log of a daemon says when it is ready.
     environment.pop("SPARK_CONF_DIR", None)
     environment.pop("PYTHONPATH", None)  # a local session of this process puts our code there; executors receive it
-    environment["SPARK_SUBMIT_OPTS"] = environment["SPARK_DAEMON_JAVA_OPTS"]
     with (
         (folder / LOG).open("wb") as log,
         subprocess.Popen(
-            [str(HOME / "bin" / command[0]), *command[1:]],
+            command,
             env=environment,
             cwd=folder,
             stdout=log,

@@ -7,7 +7,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
-from types import FrameType
+from types import FrameType, MappingProxyType
 from typing import Any, Self
 from unittest.mock import patch
 
@@ -46,11 +46,12 @@ class TaskEnvironment:
 
 
 class Driver:
-    """Runs loads in one session with these settings; a context manager."""
+    """Runs loads in one session with these settings; a context manager. `variables` are added to its environment."""
 
-    def __init__(self, settings: Mapping[str, str]) -> None:
+    def __init__(self, settings: Mapping[str, str], variables: Mapping[str, str] = MappingProxyType({})) -> None:
         self._connection, self._child_connection = forking().Pipe()
-        self._process = forking().Process(target=_serve, args=(self._child_connection, dict(settings)))
+        arguments = (self._child_connection, dict(settings), {**ENVIRONMENT, **variables})
+        self._process = forking().Process(target=_serve, args=arguments)
         self._progress: list[tuple[int, int]] = []
         self.ui = ""
 
@@ -109,8 +110,8 @@ class Driver:
         return self._connection.recv()
 
 
-def _serve(test: Connection, settings: Mapping[str, str]) -> None:
-    os.environ.update(ENVIRONMENT)
+def _serve(test: Connection, settings: Mapping[str, str], variables: Mapping[str, str]) -> None:
+    os.environ.update(variables)
     session = spark.open_session(settings)
     signal.signal(signal.SIGTERM, _interrupt)
     test.send("" if settings.get("remote") else session.sparkContext.uiWebUrl)

@@ -28,6 +28,11 @@ class SparkUI:
         """The number of executors."""
         return sum(executor["id"] != "driver" for executor in self._get_of_application("executors"))
 
+    def containers(self) -> list[str]:
+        """The container of YARN of each executor, also of those that have ended."""
+        executors = self._get_of_application("allexecutors")
+        return [executor["attributes"]["CONTAINER_ID"] for executor in executors if executor["id"] != "driver"]
+
     def running(self) -> int:
         """The number of running task attempts."""
         return sum(executor["activeTasks"] for executor in self._get_of_application("executors"))

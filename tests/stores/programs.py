@@ -12,6 +12,7 @@ _INSTALL_S = 500
 _MODULES = (
     f"org.apache.hadoop:hadoop-client-minicluster:{HADOOP}",
     "org.junit.jupiter:junit-jupiter-api:5.13.4",  # the mini cluster imports its assertions
+    "org.bouncycastle:bcpkix-jdk18on:1.82",  # the ResourceManager creates certificates for its proxy
 )
 
 
@@ -38,7 +39,7 @@ def azurite() -> Path:
 
 
 def hadoop() -> Path:
-    """The folder with the jars of a small cluster of HDFS."""
+    """The folder with the jars of small clusters of HDFS and YARN."""
     lines = "\n".join(jars._DEPENDENCY.format(*module.split(":")) for module in _MODULES)
     return jars.jars_folder(f"hadoop-{HADOOP}", jars.IVY_FILE.format(dependencies=lines))
 
