@@ -221,11 +221,10 @@ class LakeTable(TableReader):
         client.create(log_entry(snapshot.version + 1), content)
         failpoint("log entry written")
         self._check_same_log(snapshot)
-        newest = segment.followed_by(content)
-        self._write_checkpoint(
-            newest.definition.configuration, snapshot, newest.version, lambda: self._opened_at(newest)
-        )
-        return newest.version
+        version = snapshot.version + 1
+        configuration = segment.definition.configuration  # the entry changes columns, and no properties
+        self._write_checkpoint(configuration, version, lambda: self._opened_at(segment.followed_by(content)))
+        return version
 
     def _write_by_deltalake(
         self,
@@ -259,7 +258,7 @@ class LakeTable(TableReader):
             handle.update_incremental()
             return handle
 
-        self._write_checkpoint(handle.metadata().configuration, snapshot, version, updated)
+        self._write_checkpoint(handle.metadata().configuration, version, updated)
         return version
 
     def _has_entry(self, version: int, entry: LedgerEntry) -> bool:
@@ -269,16 +268,14 @@ class LakeTable(TableReader):
             return False
         return written is not None and written.commit == entry.commit
 
-    def _write_checkpoint(
-        self, configuration: Mapping[str, str], before: TableSnapshot, version: int, opened: Callable[[], DeltaTable]
-    ) -> None:
-        """Write a checkpoint if the commit of `version` reaches the next multiple of the interval.
+    @staticmethod
+    def _write_checkpoint(configuration: Mapping[str, str], version: int, opened: Callable[[], DeltaTable]) -> None:
+        """Write a checkpoint of `version`, which was committed now, if it is a multiple of the interval.
 
         Whoever opens the table reads the checkpoint and the entries after it. A table without a checkpoint is correct,
         so a failure is ignored: a later commit writes the next one.
         """
-        interval = checkpoint_interval(configuration)
-        if version // interval > before.version // interval:
+        if version % checkpoint_interval(configuration) == 0:
             with suppress(DeltaError, OSError, LakeUnavailable):
                 opened().create_checkpoint()
 
