@@ -284,7 +284,9 @@ class ClusterMetadata(Closing):
             self._replicas = {partition: broker for partition, broker in chosen if partition.topic != topic}
 
     def from_any(self, request: Callable[[ModernBrokerConnection], T], *, first: Iterable[Broker] = ()) -> T:
-        """What `request` returns for the first broker that can be reached; the brokers of `first` are tried first.
+        """Send a request to the first broker that can be reached, and return its result.
+
+        The brokers in `first` are tried before the others.
 
         Raises:
             NetworkError: no broker can be reached; this is the error of the last one.

@@ -53,7 +53,7 @@ def checkpoint_file(version: int) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableDefinition:
-    """What a version of a table says about the table: its id, properties and columns, and who can read and write it.
+    """The id, properties, columns and protocol of a version of a table.
 
     `schema_json` is Delta's text of the schema.
     """

@@ -155,7 +155,7 @@ class TableReader:
         return replace(snapshot, version=segment.version, writer=writer, segment=segment)
 
     def _opened_at(self, segment: DeltaLogSegment) -> DeltaTable:
-        """What deltalake knows of the newest version of the segment. From an object store nothing is read again."""
+        """A deltalake handle of the newest version of the segment. It reads the log again only on a local disk."""
         client = object_client(self.uri, self.lake.options)
         try:
             with lake_errors(self.uri):

@@ -64,7 +64,7 @@ def tree_peak_mb(root: int) -> float:
 
 
 def largest_worker_mb(root: int) -> float:
-    """The largest peak resident set of the living Python processes below `root`; 0 if there is none."""
+    """The peak memory in MB of the running Python process below `root` that needed most; 0 if none runs."""
     children, _ = _processes()
     workers = [process for process in _descendants(root, children) if process != root and _is_python(process)]
     return max(map(_peak_kb, workers), default=0) / 1024
