@@ -79,7 +79,6 @@ def live_cluster(zookeeper: str, home: Path, *, brokers: int = 2, segment_bytes:
                         data_dir=home / f"broker-{number}",
                         partitions=PARTITIONS,
                         segment_bytes=segment_bytes,
-                        flush_messages=1,
                     ),
                     zookeeper=zookeeper,
                 )

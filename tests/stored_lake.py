@@ -87,9 +87,7 @@ def servers(lake: StoredLake, *copies: StoredLake) -> Iterator[None]:
     with ExitStack() as running:
         zookeeper = running.enter_context(ZooKeeperServer(None, lake.home / "zookeeper")).connect
         for number in (0, 1):
-            old = BrokerConfig07(
-                broker_id=number, data_dir=lake.home / f"broker-{number}", partitions=PARTITIONS, flush_messages=1
-            )
+            old = BrokerConfig07(broker_id=number, data_dir=lake.home / f"broker-{number}", partitions=PARTITIONS)
             running.enter_context(BrokerServer07(old, zookeeper=zookeeper))
         middle = ModernBrokerConfig(
             broker_id=9, data_dir=lake.home / "broker-v09", generation=Generation.V08, partitions=PARTITIONS

@@ -59,7 +59,7 @@ def start_broker(tmp_path: Path) -> Iterator[StartBroker]:
     with ExitStack() as brokers:
 
         def start(*, broker_id: int = 0, zookeeper: str | None = None, **settings: Any) -> BrokerServer07:
-            broker_settings = {"partitions": 2, "segment_bytes": 300, "flush_messages": 1, **settings}
+            broker_settings = {"partitions": 2, "segment_bytes": 300, **settings}
             config = BrokerConfig07(broker_id=broker_id, data_dir=tmp_path / f"broker-{broker_id}", **broker_settings)
             return brokers.enter_context(BrokerServer07(config, zookeeper=zookeeper))
 

@@ -45,7 +45,7 @@ POSITIONS = st.lists(
 @pytest.fixture
 def v07(tmp_path: Path) -> Iterator[tuple[SimpleConsumer, old.Client]]:
     """A consumer of a broker of 0.7, and a client that produces."""
-    config = BrokerConfig07(broker_id=0, data_dir=tmp_path / "old", partitions=2, flush_messages=1)
+    config = BrokerConfig07(broker_id=0, data_dir=tmp_path / "old", partitions=2)
     with ExitStack() as running:
         broker = running.enter_context(BrokerServer07(config))
         client = running.enter_context(old.Client(broker.port))
@@ -110,7 +110,7 @@ def test_a_fetch_of_07_that_is_too_small_returns_the_needed_bytes(v07: tuple[Sim
 
 
 def test_the_ends_and_segments_of_a_log_of_07(tmp_path: Path) -> None:
-    config = BrokerConfig07(broker_id=0, data_dir=tmp_path, partitions=1, flush_messages=1, segment_bytes=50)
+    config = BrokerConfig07(broker_id=0, data_dir=tmp_path, partitions=1, segment_bytes=50)
     with BrokerServer07(config) as broker, old.Client(broker.port) as client:
         for _ in range(6):
             client.produce("clicks", *old.numbered(2))

@@ -103,9 +103,7 @@ def open_world(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[OpenW
                 zookeeper = str(request.getfixturevalue("chroot"))
 
                 def start() -> BrokerServer07 | ModernBrokerServer:
-                    config = BrokerConfig07(
-                        broker_id=0, data_dir=tmp_path / "data", port=port, partitions=partitions, flush_messages=1
-                    )
+                    config = BrokerConfig07(broker_id=0, data_dir=tmp_path / "data", port=port, partitions=partitions)
                     return running.enter_context(BrokerServer07(config, zookeeper=zookeeper))
             else:
 

@@ -135,7 +135,7 @@ def three_brokers(chroot: str, tmp_path: Path) -> Iterator[list[BrokerServer07]]
     """Brokers 0 to 2 with two partitions each; the last one is not started."""
     servers = [
         BrokerServer07(
-            BrokerConfig07(broker_id=number, data_dir=tmp_path / f"{number}", partitions=2, flush_messages=1),
+            BrokerConfig07(broker_id=number, data_dir=tmp_path / f"{number}", partitions=2),
             zookeeper=chroot,
         )
         for number in range(3)

@@ -21,7 +21,12 @@ class HousekeptLog:
     def __init__(self, data_dir: Path) -> None:
         self.now_ms = START_MS
         config = BrokerConfig07(
-            broker_id=0, data_dir=data_dir, flush_interval_ms=5, retention_ms=5_000, retention_check_ms=1_000
+            broker_id=0,
+            data_dir=data_dir,
+            flush_messages=10_000,
+            flush_interval_ms=5,
+            retention_ms=5_000,
+            retention_check_ms=1_000,
         )
         self.logs = BrokerLogs07(config, clock=lambda: self.now_ms, on_change=lambda _: None)
         self.housekeeping = BrokerHousekeeping(

@@ -142,7 +142,7 @@ def test_the_demo_loads_and_verifies_everything(tmp_path: Path) -> None:
     assert re.search(r"\n3 +2,226 +12\.9\b", output)
     assert re.search(r"\nnull +336,776 +2013-01-01", output)
     assert re.search(r"\nUnited Air Lines Inc\. +335 +2014-01-01", output)
-    unknown = r"^\d+ +\d+ +[\d,]+ +\d+ +the registry demo has no schema with the id 404"
+    unknown = r"^\d+ +\d+ +[\d,]+ +80 B +the registry demo has no schema with the id 404"
     assert len(re.findall(unknown, output, re.MULTILINE)) == 2
     assert "338,571 published, 338,571 in the table" in output
     check_complete_hours(output)

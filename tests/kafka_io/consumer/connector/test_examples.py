@@ -31,7 +31,7 @@ EXAMPLES = examples()
 @pytest.fixture
 def broker(chroot: str, tmp_path: Path) -> Iterator[BrokerServer07]:
     """A broker that has two messages in `clicks`."""
-    config = BrokerConfig07(broker_id=0, data_dir=tmp_path, partitions=1, flush_messages=1)
+    config = BrokerConfig07(broker_id=0, data_dir=tmp_path, partitions=1)
     with BrokerServer07(config, zookeeper=chroot) as server, Client(server.port) as client:
         client.produce("clicks", message_set([b"one", b"two"]))
         yield server

@@ -20,7 +20,6 @@ GENUINE: dict[str, Any] = {
     "topic_partitions": {"three": 3},
     "segment_bytes": 4 * 1024 * 1024,
     "topic_segment_bytes": {"seg": 700, "purged": 700, "purgedall": 700},
-    "flush_messages": 1,
 }
 
 

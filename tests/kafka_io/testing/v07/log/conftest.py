@@ -46,7 +46,7 @@ def open_log(directory: Path, clock: ManualClock) -> Iterator[OpenLog]:
     with ExitStack() as logs:
 
         def open_with(**settings: Any) -> PartitionLog07:
-            defaults: dict[str, Any] = {"roll_ms": 10**12, "flush_messages": 1, "retention_ms": None}
+            defaults: dict[str, Any] = {"roll_ms": 10**12, "retention_ms": None}
             config = BrokerConfig07(broker_id=0, data_dir=directory.parent, **{**defaults, **settings})
             log = PartitionLog07.open(directory, config, clock=clock, where=Where(topic="clicks", partition=0))
             logs.callback(log.close)
