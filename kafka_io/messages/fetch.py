@@ -6,6 +6,8 @@ from kafka_io.wire.schema import Request, Struct, wire
 from kafka_io.wire.types import MANY_ITEMS, NULL_UUID, Int8, Int16, Int32, Int64, String, Uuid, WireBytes
 
 INT32_MAX = 2**31 - 1
+BOUNDED_SINCE = 3
+"""From this version on, a request bounds the whole answer, which the broker fills in the order of the request."""
 BY_ID_SINCE = 13
 
 
@@ -114,7 +116,7 @@ class FetchRequest(Request[FetchResponse], key=1, versions=(0, 18), flexible_fro
     replica_state: ReplicaState = wire(since=15, tag=1, default=ReplicaState())  # KIP-903: fences stale replicas
     max_wait_ms: Int32 = 500
     min_bytes: Int32 = 1
-    max_bytes: Int32 = wire(since=3, default=INT32_MAX, ignorable=True)  # KIP-74: bounds the whole response
+    max_bytes: Int32 = wire(since=BOUNDED_SINCE, default=INT32_MAX, ignorable=True)  # KIP-74: bounds the whole response
     isolation_level: Int8 = wire(since=4, default=0, ignorable=True)  # KIP-98: transactions
     session_id: Int32 = wire(since=7, default=0, ignorable=True)  # KIP-227: fetch sessions
     session_epoch: Int32 = wire(since=7, default=-1, ignorable=True)  # KIP-227

@@ -13,22 +13,30 @@ from kafka_io.model import TopicPartition
 from kafka_io.records.transactions import AbortedRange
 from kafka_io.wire.types import NULL_UUID
 
+MAX_WAIT_MS = 500
+"""The time that a broker may wait for records that a planned range needs: they exist, so it hardly ever waits."""
 FetchPositions = Mapping[TopicPartition, tuple[int, int]]
 """The offset to fetch from, and the most bytes, for each partition."""
 
 
 def fetch_request(
-    leaders: PartitionLeaders, positions: FetchPositions, *, committed: bool, max_wait_ms: int, rack: str = ""
+    leaders: PartitionLeaders,
+    positions: FetchPositions,
+    *,
+    committed: bool,
+    max_wait_ms: int,
+    max_bytes: int | None = None,
+    rack: str = "",
 ) -> FetchRequest:
-    """The request for these partitions, which one broker leads."""
+    """The request for these partitions, which one broker leads; `max_bytes` bounds all of them together."""
 
     def fetch_partition(partition: TopicPartition) -> FetchPartition:
-        offset, max_bytes = positions[partition]
+        offset, partition_bytes = positions[partition]
         return FetchPartition(
             partition=partition.partition,
             current_leader_epoch=leaders[partition].epoch,
             fetch_offset=offset,
-            partition_max_bytes=max_bytes,
+            partition_max_bytes=partition_bytes,
         )
 
     topics = tuple(
@@ -41,7 +49,7 @@ def fetch_request(
     )
     return FetchRequest(
         max_wait_ms=max_wait_ms,
-        max_bytes=sum(max_bytes for _, max_bytes in positions.values()),
+        max_bytes=sum(partition_bytes for _, partition_bytes in positions.values()) if max_bytes is None else max_bytes,
         isolation_level=READ_COMMITTED if committed else READ_UNCOMMITTED,
         topics=topics,
         rack_id=rack,

@@ -7,6 +7,7 @@ replica in the client's rack, the partition is read from there (KIP-392).
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from functools import partial
 from itertools import chain
 from struct import Struct
 from uuid import UUID
@@ -31,7 +32,8 @@ from kafka_io.errors import (
 from kafka_io.messages.fetch import FetchPartitionResponse, FetchRequest, FetchResponse
 from kafka_io.model import Broker, TopicPartition
 from kafka_io.reader.fetch_loop import FetchedChunk, Pending, read_pipelined
-from kafka_io.reader.modern_fetch import aborted_ranges, fetch_request, max_fetch_version
+from kafka_io.reader.first_fetches import FirstAnswer, FirstFetches
+from kafka_io.reader.modern_fetch import MAX_WAIT_MS, aborted_ranges, fetch_request, max_fetch_version
 from kafka_io.reader.reader import PlannedRange, ReadSettings
 from kafka_io.reader.unreadable import (
     NO_ENTRY,
@@ -54,8 +56,6 @@ from kafka_io.records.layout import (
 from kafka_io.records.record_set import RequestedOffsets
 from kafka_io.records.schema import COLUMNS
 
-_TOPIC_ID_LETTERS = 22
-_MAX_WAIT_MS = 500
 _FIRST_ENTRY_BYTES = 64 * 1024
 _INT64, _INT32 = Struct(">q"), Struct(">i")
 
@@ -73,8 +73,11 @@ class ModernPartition:
         # The number of records that were read, according to the headers of the answers: the least and the largest.
         self._min_records = self._max_records = 0
 
-    def read(self) -> Iterator[DecodedBatch]:
+    def read(self, first_answer: FirstAnswer = lambda: None) -> Iterator[DecodedBatch]:
         """All records of the range as Arrow batches; the last batch's `next_offset` is the range's end.
+
+        Args:
+            first_answer: returns the answer to a fetch at the start of the range, if there is one; see FirstFetches.
 
         Raises:
             OffsetOutOfRange: the broker no longer holds the whole range.
@@ -95,6 +98,7 @@ class ModernPartition:
                 self._read_settings.sizes,
                 fetch=self._fetch,
                 send_ahead=self._send_ahead,
+                first=self._if_usable(partial(self._first_chunk, first_answer)),
             )
             for decoded in chain(batches, self._decoder.flush()):
                 rows += decoded.batch.num_rows
@@ -185,13 +189,26 @@ class ModernPartition:
             return None
 
         def answer() -> FetchedChunk | None:
-            try:
-                response = pending()
-                return None if response is None else self._fetched(response, offset)
-            except (BrokerError, LogShort, Corrupt, TooLarge):
-                return None  # `_fetch` sends the request again, and raises the error if it occurs again
+            response = pending()
+            return None if response is None else self._fetched(response, offset)
 
-        return answer
+        return lambda: self._if_usable(answer)
+
+    def _first_chunk(self, first_answer: FirstAnswer) -> FetchedChunk | None:
+        start, answer = self._planned.offsets.start, first_answer()
+        chunk = None if answer is None else self._chunk(answer, start)
+        # An answer for many ranges may end inside the first batch of this one, which is then not too large for a fetch.
+        return chunk if chunk is not None and chunk.next_offset > start else None
+
+    def _if_usable(self, answer: Pending) -> FetchedChunk | None:
+        """The answer to a fetch that was sent before it was needed; None if it has an error.
+
+        `_fetch` then sends the request again, and raises the error if it occurs again.
+        """
+        try:
+            return answer()
+        except (BrokerError, LogShort, Corrupt, TooLarge):
+            return None
 
     def _request(self, leader: Leader, offset: int, size: int) -> FetchRequest:
         self._check_incarnation(leader.topic_id)
@@ -200,17 +217,17 @@ class ModernPartition:
             {partition: leader},
             {partition: (offset, size)},
             committed=self._read_settings.committed,
-            max_wait_ms=_MAX_WAIT_MS,
+            max_wait_ms=MAX_WAIT_MS,
             # Without a rack the leader does not send the client to a replica again that has just failed.
             rack="" if self._metadata.leader_only(self._topic, self._number) else self._read_settings.rack,
         )
 
     def _check_incarnation(self, topic_id: UUID) -> None:
-        planned, current = self._planned.incarnation, topic_id_text(topic_id)
-        if len(planned) == _TOPIC_ID_LETTERS and current is not None and current != planned:
+        current = topic_id_text(topic_id)
+        if not self._planned.is_for(current):
             raise TopicReplaced(
-                f"the range was planned for the topic with id {planned}, but the topic's id is {current} now: "
-                "the topic was deleted and created again"
+                f"the range was planned for the topic with id {self._planned.incarnation}, but the topic's id is "
+                f"{current} now: the topic was deleted and created again"
             )
 
     def _only_partition(self, answer: FetchResponse) -> FetchPartitionResponse:
@@ -237,7 +254,9 @@ class ModernPartition:
         The records existed when the range was planned. If the log seems to end before them, a leader that was just
         elected may not know them yet: LogShort is retriable.
         """
-        partition = self._only_partition(answer)
+        return self._chunk(self._only_partition(answer), offset)
+
+    def _chunk(self, partition: FetchPartitionResponse, offset: int) -> FetchedChunk:
         end = partition.high_watermark
         if end < offset:
             raise LogShort(f"the broker's log ends at {end}, before offset {offset}")
@@ -267,9 +286,12 @@ class ModernReader(Closing):
         self._read_settings = read_settings
 
     def read(self, planned_ranges: Iterable[PlannedRange]) -> Iterator[Iterator[DecodedBatch]]:
-        """The batches of each planned range, in order."""
-        for planned in planned_ranges:
-            yield ModernPartition(self._metadata, planned, self._read_settings).read()
+        """The batches of each planned range, in order. One request fetches the beginnings of many ranges."""
+        ranges = list(planned_ranges)
+        first_fetches = FirstFetches(self._metadata, ranges, self._read_settings)
+        for number, planned in enumerate(ranges):
+            partition = ModernPartition(self._metadata, planned, self._read_settings)
+            yield partition.read(partial(first_fetches.take, number))
 
     def unreadable(self, planned: PlannedRange, offset: int) -> UnreadableRange:
         """See `Reader`."""

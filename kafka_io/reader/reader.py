@@ -12,6 +12,7 @@ from kafka_io.reader.unreadable import UnreadableRange
 from kafka_io.records.decoded_batch import DecodedBatch, DecodeLimits
 
 _INT32_MAX = 2**31 - 1
+_TOPIC_ID_LETTERS = 22
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,6 +82,10 @@ class PlannedRange:
     offsets: OffsetRange
     incarnation: str
     to_message: bool = False
+
+    def is_for(self, topic_id: str | None) -> bool:
+        """Whether it was planned for the topic with this id. Where topics have no ids, nobody knows: yes."""
+        return len(self.incarnation) != _TOPIC_ID_LETTERS or topic_id in {None, self.incarnation}
 
 
 class Reader(Protocol):

@@ -27,7 +27,8 @@ def check_files(uri: str, options: Mapping[str, str], where: Where, facts: Seque
         FileRefused: a file is missing or different.
     """
     by_path = {file.path: file for slice_facts in facts for file in slice_facts.files}
-    if durable.local_path(uri) is not None:
+    is_local = durable.local_path(uri) is not None
+    if is_local:
         _check_sizes(filesystem(uri, options), uri, where, by_path)
     # In an object store the footer is read where it is in a file of the expected size, as all readers of the table do:
     # they take the size from the log. A file that is missing or shorter has no footer there. A store replaces or cuts
@@ -35,8 +36,8 @@ def check_files(uri: str, options: Mapping[str, str], where: Where, facts: Seque
     store = filesystem(uri, options, {path: file.size for path, file in by_path.items()})
     read = partial(_footer_rows, store)
     with ThreadPoolExecutor(_FOOTERS_AT_ONCE) as readers:
-        # A thread would cost more than it saves for one file, which is all that most topics of a large lake have.
-        footers = readers.map(read, by_path) if len(by_path) > 1 else map(read, by_path)
+        # A thread costs more than it saves on a local disk, and for one file: most topics of a large lake have no more.
+        footers = map(read, by_path) if is_local or len(by_path) == 1 else readers.map(read, by_path)
         for (path, file), rows in zip(by_path.items(), footers, strict=True):
             if isinstance(rows, Exception):
                 _check_sizes(filesystem(uri, options), uri, where, {path: file})

@@ -12,7 +12,14 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 from uuid import UUID
 
-from kafka_io.messages.fetch import FetchPartitionResponse, FetchRequest, FetchResponse, FetchTopicResponse
+from kafka_io.messages.fetch import (
+    BOUNDED_SINCE,
+    BY_ID_SINCE,
+    FetchPartitionResponse,
+    FetchRequest,
+    FetchResponse,
+    FetchTopicResponse,
+)
 from kafka_io.messages.handshake import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
 from kafka_io.messages.list_offsets import (
     EARLIEST_TIME,
@@ -137,27 +144,38 @@ class FakeCluster:
         return ListOffsetsResponse(topics=(ListOffsetsTopicResponse(name=topic.name, partitions=tuple(answers)),))
 
     def fetch(self, broker: int, received_request: ReceivedRequest) -> FetchResponse:
-        """The answer of `broker` to a Fetch request: an error if it does not lead the partition."""
+        """The answer of `broker` to a Fetch request: an error for partitions that it does not lead.
+
+        From v3 on, `max_bytes` bounds the answer, which is filled in the order of the request.
+        """
         request: Any = received_request.request
         [topic] = request.topics
-        [partition] = topic.partitions
-        log = self.logs[partition.partition]
-        error = 0 if log.leader == broker else NOT_LEADER
-        if received_request.version >= 13 and topic.topic_id != self.topic_id:
-            error = UNKNOWN_TOPIC_ID
-        if not error and not log.start <= partition.fetch_offset <= log.end:
-            error = OUT_OF_RANGE
-        answer = FetchPartitionResponse(
-            partition_index=partition.partition,
-            error_code=error,
-            high_watermark=log.end,
-            records=b"" if error else log.read(partition.fetch_offset, partition.partition_max_bytes),
-            aborted_transactions=log.aborted if received_request.version >= 4 else None,
-        )
+        room = request.max_bytes if received_request.version >= BOUNDED_SINCE else None
+        answers = []
+        for partition in topic.partitions:
+            log = self.logs[partition.partition]
+            error = 0 if log.leader == broker else NOT_LEADER
+            if received_request.version >= BY_ID_SINCE and topic.topic_id != self.topic_id:
+                error = UNKNOWN_TOPIC_ID
+            if not error and not log.start <= partition.fetch_offset <= log.end:
+                error = OUT_OF_RANGE
+            limit = partition.partition_max_bytes if room is None else min(room, partition.partition_max_bytes)
+            records = b"" if error or not limit else log.read(partition.fetch_offset, limit)
+            if room is not None:
+                room = max(0, room - len(records))
+            answers.append(
+                FetchPartitionResponse(
+                    partition_index=partition.partition,
+                    error_code=error,
+                    high_watermark=log.end,
+                    records=records,
+                    aborted_transactions=log.aborted if received_request.version >= 4 else None,
+                )
+            )
         named: dict[str, Any] = (
-            {"topic": topic.topic} if received_request.version < 13 else {"topic_id": topic.topic_id}
+            {"topic": topic.topic} if received_request.version < BY_ID_SINCE else {"topic_id": topic.topic_id}
         )
-        return FetchResponse(responses=(FetchTopicResponse(partitions=(answer,), **named),))
+        return FetchResponse(responses=(FetchTopicResponse(partitions=tuple(answers), **named),))
 
 
 class FakeBroker:

@@ -1,4 +1,4 @@
-"""The footers of new files are read before a commit: one in the thread that commits, several at the same time."""
+"""The footers of new files are read before a commit: those in an object store at the same time, others in turn."""
 
 import threading
 from pathlib import Path
@@ -12,6 +12,7 @@ from kafka_io.model import BrokerPartition, OffsetRange
 from pipelines.loading import written_files
 from pipelines.loading.work import DataFile, SliceFacts, described
 from pipelines.loading.written_files import check_files
+from resources import durable
 from resources.errors import FileRefused
 
 WHERE = Where(topic="clicks")
@@ -26,8 +27,11 @@ def written(folder: Path, number: int, *, rows: int = 2, claimed_rows: int = 2) 
     return SliceFacts(offsets=offsets, rows=claimed_rows, **described((file,)))
 
 
+@pytest.mark.parametrize("is_local", [True, False])
 @pytest.mark.parametrize("count", [1, 3])
-def test_one_file_needs_no_thread(count: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_threads_read_footers_only_if_they_have_to_wait(
+    count: int, is_local: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     threads: list[int] = []
     footer_rows = written_files._footer_rows
 
@@ -36,9 +40,11 @@ def test_one_file_needs_no_thread(count: int, tmp_path: Path, monkeypatch: pytes
         return footer_rows(*arguments)  # type: ignore[arg-type]
 
     monkeypatch.setattr(written_files, "_footer_rows", noted)
+    if not is_local:
+        monkeypatch.setattr(durable, "local_path", lambda _: None)
     check_files(str(tmp_path), {}, WHERE, [written(tmp_path, number) for number in range(count)])
     assert len(threads) == count
-    assert (set(threads) == {threading.get_ident()}) == (count == 1)
+    assert (set(threads) == {threading.get_ident()}) == (is_local or count == 1)
 
 
 @pytest.mark.parametrize("count", [1, 3])
