@@ -1,7 +1,6 @@
 """Checks data files before they are committed."""
 
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import NoReturn
 
@@ -13,7 +12,7 @@ from kafka_io.errors import Where
 from pipelines.loading.work import DataFile, SliceFacts
 from resources import durable
 from resources.errors import FileRefused
-from resources.lake import filesystem, lake_errors
+from resources.lake import each_of, filesystem, lake_errors
 
 _FOOTERS_AT_ONCE = 8
 
@@ -27,25 +26,21 @@ def check_files(uri: str, options: Mapping[str, str], where: Where, facts: Seque
         FileRefused: a file is missing or different.
     """
     by_path = {file.path: file for slice_facts in facts for file in slice_facts.files}
-    is_local = durable.local_path(uri) is not None
-    if is_local:
+    if durable.local_path(uri) is not None:
         _check_sizes(filesystem(uri, options), uri, where, by_path)
     # In an object store the footer is read where it is in a file of the expected size, as all readers of the table do:
     # they take the size from the log. A file that is missing or shorter has no footer there. A store replaces or cuts
     # no object by itself, so this one request shows as much as to ask for the size before.
     store = filesystem(uri, options, {path: file.size for path, file in by_path.items()})
-    read = partial(_footer_rows, store)
-    with ThreadPoolExecutor(_FOOTERS_AT_ONCE) as readers:
-        # A thread costs more than it saves on a local disk, and for one file: most topics of a large lake have no more.
-        footers = map(read, by_path) if is_local or len(by_path) == 1 else readers.map(read, by_path)
-        for (path, file), rows in zip(by_path.items(), footers, strict=True):
-            if isinstance(rows, Exception):
-                _check_sizes(filesystem(uri, options), uri, where, {path: file})
-                _raise_unreadable(rows, path, uri, where)
-            if rows != file.rows:
-                raise FileRefused(
-                    f"the data file {path} holds {rows} rows; its worker wrote {file.rows}; load again", where
-                )
+    footers = each_of(uri, partial(_footer_rows, store), by_path, at_once=_FOOTERS_AT_ONCE)
+    for (path, file), rows in zip(by_path.items(), footers, strict=True):
+        if isinstance(rows, Exception):
+            _check_sizes(filesystem(uri, options), uri, where, {path: file})
+            _raise_unreadable(rows, path, uri, where)
+        if rows != file.rows:
+            raise FileRefused(
+                f"the data file {path} holds {rows} rows; its worker wrote {file.rows}; load again", where
+            )
 
 
 def _check_sizes(store: pafs.FileSystem, uri: str, where: Where, expected: Mapping[str, DataFile]) -> None:

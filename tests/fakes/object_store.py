@@ -142,9 +142,7 @@ class _Store:
     def listing(self, prefix: str, start_after: str, delimiter: str) -> bytes:
         """The answer to ListObjectsV2."""
         folders, contents = set(), []
-        for key in sorted([*self.objects]):
-            if not key.startswith(prefix) or key <= start_after:
-                continue
+        for key in sorted(key for key in [*self.objects] if key.startswith(prefix) and key > start_after):
             head, slash, _ = key[len(prefix) :].partition(delimiter) if delimiter else ("", "", "")
             if slash:
                 folders.add(f"{prefix}{head}/")
