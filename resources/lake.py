@@ -222,7 +222,10 @@ def filesystem(uri: str, options: Mapping[str, str], sizes: Mapping[str, int] | 
 
 
 class _StorageHandler(DeltaStorageHandler):
-    """The file system of deltalake. Small files are written with one request, if the store has an ObjectClient."""
+    """The file system of deltalake. If the store has an ObjectClient, that writes small files with one request.
+
+    It also lists folders: deltalake holds Python's lock while it waits for a listing, so all threads would wait.
+    """
 
     def __init__(self, uri: str, options: Mapping[str, str], sizes: Mapping[str, int] | None) -> None:
         super().__init__(uri, store_options(options), dict(sizes) if sizes else None)
@@ -233,3 +236,14 @@ class _StorageHandler(DeltaStorageHandler):
         if self._client is None:
             return super().open_output_stream(path, metadata)
         return pa.PythonFile(self._client.open_writer(path), mode="w")
+
+    def get_file_info_selector(self, selector: pafs.FileSelector) -> list[pafs.FileInfo]:
+        """The files and folders that the selector describes; none if an object store has nothing there."""
+        if self._client is None:
+            return super().get_file_info_selector(selector)
+        return [
+            pafs.FileInfo(entry.path, pafs.FileType.Directory)
+            if entry.size is None
+            else pafs.FileInfo(entry.path, pafs.FileType.File, size=entry.size, mtime=entry.modified_at)
+            for entry in self._client.entries(selector.base_dir, recursive=selector.recursive)
+        ]

@@ -7,17 +7,18 @@ A store whose options only deltalake understands has no ObjectClient: see `objec
 
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import chain
 from pathlib import Path
 from typing import Any, ClassVar, Self
 from urllib.parse import unquote, urlsplit
 
 from resources.store_options import duration, store_options
-from resources.stored_object import StoredObject
+from resources.stored_object import ListedEntry, StoredObject
 
 _SCHEMES = {"s3", "s3a", "gs", "az", "azure", "adl", "abfs", "abfss"}
 _REQUESTS_AT_ONCE = 16
@@ -106,9 +107,31 @@ class ObjectClient:
         with _errors():
             for page in obstore.list(self.store, self.key(folder), offset=self.key(after) if after else None):
                 for meta in page:
-                    path = meta["path"].removeprefix(self.key(""))
+                    path = self._relative(meta["path"])
                     if path > after:  # some stores ignore where a listing starts
                         yield StoredObject(path, meta["e_tag"])
+
+    def entries(self, folder: str, *, recursive: bool) -> Iterator[ListedEntry]:
+        """What is in the folder: the objects and the folders, or with `recursive` all objects below it.
+
+        Raises:
+            OSError: the store does not answer, or refuses the request.
+        """
+        import obstore  # noqa: PLC0415 - lakes on a disk do not need it
+
+        with _errors():
+            pages: Iterable[Sequence[Any]]
+            if recursive:
+                pages = obstore.list(self.store, self.key(folder))
+            else:
+                listing = obstore.list_with_delimiter(self.store, self.key(folder))
+                yield from (ListedEntry(self._relative(path)) for path in listing["common_prefixes"])
+                pages = [listing["objects"]]
+            for meta in chain.from_iterable(pages):
+                yield ListedEntry(self._relative(meta["path"]), meta["size"], meta["last_modified"])
+
+    def _relative(self, key: str) -> str:
+        return key.removeprefix(self.key(""))
 
     def create(self, path: str, content: bytes) -> str | None:
         """Write an object that must be absent, in one request; returns its mark.

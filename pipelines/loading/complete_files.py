@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from functools import partial
 from urllib.parse import unquote
 
 import numpy as np
@@ -19,7 +20,7 @@ from pipelines.loading.rows import FILE_SCHEMA
 from pipelines.loading.table import LakeTable
 from resources import durable
 from resources.errors import LakeRefused
-from resources.lake import filesystem, lake_errors, list_folder
+from resources.lake import each_of, filesystem, lake_errors, list_folder
 
 _BATCH_ROWS = 65_536
 _FILES_AT_ONCE = 8
@@ -38,7 +39,7 @@ class CompleteFiles:
     """
 
     def __init__(self, table: LakeTable, handle: DeltaTable) -> None:
-        self._uri, self._store = table.uri, filesystem(table.uri, table.lake.options)
+        self._uri = table.uri
         layout = TableLayout.of_delta(handle.schema().to_json())
         names = {name: layout.name(name) for name in IDENTIFYING}
         self._schema = pa.schema([layout.file_schema.field(name) for name in names.values()])
@@ -46,8 +47,9 @@ class CompleteFiles:
             adds = pa.table(handle.get_add_actions(flatten=True))
             paths = [unquote(path) for path in adds.column("path").to_pylist()]
             sizes = adds.column("size_bytes").to_pylist()
-            complete = self._are_complete(dict(zip(paths, sizes, strict=True)))
-            self._store = filesystem(table.uri, table.lake.options, dict(zip(paths, sizes, strict=True)))
+            by_path = dict(zip(paths, sizes, strict=True))
+            self._store = filesystem(table.uri, table.lake.options, by_path)
+            complete = self._are_complete(by_path)
         self.damaged = [path for path, is_complete in zip(paths, complete, strict=True) if not is_complete]
         self.unreadable: list[str] = []
         self.size_bytes = sum(sizes)
@@ -63,11 +65,12 @@ class CompleteFiles:
         """
         listed: dict[str, int | None] = {}
         if durable.local_path(self._uri) is None:
-            for folder in sorted({path.rpartition("/")[0] for path in sizes}):
-                listed |= {info.path: info.size for info in list_folder(self._store, folder)}
+            folders = sorted({path.rpartition("/")[0] for path in sizes})
+            for infos in each_of(self._uri, partial(list_folder, self._store), folders, at_once=_FILES_AT_ONCE):
+                listed |= {info.path: info.size for info in infos}
         unclear = [path for path, size in sizes.items() if listed.get(path) != size]
-        infos = self._store.get_file_info(unclear)
-        listed |= {info.path: info.size if info.type == pafs.FileType.File else None for info in infos}
+        asked = self._store.get_file_info(unclear)
+        listed |= {info.path: info.size if info.type == pafs.FileType.File else None for info in asked}
         return [listed.get(path) == size for path, size in sizes.items()]
 
     def rows(self, window: Window) -> Iterator[pa.RecordBatch]:

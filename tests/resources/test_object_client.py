@@ -7,12 +7,14 @@ from typing import Any
 from uuid import uuid4
 
 import pyarrow as pa
+import pyarrow.fs as pafs
 import pytest
+from deltalake.fs import DeltaStorageHandler
 
 from kafka_io.errors import SecretMissing
-from resources.lake import filesystem, write_file
+from resources.lake import filesystem, list_folder, write_file
 from resources.object_client import PART_BYTES, ObjectClient, ObjectWriter, object_client
-from resources.store_options import duration
+from resources.store_options import duration, store_options
 from tests.fakes.object_store import ObjectStore, object_store
 
 OPTIONS = {"aws_access_key_id": "key", "aws_secret_access_key": "hush", "aws_region": "us-east-1"}
@@ -239,3 +241,29 @@ def test_an_arrow_file_can_be_written(client: ObjectClient) -> None:
     with pa.PythonFile(client.open_writer("rows"), mode="w") as stream, pa.ipc.new_file(stream, pa.schema([])):
         pass
     assert pa.ipc.open_file(client.read("rows").content).schema.names == []
+
+
+@pytest.mark.parametrize("folder", ["", "a", "a/", "none", "t%2Eopic", "ä"])
+def test_a_folder_is_listed_as_deltalake_lists_it(folder: str, store: ObjectStore) -> None:
+    uri = f"{store.root}/{uuid4().hex}/main"
+    files = filesystem(uri, store.options)
+    for path in ("a/b/c", "a/d", "e", "t%2Eopic/_delta_log/0.json", "ä/x y"):
+        write_file(files, path, b"content")
+    by_deltalake = pafs.PyFileSystem(DeltaStorageHandler(uri, store_options(store.options)))
+    assert described(list_folder(files, folder)) == described(list_folder(by_deltalake, folder))
+    listed_files = [info for info in list_folder(by_deltalake, folder, recursive=True) if info.is_file]
+    assert described(list_folder(files, folder, recursive=True)) == described(listed_files)
+
+
+def described(infos: list[pafs.FileInfo]) -> list[tuple[Any, ...]]:
+    """The files and folders of a listing, in the order of their paths."""
+    return sorted((info.path, info.base_name, info.type.name, info.size, info.mtime) for info in infos)
+
+
+def test_a_listing_is_one_request(store: ObjectStore) -> None:
+    """With deltalake it is one for each folder, and no other thread runs Python until the answer is there."""
+    files = filesystem(f"{store.root}/{uuid4().hex}", store.options)
+    for path in ("a/b/c", "a/d", "e/f/g"):
+        write_file(files, path, b"content")
+    assert counted(store, lambda: list_folder(files, "")) == ["LIST"]
+    assert counted(store, lambda: list_folder(files, "", recursive=True)) == ["LIST"]
