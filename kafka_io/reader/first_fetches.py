@@ -25,8 +25,9 @@ class FirstFetches:
     A broker fills its answer in the order of the request (KIP-74): a large range leaves no room for those behind it, so
     nothing is fetched twice. Answers wait in memory for their turn; all of them together have at most `fetch_bytes`.
 
-    An answer is only an opportunity. If it is missing, empty or an error, the range is fetched alone, with retries, and
-    raises its own error. If a broker gives no records at all, it is not asked for many ranges again.
+    An answer saves a request, and nothing depends on it. If it is missing, empty or an error, the range is fetched
+    alone, with retries, and raises its own error. If a request for many ranges fails or gives no records at all, no
+    broker is asked for many again.
     """
 
     def __init__(self, metadata: ClusterMetadata, ranges: Sequence[PlannedRange], read_settings: ReadSettings) -> None:
