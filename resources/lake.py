@@ -164,7 +164,7 @@ def each_of(uri: str, ask: Callable[[ItemT], AnswerT], items: Collection[ItemT],
 
 
 def _topic_folders(files: pafs.FileSystem, folder: list[str]) -> Iterator[list[str]]:
-    """The paths of what may be tables below `folder`. Only folders with a part of a long name are searched."""
+    """The paths below `folder` that can be tables. Only folders with a part of a long name are searched."""
     for info in list_folder(files, "/".join(folder)):
         path = [*folder, info.base_name]
         if info.type == pafs.FileType.Directory and topic_names.continues(info.base_name):
@@ -222,9 +222,10 @@ def filesystem(uri: str, options: Mapping[str, str], sizes: Mapping[str, int] | 
 
 
 class _StorageHandler(DeltaStorageHandler):
-    """The file system of deltalake. If the store has an ObjectClient, that writes small files with one request.
+    """The file system of deltalake. If the store has an ObjectClient, the client writes files and lists folders.
 
-    It also lists folders: deltalake holds Python's lock while it waits for a listing, so all threads would wait.
+    It writes a small file with one request. deltalake holds Python's lock while it waits for a listing, and then all
+    threads wait.
     """
 
     def __init__(self, uri: str, options: Mapping[str, str], sizes: Mapping[str, int] | None) -> None:

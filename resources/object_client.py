@@ -112,7 +112,7 @@ class ObjectClient:
                         yield StoredObject(path, meta["e_tag"])
 
     def entries(self, folder: str, *, recursive: bool) -> Iterator[ListedEntry]:
-        """What is in the folder: the objects and the folders, or with `recursive` all objects below it.
+        """List the objects and the folders in a folder. With `recursive`, list all objects below it, and no folders.
 
         Raises:
             OSError: the store does not answer, or refuses the request.

@@ -264,6 +264,14 @@ class ClusterMetadata(Closing):
         broker = self._replica(topic, partition)
         return self.connection(broker) if broker else None
 
+    def read_from(self, topic: str, partition: int) -> tuple[ModernBrokerConnection, Leader]:
+        """The broker that the partition is read from, which is a replica or the leader, and the leader.
+
+        Raises what `leader` raises.
+        """
+        leader = self.leader(topic, partition)
+        return self.preferred_replica(topic, partition) or leader.connection, leader
+
     def _replica(self, topic: str, partition: int) -> Broker | None:
         return self._brokers.get(self._replicas.get(TopicPartition(topic, partition), LEADER))
 

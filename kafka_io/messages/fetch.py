@@ -7,7 +7,7 @@ from kafka_io.wire.types import MANY_ITEMS, NULL_UUID, Int8, Int16, Int32, Int64
 
 INT32_MAX = 2**31 - 1
 BOUNDED_SINCE = 3
-"""From this version on, a request bounds the whole answer, which the broker fills in the order of the request."""
+"""Requests limit the size of the whole answer from this version on. The broker fills it in the order of the request."""
 BY_ID_SINCE = 13
 
 

@@ -39,7 +39,8 @@ class FirstFetches:
 
     def take(self, number: int) -> FetchPartitionResponse | None:
         """The answer with the first records of this range; None if the range must be fetched alone."""
-        if self._is_useful and number not in self._answers:
+        has_followers = number + 1 < len(self._ranges)
+        if self._is_useful and has_followers and number not in self._answers:
             self._is_useful = False
             with suppress(KafkaIOError):
                 self._is_useful = self._request(number)
@@ -49,8 +50,10 @@ class FirstFetches:
         """Send one request for this range and those behind it. Returns whether such requests are useful."""
         fetch_bytes = self._read_settings.sizes.fetch_bytes
         room = fetch_bytes - sum(len(answer.records or b"") for answer in self._answers.values())
+        if room < fetch_bytes // 2:
+            return True
         connection, leaders, numbers = self._served_together(number)
-        if len(leaders) < _MIN_TOGETHER or room < fetch_bytes // 2:
+        if len(leaders) < _MIN_TOGETHER:
             return True
         request = fetch_request(
             leaders,
@@ -77,7 +80,8 @@ class FirstFetches:
 
         Ranges that can only be read alone are left out: their topic was replaced, or a replica could not be read.
         """
-        connection, _ = self._serving(self._ranges[number])
+        first = self._ranges[number]
+        connection, _ = self._metadata.read_from(first.topic, first.offsets.partition.partition)
         leaders: dict[TopicPartition, Leader] = {}
         numbers: dict[TopicPartition, int] = {}
         for at in range(number, min(number + _MAX_TOGETHER, len(self._ranges))):
@@ -90,13 +94,7 @@ class FirstFetches:
             ):
                 continue
             with suppress(KafkaIOError):  # it has no leader now
-                serving, leader = self._serving(planned)
+                serving, leader = self._metadata.read_from(planned.topic, partition.partition)
                 if serving is connection and planned.is_for(topic_id_text(leader.topic_id)):
                     leaders[partition], numbers[partition] = leader, at
         return connection, leaders, numbers
-
-    def _serving(self, planned: PlannedRange) -> tuple[ModernBrokerConnection, Leader]:
-        """The broker that the partition is read from, and the leader."""
-        topic, number = planned.topic, planned.offsets.partition.partition
-        leader = self._metadata.leader(topic, number)
-        return self._metadata.preferred_replica(topic, number) or leader.connection, leader

@@ -14,7 +14,7 @@ from kafka_io.records.transactions import AbortedRange
 from kafka_io.wire.types import NULL_UUID
 
 MAX_WAIT_MS = 500
-"""The time that a broker may wait for records that a planned range needs: they exist, so it hardly ever waits."""
+"""How long a broker may wait for new records. Those of a planned range exist, so it hardly ever waits."""
 FetchPositions = Mapping[TopicPartition, tuple[int, int]]
 """The offset to fetch from, and the most bytes, for each partition."""
 

@@ -181,8 +181,7 @@ class ModernPartition:
 
     def _send_ahead(self, offset: int, size: int) -> Pending | None:
         try:
-            leader = self._metadata.leader(self._topic, self._number)
-            connection = self._metadata.preferred_replica(self._topic, self._number) or leader.connection
+            connection, leader = self._metadata.read_from(self._topic, self._number)
             request = connection.versioned(self._request(leader, offset, size), max_version=max_fetch_version([leader]))
             pending = connection.request_ahead(request)
         except (NetworkError, LeaderMoved):

@@ -84,7 +84,7 @@ class PlannedRange:
     to_message: bool = False
 
     def is_for(self, topic_id: str | None) -> bool:
-        """Whether it was planned for the topic with this id. Where topics have no ids, nobody knows: yes."""
+        """Whether it was planned for the topic with this id. Without topic ids this is unknown, and counts as yes."""
         return len(self.incarnation) != _TOPIC_ID_LETTERS or topic_id in {None, self.incarnation}
 
 

@@ -1,7 +1,6 @@
 """Reads the columns that identify rows from the data files of a table that are not damaged."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from functools import partial
 from urllib.parse import unquote
@@ -107,9 +106,8 @@ class CompleteFiles:
 
     def _read(self, paths: Sequence[str], window: Window) -> Iterator[pa.RecordBatch]:
         # Arrow's datasets read ahead in many threads, each of which keeps memory after it has been freed.
-        with lake_errors(self._uri), ExitStack() as opened, ThreadPoolExecutor(_FILES_AT_ONCE) as threads:
-            open_all = threads.map if len(paths) > 1 else map
-            for file in open_all(lambda path: pq.ParquetFile(self._store.open_input_file(path)), paths):
+        with lake_errors(self._uri), ExitStack() as opened:
+            for file in each_of(self._uri, self._opened, paths, at_once=_FILES_AT_ONCE):
                 opened.callback(file.close, force=True)
                 groups = [
                     number
@@ -120,6 +118,9 @@ class CompleteFiles:
                 for batch in file.iter_batches(_BATCH_ROWS, row_groups=groups, columns=names, use_threads=False):
                     rows = self._as_declared(batch)
                     yield rows.filter(_in_window(rows.column(-1).cast(pa.int64()), window))
+
+    def _opened(self, path: str) -> pq.ParquetFile:
+        return pq.ParquetFile(self._store.open_input_file(path))
 
     def _as_declared(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """The batch with the columns of the schema; files of older versions may lack some, or have other types."""

@@ -5,7 +5,6 @@ anybody may delete them.
 """
 
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from itertools import chain
 from typing import Generic, TypeVar
@@ -15,7 +14,7 @@ import pyarrow.fs as pafs
 
 from kafka_io.typed_json import decode_json
 from resources import topic_names
-from resources.lake import Lake, filesystem, list_folder, tables_at_once, write_file
+from resources.lake import Lake, each_of, filesystem, list_folder, tables_at_once, write_file
 
 _FOLDER = "_penstock"  # no encoded topic begins with an underscore
 _SUFFIX = ".json"
@@ -67,9 +66,10 @@ class TopicRecords(Generic[RecordT]):
             return None
 
     def read_all(self) -> dict[str, RecordT | None]:
-        """All records by topic. Files are read at the same time, because stores answer slowly."""
-        with ThreadPoolExecutor(tables_at_once(self.lake.root)) as readers:
-            return dict(chain.from_iterable(readers.map(self._read_if_there, list(self.topics()))))
+        """All records by topic. In an object store, several files are read at the same time."""
+        root = self.lake.root
+        records = each_of(root, self._read_if_there, list(self.topics()), at_once=tables_at_once(root))
+        return dict(chain.from_iterable(records))
 
     def _read_if_there(self, topic: str) -> list[tuple[str, RecordT | None]]:
         try:

@@ -13,7 +13,6 @@ from typing import Any, Self
 from uuid import UUID
 
 from kafka_io.messages.fetch import (
-    BOUNDED_SINCE,
     BY_ID_SINCE,
     FetchPartitionResponse,
     FetchRequest,
@@ -150,7 +149,7 @@ class FakeCluster:
         """
         request: Any = received_request.request
         [topic] = request.topics
-        room = request.max_bytes if received_request.version >= BOUNDED_SINCE else None
+        room = request.max_bytes
         answers = []
         for partition in topic.partitions:
             log = self.logs[partition.partition]
@@ -159,10 +158,9 @@ class FakeCluster:
                 error = UNKNOWN_TOPIC_ID
             if not error and not log.start <= partition.fetch_offset <= log.end:
                 error = OUT_OF_RANGE
-            limit = partition.partition_max_bytes if room is None else min(room, partition.partition_max_bytes)
+            limit = min(room, partition.partition_max_bytes)
             records = b"" if error or not limit else log.read(partition.fetch_offset, limit)
-            if room is not None:
-                room = max(0, room - len(records))
+            room = max(0, room - len(records))
             answers.append(
                 FetchPartitionResponse(
                     partition_index=partition.partition,

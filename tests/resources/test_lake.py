@@ -1,4 +1,4 @@
-"""What a lake asks its store about many tables: several questions at a time, but not on a local disk."""
+"""A lake asks an object store about several tables at the same time, and a local disk about one after the other."""
 
 import threading
 from collections.abc import Sequence

@@ -8,17 +8,18 @@ from uuid import UUID
 import pytest
 
 from kafka_io.brokers.cluster_metadata import ClusterMetadata, topic_id_text
-from kafka_io.errors import Corrupt, OffsetOutOfRange, TopicReplaced
+from kafka_io.errors import Corrupt, NetworkError, OffsetOutOfRange, TopicReplaced
 from kafka_io.messages.fetch import FetchPartitionResponse, FetchRequest, FetchResponse
+from kafka_io.messages.metadata import MetadataRequest
 from kafka_io.model import BrokerPartition, OffsetRange
 from kafka_io.reader.modern_partition import ModernReader
 from kafka_io.reader.reader import FetchSizes, PlannedRange, ReadSettings
 from kafka_io.records.build import Record, record_batch
 from kafka_io.wire.conversation import ReceivedRequest
 from tests.fakes.cluster import CLOSE, EVERYTHING, FakeCluster, Log
-from tests.kafka_io.conftest import OpenBrokers
+from tests.kafka_io.conftest import ATTEMPTS, OpenBrokers
 
-FETCH = FetchRequest.API.key
+FETCH, METADATA = FetchRequest.API.key, MetadataRequest.API.key
 LIFE, OTHER_LIFE = UUID(int=7), UUID(int=8)
 COUNT, PARTITIONS = 20, 12
 
@@ -78,9 +79,9 @@ def requested(cluster: FakeCluster, broker: int | None = None) -> list[list[int]
     return [[partition.partition for partition in request.topics[0].partitions] for request in requests]
 
 
-def changing(cluster: FakeCluster, changes: Mapping[int, Changed], *, broker: int = 0) -> None:
-    """Make a broker change its answers for these partitions when it is asked for several."""
-    answer = cluster.brokers[broker].handlers[FETCH]
+def changing(cluster: FakeCluster, changes: Mapping[int, Changed]) -> None:
+    """Make broker 0 change its answers for these partitions when it is asked for several."""
+    answer = cluster.brokers[0].handlers[FETCH]
 
     def changed(received: ReceivedRequest) -> FetchResponse:
         response: FetchResponse = answer(received)
@@ -93,7 +94,7 @@ def changing(cluster: FakeCluster, changes: Mapping[int, Changed], *, broker: in
         )
         return replace(response, responses=(replace(topic, partitions=partitions),))
 
-    cluster.brokers[broker].handlers[FETCH] = changed
+    cluster.brokers[0].handlers[FETCH] = changed
 
 
 @pytest.mark.parametrize("version", range(19))
@@ -125,6 +126,16 @@ def test_all_answers_that_wait_have_at_most_the_bytes_of_a_fetch(batches: int, o
         most = [request.max_bytes for request in requests]
         assert most[0] == max(most) == fetch_bytes
         assert min(most) >= fetch_bytes // 2, "with less room, a range is fetched alone"
+
+
+def test_a_read_of_one_range_asks_no_broker_more_often(open_brokers: OpenBrokers) -> None:
+    with FakeCluster(logs=logs()) as cluster:
+        for broker in cluster.brokers:
+            broker.handlers[METADATA] = lambda _: CLOSE
+        [batches] = ModernReader(open_brokers(cluster), ReadSettings()).read(ranges({0: (0, COUNT)}))
+        with pytest.raises(NetworkError):
+            list(batches)
+        assert len(cluster.heard(METADATA)) == ATTEMPTS * len(cluster.brokers)
 
 
 def test_a_range_is_read_from_its_start_to_its_end(open_brokers: OpenBrokers) -> None:
