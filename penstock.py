@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pipelines.defs.build import build_defs
-    from pipelines.defs.complete_hours import on_complete_partitions
+    from pipelines.defs.catalog.translator import PenstockTranslator, TopicProps
     from pipelines.defs.component import PenstockComponent
     from pipelines.defs.increment_asset import increment_asset
-    from pipelines.defs.translator import PenstockTranslator, TopicProps
+    from pipelines.defs.sensors.complete_hours import on_complete_partitions
     from pipelines.increments.delta_output import DeltaOutput
     from pipelines.increments.duckdb_output import DuckDBOutput
     from pipelines.increments.increment import Increment, apply_increment, increments
@@ -43,15 +43,15 @@ _MODULES = {
     "DuckDBOutput": "pipelines.increments.duckdb_output",
     "Increment": "pipelines.increments.increment",
     "PenstockComponent": "pipelines.defs.component",
-    "PenstockTranslator": "pipelines.defs.translator",
+    "PenstockTranslator": "pipelines.defs.catalog.translator",
     "PostgresOutput": "pipelines.increments.postgres_output",
-    "TopicProps": "pipelines.defs.translator",
+    "TopicProps": "pipelines.defs.catalog.translator",
     "apply_increment": "pipelines.increments.increment",
     "build_defs": "pipelines.defs.build",
     "complete_through": "pipelines.status.completeness",
     "increment_asset": "pipelines.defs.increment_asset",
     "increments": "pipelines.increments.increment",
-    "on_complete_partitions": "pipelines.defs.complete_hours",
+    "on_complete_partitions": "pipelines.defs.sensors.complete_hours",
 }
 _PACKAGES = ("kafka_io", "resources", "pipelines")
 

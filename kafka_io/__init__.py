@@ -53,7 +53,7 @@ _NAMES = {
     "records.decoded_batch": "DecodeLimits DecodedBatch",
     "records.decoder": "decode",
     "records.record_set": "RequestedOffsets",
-    "records.v07_decoder": "decode_v07",
+    "records.v07.decoder": "decode_v07",
     "schema_registry.client": "SchemaRegistry",
     "schema_registry.schemas": "RegisteredSchema",
     "schema_registry.settings": "SchemaRegistrySettings",
@@ -235,7 +235,7 @@ if TYPE_CHECKING:
     from kafka_io.records.decoded_batch import DecodeLimits as DecodeLimits
     from kafka_io.records.decoder import decode as decode
     from kafka_io.records.record_set import RequestedOffsets as RequestedOffsets
-    from kafka_io.records.v07_decoder import decode_v07 as decode_v07
+    from kafka_io.records.v07.decoder import decode_v07 as decode_v07
     from kafka_io.schema_registry.client import SchemaRegistry as SchemaRegistry
     from kafka_io.schema_registry.schemas import RegisteredSchema as RegisteredSchema
     from kafka_io.schema_registry.settings import SchemaRegistrySettings as SchemaRegistrySettings

@@ -1,6 +1,6 @@
 """The command `penstock` in a process of its own. `python -m pipelines` is the same where it is not on the path."""
 
-from resources import own_process
+from resources.machines import own_process
 
 
 def run() -> None:

@@ -7,11 +7,11 @@ location, in Dagster's UI under Deployment.
 import dagster as dg
 
 from kafka_io.garbage import no_collections
-from resources import own_process
+from resources.machines import own_process
 
 with no_collections():
     from pipelines.defs.build import build_defs
-    from resources.settings import Settings
+    from resources.settings.settings import Settings
 
 # Code servers and runs of this location run nothing but Penstock.
 own_process.declare()

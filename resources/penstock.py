@@ -13,11 +13,11 @@ from pydantic import BaseModel, PrivateAttr
 
 from kafka_io.cluster.cluster import Cluster
 from kafka_io.model import TopicEntry
-from kafka_io.registry.zookeeper import Registry
+from kafka_io.zookeeper.zookeeper import Registry
 from resources.kafka import open_cluster
-from resources.lake import Lake
-from resources.settings import Settings
-from resources.spark import open_session
+from resources.machines.spark import open_session
+from resources.settings.settings import Settings
+from resources.stores.lake import Lake
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

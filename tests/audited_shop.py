@@ -12,14 +12,14 @@ from kafka_io.producer.audit_counts import AuditCounts
 from kafka_io.producer.message import Message
 from kafka_io.producer.opening import open_producer
 from pipelines.cli.main import main
-from pipelines.loading.load import Loader
-from pipelines.loading.table import LakeTable
+from pipelines.delta.delta_table import LakeTable
+from pipelines.load.load import Loader
 from pipelines.status.audit import HOUR_MS
 from pipelines.status.audited_hours import Audit, AuditedHours
 from pipelines.status.completeness import wait_until_complete
 from resources.kafka import open_cluster
-from resources.lake import Lake
-from resources.settings import Settings
+from resources.settings.settings import Settings
+from resources.stores.lake import Lake
 
 COUNTS = "clicks-counts"
 SEVEN = 1_769_842_800_000  # 2026-01-31T07:00Z

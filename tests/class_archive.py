@@ -12,7 +12,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyspark
 
-from resources.java import JavaNotFound, find_java
+from resources.machines.java import JavaNotFound, find_java
 from tests.short_lived_jvm import ARCHIVE, LOG_RULES, NO_CONF, OPTIONS
 
 _MADE_FOR = ARCHIVE.with_suffix(".made-for")
@@ -69,7 +69,7 @@ def _run_session(archive: str) -> None:
     os.environ["SPARK_SUBMIT_OPTS"] = " ".join((*OPTIONS, LOG_RULES, f"-XX:ArchiveClassesAtExit={archive}"))
     from pyspark.sql import SparkSession  # noqa: PLC0415 - only this process needs it
 
-    from resources.spark import open_session  # noqa: PLC0415 - same
+    from resources.machines.spark import open_session  # noqa: PLC0415 - same
 
     session = open_session({"master": "local[2,2]", "spark.ui.enabled": "false"})
     frame = session.createDataFrame(pa.table({"id": pa.array(range(4), pa.int32()), "text": ["text"] * 4}))

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 from pyspark.sql import SparkSession
 
-from resources.spark import open_session
-from resources.zookeeper_server import ZooKeeperServer
+from resources.machines.spark import open_session
+from resources.machines.zookeeper_server import ZooKeeperServer
 from tests import sampling, short_lived_jvm, spreading, thorough
 from tests.nodes import empty_registry
 from tests.postgres_server import PostgresServer

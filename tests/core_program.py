@@ -102,10 +102,10 @@ def main() -> None:
     }
     results["imports"] = {
         "build_defs": refusal("from penstock import build_defs"),
-        "connect_duckdb": refusal("from resources.duckdb_connections import connect_duckdb; connect_duckdb()"),
+        "connect_duckdb": refusal("from resources.machines.duckdb_connections import connect_duckdb; connect_duckdb()"),
         "open_cluster": refusal(
             "from pathlib import Path; from resources.kafka import open_cluster as open; "
-            f"from resources.settings import Settings; open(Settings.of({login}, folder=Path()), 'main')"
+            f"from resources.settings.settings import Settings; open(Settings.of({login}, folder=Path()), 'main')"
         ),
     }
     json.dump(results, sys.stdout)

@@ -9,15 +9,15 @@ import msgspec
 from deltalake import DeltaTable
 
 from kafka_io.model import BrokerPartition, OffsetRange
-from pipelines.loading.execute import fetch_here
-from pipelines.loading.ledger import KEY, SEQUENCE
-from pipelines.loading.load import Loader
-from pipelines.loading.outcome import TopicLoad
-from pipelines.loading.table import LakeTable
-from pipelines.loading.work import EXPIRED, CommittedRange, SliceFacts
+from pipelines.delta.delta_table import LakeTable
+from pipelines.fetch.execute import fetch_here
+from pipelines.ledger.ledger import KEY, SEQUENCE
+from pipelines.ledger.work import EXPIRED, CommittedRange, SliceFacts
+from pipelines.load.load import Loader
+from pipelines.reports.outcome import TopicLoad
 from resources.kafka import open_cluster
-from resources.lake import Lake
-from resources.settings import Caps, ClusterSettings, Settings
+from resources.settings.settings import Caps, ClusterSettings, Settings
+from resources.stores.lake import Lake
 from tests.fakes.cluster import FakeCluster
 from tests.fakes.object_store import ObjectStore
 from tests.fakes.records import holding

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from kafka_io.cluster.v07_cluster import Cluster07
 from kafka_io.reader.reader import ReadSettings
-from kafka_io.registry.zookeeper import Registry
 from kafka_io.testing.v07.config import BrokerConfig07
 from kafka_io.testing.v07.server import BrokerServer07
+from kafka_io.zookeeper.zookeeper import Registry
 from tests.publishing import publish
 
 PARTITIONS = 2

@@ -24,7 +24,7 @@ from zipfile import ZipFile
 import psycopg
 
 from kafka_io.closing import Closing, closed_on_error
-from resources.processes import dying_with_parent
+from resources.machines.processes import dying_with_parent
 from tests.brokers.jars import jars_folder
 from tests.brokers.ports import HOST, free_ports
 

@@ -10,7 +10,7 @@ from kafka_io.producer.producer import Producer
 from kafka_io.producer.publishing import publish_values
 from kafka_io.producer.settings import ProducerSettings
 from resources import kafka
-from resources.settings import Settings
+from resources.settings.settings import Settings
 
 
 def publish(

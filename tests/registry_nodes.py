@@ -5,14 +5,14 @@ from dataclasses import dataclass
 
 from kafka_io.errors import NodeMalformed
 from kafka_io.model import MAX_PARTITIONS
-from kafka_io.registry.brokers import list_endpoints
-from kafka_io.registry.listing import Listing, collect
-from kafka_io.registry.modern import Endpoint
-from kafka_io.registry.node_values import JsonObject, number
-from kafka_io.registry.paths import check_topic_name, partitions_path, state_path
-from kafka_io.registry.session import ZooKeeperQueries
-from kafka_io.registry.topics import topic_names
-from kafka_io.registry.zookeeper import Registry
+from kafka_io.zookeeper.brokers import list_endpoints
+from kafka_io.zookeeper.listing import Listing, collect
+from kafka_io.zookeeper.modern import Endpoint
+from kafka_io.zookeeper.node_values import JsonObject, number
+from kafka_io.zookeeper.paths import check_topic_name, partitions_path, state_path
+from kafka_io.zookeeper.session import ZooKeeperQueries
+from kafka_io.zookeeper.topics import topic_names
+from kafka_io.zookeeper.zookeeper import Registry
 
 _MAX_VALUE_BYTES = 65_536
 

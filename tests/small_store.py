@@ -3,9 +3,9 @@
 from dataclasses import replace
 
 from kafka_io.model import OffsetRange
-from pipelines.loading.fetch_task import FetchTask
-from pipelines.loading.table import LakeTable
-from resources.lake import Lake
+from pipelines.delta.delta_table import LakeTable
+from pipelines.fetch.fetch_task import FetchTask
+from resources.stores.lake import Lake
 from tests.fakes.object_store import BUCKET, ObjectStore
 from tests.small_table import Small, SmallTable
 

@@ -9,16 +9,16 @@ from deltalake import DeltaTable
 from kafka_io.model import Broker, BrokerPartition, Generation, OffsetRange
 from kafka_io.reader.reader import PlannedRange, ReadSettings
 from kafka_io.reader.source import Source
-from pipelines.loading.commit import CommitResult, LoadChange, commit
-from pipelines.loading.fetch_task import FetchTask
-from pipelines.loading.identity import table_state
-from pipelines.loading.ledger import TopicIdentity
-from pipelines.loading.rows import table_rows
-from pipelines.loading.slice_file import SliceFile
-from pipelines.loading.table import LakeTable
-from pipelines.loading.table_log import TableLog, TableSnapshot
-from pipelines.loading.work import SliceFacts
-from resources.lake import Lake
+from pipelines.commit.commit import CommitResult, LoadChange, commit
+from pipelines.delta.delta_table import LakeTable
+from pipelines.fetch.fetch_task import FetchTask
+from pipelines.fetch.slice_file import SliceFile
+from pipelines.identity.identity import table_state
+from pipelines.layout.rows import table_rows
+from pipelines.ledger.ledger import TopicIdentity
+from pipelines.ledger.work import SliceFacts
+from pipelines.table.table_store import TableLog, TableSnapshot
+from resources.stores.lake import Lake
 
 SOURCE = Source(
     cluster="main", generation=Generation.V07, brokers=(Broker(0, "127.0.0.1", 1),), read_settings=ReadSettings()

@@ -29,15 +29,15 @@ SESSION = (
     "tests/docs/test_increments_page.py",
     "tests/docs/test_queries_page.py",
     "tests/pipelines/cli/test_main.py",
-    "tests/pipelines/defs/test_assets.py",
+    "tests/pipelines/defs/runs/test_assets.py",
     "tests/pipelines/defs/test_increment_asset.py",
     "tests/pipelines/increments/test_spark_frames.py",
-    "tests/pipelines/loading/test_day_readers.py",
-    "tests/pipelines/loading/test_golden.py",
-    "tests/pipelines/loading/test_load.py",
-    "tests/pipelines/loading/test_other_readers.py",
-    "tests/pipelines/maintenance/test_replay.py",
-    "tests/resources/test_spark.py",
+    "tests/pipelines/verify/test_day_readers.py",
+    "tests/pipelines/load/test_golden.py",
+    "tests/pipelines/load/test_load.py",
+    "tests/pipelines/verify/test_other_readers.py",
+    "tests/pipelines/rewrites/test_replay.py",
+    "tests/resources/machines/test_spark.py",
 )
 """Files and tests that use the Spark session of their process, except those of real brokers."""
 

@@ -22,8 +22,8 @@ from kafka_io.testing.modern.server import ModernBrokerServer
 from kafka_io.testing.v07.config import BrokerConfig07
 from kafka_io.testing.v07.server import BrokerServer07
 from pipelines.cli.main import main
-from resources.topic_names import encode
-from resources.zookeeper_server import ZooKeeperServer
+from resources.machines.zookeeper_server import ZooKeeperServer
+from resources.stores.topic_names import encode
 from tests.golden.write_lake import PORTS
 
 GOLDEN = Path(__file__).parent / "golden"

@@ -27,7 +27,7 @@ def test_the_coverage_of_a_room_counts_the_lines_and_branches_of_all_its_files()
         "kafka_io/wire/deep/er.py": file((80, 80), (0, 0)),
         "kafka_io/model.py": file((1, 4), (0, 0)),
         "kafka_io/__init__.py": file((0, 0), (0, 0)),
-        "resources/lake.py": file((0, 0), (0, 0)),
+        "resources/stores/lake.py": file((0, 0), (0, 0)),
     }
     assert by_room({"files": files}) == {"kafka_io": 25.0, "kafka_io/wire": 88.0, "resources": 0.0}
 

@@ -7,7 +7,7 @@ from dataclasses import fields
 from pathlib import Path
 
 from kafka_io.net.security import ClientCredentials, Sasl
-from pipelines.loading.verify import verify
+from pipelines.verify.verify import verify
 from tests.all_requests import REQUESTS
 from tests.small_table import SmallTable
 from tests.syntax_trees import PACKAGES, ROOT, tree_of

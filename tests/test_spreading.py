@@ -38,7 +38,7 @@ def test_tests_that_share_servers_are_one_unit(nodeid: str, unit: str) -> None:
         ("tests/brokers/test_a.py::test_b[0.8.2.2]", "real brokers"),
         ("tests/brokers/test_a.py::test_b[secure-3.9.1-SSL]", "tests/brokers/ secure-3.9.1"),
         ("tests/brokers/test_a.py::test_b", "tests/brokers/test_a.py"),
-        ("tests/resources/test_spark.py::test_b", "a Spark session"),
+        ("tests/resources/machines/test_spark.py::test_b", "a Spark session"),
         ("tests/kafka_io/test_a.py::test_b", "tests/kafka_io/test_a.py"),
     ],
 )

@@ -44,12 +44,12 @@ MOVED = (
         why="Real daemons, webservers, code servers and runs are killed one after the other: a chain of ten minutes, "
         "which mostly waits for Dagster's own timers.",
         staying=(
-            "tests/pipelines/defs/test_run_liveness.py::test_a_run_whose_process_is_gone_is_marked_as_failed",
-            "tests/pipelines/defs/test_sensors.py::test_a_repeated_tick_uses_the_same_run_key",
-            "tests/pipelines/defs/test_schedules.py::test_a_topic_of_an_unfinished_run_is_not_requested_again",
-            "tests/pipelines/defs/test_assets.py::test_a_run_that_is_terminated_ends_its_work_and_is_not_retried",
+            "tests/pipelines/defs/runs/test_run_liveness.py::test_a_run_whose_process_is_gone_is_marked_as_failed",
+            "tests/pipelines/defs/sensors/test_new_topics.py::test_a_repeated_tick_uses_the_same_run_key",
+            "tests/pipelines/defs/sensors/test_schedules.py::test_a_topic_of_an_unfinished_run_is_not_requested_again",
+            "tests/pipelines/defs/runs/test_assets.py::test_a_run_that_is_terminated_ends_its_work_and_is_not_retried",
             "tests/pipelines/defs/test_jobs.py::test_loads_and_watches_have_pools_of_their_own",
-            "tests/pipelines/defs/test_reload.py",
+            "tests/pipelines/defs/sensors/test_reload.py",
             "tests/crash/test_kill.py",
         ),
     ),

@@ -7,12 +7,12 @@ from unittest.mock import patch
 import pyarrow as pa
 
 from kafka_io.model import BrokerPartition, OffsetRange
-from pipelines.loading.commit import CommitResult
-from pipelines.loading.event_time import EventTime, LateRows, PartitionTime
-from pipelines.loading.rows import table_rows
-from pipelines.loading.slice_file import SliceFile
-from pipelines.loading.valid_through import TimesOfLoad
-from pipelines.loading.work import SliceFacts
+from pipelines.commit.commit import CommitResult
+from pipelines.fetch.slice_file import SliceFile
+from pipelines.layout.rows import table_rows
+from pipelines.ledger.event_time import EventTime, LateRows, PartitionTime
+from pipelines.ledger.work import SliceFacts
+from pipelines.plan.valid_through import TimesOfLoad
 from tests.small_table import SmallTable
 
 HOUR_MS = 3_600_000

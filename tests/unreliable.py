@@ -4,9 +4,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from kafka_io.records.last_message import LastMessage
-from pipelines.loading.ledger import LedgerEntry
-from pipelines.loading.table_log import CommitOutcomeUnknown, TableLog, TableSnapshot
-from pipelines.loading.work import CommittedRange, SliceFacts
+from pipelines.ledger.ledger import LedgerEntry
+from pipelines.ledger.work import CommittedRange, SliceFacts
+from pipelines.table.table_store import CommitOutcomeUnknown, TableLog, TableSnapshot
 from resources.errors import LakeUnavailable
 
 

@@ -13,10 +13,10 @@ from kafka_io.errors import KafkaIOError, Unsupported, Where, error_context
 from kafka_io.model import Bounds, Broker, BrokerPartition, Generation, OffsetRange, TopicEntry
 from kafka_io.reader.source import Source
 from kafka_io.records.last_message import LastMessage
-from kafka_io.registry.listing import Listing
+from kafka_io.zookeeper.listing import Listing
 
 if TYPE_CHECKING:  # many clusters have no ZooKeeper, and kazoo is slow to import
-    from kafka_io.registry.zookeeper import Registry
+    from kafka_io.zookeeper.zookeeper import Registry
 
 T = TypeVar("T")
 

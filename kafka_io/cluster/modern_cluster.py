@@ -44,10 +44,10 @@ from kafka_io.net.security import PLAINTEXT, Security
 from kafka_io.reader.reader import ReadSettings
 from kafka_io.reader.source import Source
 from kafka_io.records.last_message import LastMessage
-from kafka_io.registry.listing import Listing, SkippedNode
+from kafka_io.zookeeper.listing import Listing, SkippedNode
 
 if TYPE_CHECKING:  # many clusters have no ZooKeeper, and kazoo is slow to import
-    from kafka_io.registry.zookeeper import Registry
+    from kafka_io.zookeeper.zookeeper import Registry
 
 T = TypeVar("T")
 

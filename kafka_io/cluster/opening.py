@@ -38,7 +38,7 @@ def open_cluster(
     registry = None
     with ExitStack() as closing, error_context(Where(cluster=name)):
         if zookeeper is not None:
-            from kafka_io.registry.zookeeper import Registry  # noqa: PLC0415 - many clusters have no ZooKeeper
+            from kafka_io.zookeeper.zookeeper import Registry  # noqa: PLC0415 - many clusters have no ZooKeeper
 
             registry = closing.enter_context(Registry.open(zookeeper))
             if registry.is_v07(generation):

@@ -24,11 +24,11 @@ from kafka_io.errors import (
 from kafka_io.model import Bounds, Broker, BrokerPartition, Generation, OffsetRange
 from kafka_io.reader.reader import PlannedRange, ReadSettings
 from kafka_io.reader.source import Source
-from kafka_io.reader.v07_partition import Partition07
-from kafka_io.reader.v07_reader import Reader07
+from kafka_io.reader.v07.partition import Partition07
+from kafka_io.reader.v07.reader import Reader07
 from kafka_io.records.decoded_batch import DecodedBatch
 from kafka_io.records.last_message import LastMessage
-from kafka_io.registry.zookeeper import Registry
+from kafka_io.zookeeper.zookeeper import Registry
 
 T = TypeVar("T")
 

@@ -17,8 +17,8 @@ from kafka_io.messages.listed_topics import check_listed_topic
 from kafka_io.messages.offset_commit import OffsetCommitPartition, OffsetCommitRequest, OffsetCommitTopic
 from kafka_io.messages.offset_fetch import GROUPS_SINCE, OffsetFetchGroup, OffsetFetchRequest, OffsetFetchTopic
 from kafka_io.model import BrokerPartition
-from kafka_io.registry.offsets import CommittedOffsets
 from kafka_io.wire.schema import Api
+from kafka_io.zookeeper.offsets import CommittedOffsets
 
 _COORDINATED_SINCE = 1
 _ALL_SINCE = 2

@@ -13,8 +13,8 @@ from kafka_io.consumer.coordinator_offsets import CoordinatorOffsets
 from kafka_io.consumer.membership import NOBODY, GroupMembership
 from kafka_io.errors import Unsupported, Where, error_context
 from kafka_io.model import BrokerPartition, Generation
-from kafka_io.registry.offsets import CommittedOffsets
-from kafka_io.registry.zookeeper import Registry
+from kafka_io.zookeeper.offsets import CommittedOffsets
+from kafka_io.zookeeper.zookeeper import Registry
 
 
 class OffsetStorage(StrEnum):

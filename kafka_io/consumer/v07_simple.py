@@ -12,8 +12,8 @@ from kafka_io.errors import Corrupt, KafkaIOError, NetworkError, Where, WireErro
 from kafka_io.model import Broker, BrokerPartition
 from kafka_io.reader.reader import ReadSettings
 from kafka_io.records.decoded_batch import DecodedBatch, DecodeLimits
-from kafka_io.records.v07_decoder import decode_v07
-from kafka_io.records.v07_message_set import first_length, whole_bytes
+from kafka_io.records.v07.decoder import decode_v07
+from kafka_io.records.v07.message_set import first_length, whole_bytes
 from kafka_io.v07.messages import (
     AnyAnswer,
     AnyRequest,

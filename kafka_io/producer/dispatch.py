@@ -14,7 +14,7 @@ from kafka_io.producer.message import Delivered, Message
 from kafka_io.producer.partitioner import Partitioner
 from kafka_io.producer.settings import ProducerSettings
 from kafka_io.producer.transactions import TransactionManager
-from kafka_io.registry.paths import check_topic_name
+from kafka_io.zookeeper.paths import check_topic_name
 
 BatchOutcome = int | KafkaIOError | None
 """The offset of a batch's first record, None if the broker does not report it, or why the batch was not confirmed."""

@@ -17,11 +17,11 @@ from kafka_io.producer.producer import Producer
 from kafka_io.producer.senders import AsyncSender, SyncSender
 from kafka_io.producer.settings import ProducerSettings, Queueing
 from kafka_io.producer.transport_modern import ModernTransport
-from kafka_io.producer.transport_v07 import Transport07
-from kafka_io.producer.v07_brokers import FixedBrokers, RegisteredBrokers
+from kafka_io.producer.v07.brokers import FixedBrokers, RegisteredBrokers
+from kafka_io.producer.v07.transport import Transport07
 from kafka_io.reader.reader import ReadSettings
 from kafka_io.reader.source import Source
-from kafka_io.registry.zookeeper import Registry
+from kafka_io.zookeeper.zookeeper import Registry
 
 
 class _Options(TypedDict, total=False):

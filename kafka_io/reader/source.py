@@ -46,7 +46,7 @@ class Source:
     def open(self) -> PausableReader:
         """A reader, which connects when it is first used."""
         if self.generation is Generation.V07:
-            from kafka_io.reader.v07_reader import Reader07  # noqa: PLC0415 - numba is slow to import, plans need none
+            from kafka_io.reader.v07.reader import Reader07  # noqa: PLC0415 - numba is slow to import, plans need none
 
             [broker] = self.brokers
             return Reader07(broker, self.read_settings, cluster=self.cluster)

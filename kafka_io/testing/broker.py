@@ -15,7 +15,6 @@ from functools import partial
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
 from kafka_io.model import Broker
-from kafka_io.registry.zookeeper import Registry
 from kafka_io.stopping import stop_signals
 from kafka_io.testing.config import BrokerConfig
 from kafka_io.testing.data_dir import locked_data_dir
@@ -23,6 +22,7 @@ from kafka_io.testing.housekeeping import BrokerHousekeeping, ClockMs
 from kafka_io.testing.listener import OpenSession, SocketListener
 from kafka_io.testing.partition_logs import PartitionLogs
 from kafka_io.testing.topic_registrar import TopicQueue, TopicRegistrar
+from kafka_io.zookeeper.zookeeper import Registry
 
 ConfigT = TypeVar("ConfigT", bound=BrokerConfig)
 LogsT = TypeVar("LogsT", bound=PartitionLogs[Any, Any])

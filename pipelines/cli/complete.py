@@ -14,8 +14,8 @@ from pipelines.cli.options import (
     table_of,
     topic_argument,
 )
-from pipelines.cli.result import CommandResult, prints_result
-from pipelines.cli.shown_status import completeness as show_completeness
+from pipelines.cli.output.result import CommandResult, prints_result
+from pipelines.cli.output.shown_status import completeness as show_completeness
 from resources.explanations.explanation import ExitCode
 
 _MAX_WAIT_S = 7 * 86_400.0

@@ -17,7 +17,7 @@ from click.shell_completion import (
     get_completion_class,
 )
 
-from resources.settings import Settings
+from resources.settings.settings import Settings
 
 _PROGRAM = "penstock"
 _VARIABLE = "_PENSTOCK_COMPLETE"
@@ -110,7 +110,7 @@ def _settings(ctx: click.Context) -> Settings:
 
 
 def _topics(settings: Settings, cluster: str | None) -> Iterable[str]:
-    from resources.lake import Lake
+    from resources.stores.lake import Lake
 
     if "://" in settings.lake:
         return ()

@@ -5,11 +5,11 @@ from collections.abc import Iterator
 
 import click
 
-from pipelines.cli import console, terminal
 from pipelines.cli.options import GlobalOptions
-from pipelines.cli.result import ends_of, json_option, print_json, quiet_option
+from pipelines.cli.output import console, terminal
+from pipelines.cli.output.result import ends_of, json_option, print_json, quiet_option
 from resources.explanations.codes import combined
-from resources.settings import Settings, SettingsError
+from resources.settings.settings import Settings, SettingsError
 
 
 @click.group("config")
@@ -42,8 +42,8 @@ def check_command(ctx: click.Context, offline: bool, as_json: bool, quiet: bool)
       penstock config check --offline
       penstock config check --json
     """
-    from pipelines.cli import config_check
-    from pipelines.cli.check_result import CheckResult, failed, passed
+    from pipelines.cli.config_tests import config as config_check
+    from pipelines.cli.config_tests.result import CheckResult, failed, passed
 
     def check() -> Iterator[CheckResult]:
         try:
@@ -82,7 +82,7 @@ def show_command(options: GlobalOptions, as_json: bool) -> None:
       penstock config show
       penstock config show --json
     """
-    from resources.settings_shown import as_toml, shown
+    from resources.settings.settings_shown import as_toml, shown
 
     settings = shown(options.settings())
     if as_json:
@@ -101,7 +101,7 @@ def schema_command() -> None:
     Examples:
       penstock config schema
     """
-    from pipelines.cli.shapes import schema
+    from pipelines.cli.output.shapes import schema
 
     click.echo(json.dumps(schema(), indent=2))
 
@@ -116,6 +116,6 @@ def reference_command() -> None:
     Examples:
       penstock config reference
     """
-    from resources.settings_reference import reference
+    from resources.settings.settings_reference import reference
 
     click.echo(reference(), nl=False)

@@ -8,11 +8,11 @@ from typing import Any
 import click
 from rich.text import Text
 
-from pipelines.cli import terminal
-from pipelines.cli.result import CommandResult, prints_result
+from pipelines.cli.output import terminal
+from pipelines.cli.output.result import CommandResult, prints_result
 from resources.explanations.codes import EXPLANATIONS, RETIRED, explanation_of, typed_code
 from resources.explanations.explanation import Explanation
-from resources.suggestion import did_you_mean
+from resources.settings.suggestion import did_you_mean
 
 _HEADING = "bold"
 _WIDTH = 100  # of a line of text; wider terminals would make lines that are hard to read

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pipelines.cli import console
-from pipelines.cli.new_settings import settings_text
+from pipelines.cli.config_tests.new_settings import settings_text
 from pipelines.cli.options import GlobalOptions
-from pipelines.cli.result import CommandResult, ends_of, prints_result
-from resources.settings import Settings
+from pipelines.cli.output import console
+from pipelines.cli.output.result import CommandResult, ends_of, prints_result
+from resources.settings.settings import Settings
 
 if TYPE_CHECKING:
-    from pipelines.cli.check_result import CheckResult
+    from pipelines.cli.config_tests.result import CheckResult
 
 _REQUEST_TIMEOUT_S = 10.0
 _DEFAULT_LAKE = "lake"
@@ -113,7 +113,7 @@ def _ask(question: str, option: str, *, default: str | None = None) -> str:
 @contextmanager
 def _lake_folder(settings: Settings) -> Iterator[Callable[[], None]]:
     """Create the folder of a lake on a disk, so that it can be tested. Yields a function that lets the folder stay."""
-    from resources.durable import local_path
+    from resources.stores.durable import local_path
 
     folder = local_path(settings.lake)
     created: list[Path] = []
@@ -131,8 +131,8 @@ def _lake_folder(settings: Settings) -> Iterator[Callable[[], None]]:
 
 def _test(settings: Settings, name: str) -> "tuple[list[CheckResult], list[str]]":
     """The tests of the lake and of the cluster, and the names of its topics."""
-    from pipelines.cli.check_cluster import check_cluster
-    from pipelines.cli.check_machine import check_lake
+    from pipelines.cli.config_tests.cluster import check_cluster
+    from pipelines.cli.config_tests.machine import check_lake
     from resources.kafka import open_cluster
 
     impatient = settings.with_short_timeout(attempts=1, timeout_s=_REQUEST_TIMEOUT_S)

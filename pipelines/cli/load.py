@@ -8,7 +8,6 @@ from uuid import uuid4
 
 import click
 
-from pipelines.cli import console, log_lines
 from pipelines.cli.options import (
     GlobalOptions,
     Selection,
@@ -17,13 +16,14 @@ from pipelines.cli.options import (
     selects_topics,
     usage_errors,
 )
-from pipelines.cli.result import CommandResult, Errors, ends_of, prints_result
-from resources.choices import Choices
-from resources.settings import Settings
+from pipelines.cli.output import console, log_lines
+from pipelines.cli.output.result import CommandResult, Errors, ends_of, prints_result
+from resources.settings.choices import Choices
+from resources.settings.settings import Settings
 
 if TYPE_CHECKING:
     from kafka_io.cluster.cluster import Cluster
-    from pipelines.loading.outcome import TopicLoad
+    from pipelines.reports.outcome import TopicLoad
 
 
 def _choices(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -58,13 +58,13 @@ def load_command(
       penstock load clicks --from -7d --to -1h
       penstock load clicks --on-expired skip
     """
-    from pipelines.cli.progress import progress
-    from pipelines.loading.load import Loader
-    from pipelines.loading.load_topics import TopicLoads
-    from pipelines.loading.outcome import TopicLoad
-    from pipelines.loading.window import LoadWindow
+    from pipelines.cli.output.progress import progress
+    from pipelines.load.load import Loader
+    from pipelines.load.load_topics import TopicLoads
+    from pipelines.plan.window import LoadWindow
+    from pipelines.reports.outcome import TopicLoad
     from resources.kafka import open_cluster
-    from resources.spark import for_fetches, open_session
+    from resources.machines.spark import for_fetches, open_session
 
     with usage_errors():
         window = LoadWindow.parse(since, until, now=datetime.now(UTC))

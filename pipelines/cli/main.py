@@ -11,7 +11,6 @@ from typing import Any
 
 import click
 
-from pipelines.cli import log_lines
 from pipelines.cli.complete import complete_command
 from pipelines.cli.completion import completion_command
 from pipelines.cli.config import config_group
@@ -21,9 +20,10 @@ from pipelines.cli.load import load_command
 from pipelines.cli.metrics import metrics_command
 from pipelines.cli.offsets import offsets_group
 from pipelines.cli.options import GlobalOptions
+from pipelines.cli.output import log_lines
+from pipelines.cli.output.result import print_json, remember_words, wants_json
 from pipelines.cli.publish import publish_command
 from pipelines.cli.replay import replay_command
-from pipelines.cli.result import print_json, remember_words, wants_json
 from pipelines.cli.servers import broker_command, registry_command, zookeeper_command
 from pipelines.cli.state import state_command
 from pipelines.cli.status import status_command, topics_command
@@ -33,7 +33,7 @@ from pipelines.cli.typed_tables import redecode_command, schema_command
 from pipelines.cli.versions import history_command, rewind_command
 from resources.explanations.codes import coded, explanation_of
 from resources.explanations.explanation import ExitCode
-from resources.settings import PATH_VARIABLE
+from resources.settings.settings import PATH_VARIABLE
 
 LOG_FORMAT_VARIABLE = "PENSTOCK_LOG_FORMAT"
 COMMANDS = (
@@ -122,7 +122,7 @@ def _end(ctx: click.Context, exit_code: int, error: BaseException, message: str 
 def _printed(error: BaseException) -> Mapping[str, Any]:
     """The error object of `--json`."""
     from kafka_io.errors import Where
-    from pipelines.loading.work import SliceFailure
+    from pipelines.ledger.work import SliceFailure
 
     return SliceFailure.of(error, Where()).as_dict()
 

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pipelines.cli import log_lines
 from pipelines.cli.options import FiniteRange, GlobalOptions, cluster_option, clusters_of
-from pipelines.cli.result import show_trace
+from pipelines.cli.output import log_lines
+from pipelines.cli.output.result import show_trace
 from resources.explanations.codes import combined, exit_code_of
 from resources.explanations.explanation import ExitCode
-from resources.metrics_settings import check_push_url
+from resources.settings.metrics import check_push_url
 
 if TYPE_CHECKING:
-    from pipelines.loading.work import SliceFailure
+    from pipelines.ledger.work import SliceFailure
     from pipelines.status.metrics_source import MetricsSource
 
 JOB = "penstock"

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-from pipelines.cli import console
 from pipelines.cli.options import (
     GlobalOptions,
     Selection,
@@ -18,8 +17,9 @@ from pipelines.cli.options import (
     topics_argument,
     usage_errors,
 )
-from pipelines.cli.result import CommandResult, Errors, prints_result, wants_json
-from resources.settings import Settings
+from pipelines.cli.output import console
+from pipelines.cli.output.result import CommandResult, Errors, prints_result, wants_json
+from resources.settings.settings import Settings
 
 if TYPE_CHECKING:
     from pipelines.cursors.export import ExportedCursor
@@ -151,11 +151,11 @@ def import_command(
       penstock offsets import orders --from spark:checkpoint --missing earliest
     """
     from pipelines.cursors.import_offsets import import_offsets, parse_source, plan_import
-    from pipelines.loading.load import Loader
-    from pipelines.loading.table import LakeTable
+    from pipelines.delta.delta_table import LakeTable
+    from pipelines.load.load import Loader
     from resources.kafka import open_cluster
-    from resources.lake import Lake
-    from resources.spark import for_fetches, open_session
+    from resources.machines.spark import for_fetches, open_session
+    from resources.stores.lake import Lake
 
     with usage_errors():
         read_offsets = parse_source(source)

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any, get_args
 import click
 
 from pipelines.cli.completion import complete_clusters, complete_topics
-from resources.choices import Choices
-from resources.own_process import keep_pandas_out
-from resources.settings import Settings
-from resources.suggestion import did_you_mean, known_names
+from resources.machines.own_process import keep_pandas_out
+from resources.settings.choices import Choices
+from resources.settings.settings import Settings
+from resources.settings.suggestion import did_you_mean, known_names
 
 if TYPE_CHECKING:
     from kafka_io.cluster.cluster import Cluster
-    from pipelines.loading.table import LakeTable
+    from pipelines.delta.delta_table import LakeTable
 
 cluster_option = click.option(
     "--cluster", metavar="NAME", help="A cluster of the settings.", shell_complete=complete_clusters
@@ -122,8 +122,8 @@ class Selection:
         Raises:
             UsageError: a named topic has no table.
         """
-        from pipelines.loading.table import LakeTable
-        from resources.lake import Lake
+        from pipelines.delta.delta_table import LakeTable
+        from resources.stores.lake import Lake
 
         if self.topics:
             return [table_of(settings, cluster, topic) for topic in self.topics]
@@ -137,8 +137,8 @@ def table_of(settings: Settings, cluster: str, topic: str) -> "LakeTable":
     Raises:
         UsageError: there is none.
     """
-    from pipelines.loading.table import LakeTable
-    from resources.lake import Lake
+    from pipelines.delta.delta_table import LakeTable
+    from resources.stores.lake import Lake
 
     lake = Lake.of(settings)
     if not lake.has_table(cluster, topic):
@@ -189,7 +189,7 @@ def choice_option(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any
 
 def parse_time(text: str) -> datetime:
     """Parse a time in ISO 8601 (UTC if it has no zone), or `-2h` before now. Another text is an error of usage."""
-    from pipelines.loading.positions import TimePosition, parse_position
+    from pipelines.plan.positions import TimePosition, parse_position
 
     with suppress(ValueError):
         position = parse_position(text, now=datetime.now(UTC))

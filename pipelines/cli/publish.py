@@ -6,12 +6,12 @@ from typing import IO
 import click
 
 from kafka_io.errors import InvalidValue, Where, error_context
-from pipelines.cli import console
 from pipelines.cli.completion import complete_registries
 from pipelines.cli.options import GlobalOptions, cluster_option, only_cluster, only_registry, topic_argument
-from pipelines.cli.result import CommandResult, prints_result
+from pipelines.cli.output import console
+from pipelines.cli.output.result import CommandResult, prints_result
 from resources import quantities
-from resources.settings import Settings
+from resources.settings.settings import Settings
 
 _CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 _LINES_PER_BATCH = 500

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pipelines.cli import console, log_lines
 from pipelines.cli.options import (
     GlobalOptions,
     cluster_option,
@@ -16,10 +15,11 @@ from pipelines.cli.options import (
     topic_argument,
     usage_errors,
 )
-from pipelines.cli.result import CommandResult, ends_of, prints_result
+from pipelines.cli.output import console, log_lines
+from pipelines.cli.output.result import CommandResult, ends_of, prints_result
 
 if TYPE_CHECKING:
-    from pipelines.maintenance.replay_request import OnCompacted
+    from pipelines.rewrites.replay_request import OnCompacted
 
 
 @click.command("replay")
@@ -59,13 +59,13 @@ def replay_command(
       penstock replay clicks --from 2026-01-31T12:00Z --to 2026-01-31T13:00Z
       penstock replay clicks --partition 3 --from 1200 --to 1300
     """
-    from pipelines.cli.progress import progress
-    from pipelines.loading.lineage_jobs import JobLineage
-    from pipelines.loading.load import Loader
-    from pipelines.maintenance.replay_request import ReplayRequest
-    from pipelines.maintenance.reported import reported_replay
+    from pipelines.cli.output.progress import progress
+    from pipelines.load.load import Loader
+    from pipelines.reports.lineage_jobs import JobLineage
+    from pipelines.rewrites.replay_request import ReplayRequest
+    from pipelines.rewrites.reported import reported_replay
     from resources.kafka import open_cluster
-    from resources.spark import for_fetches, open_session
+    from resources.machines.spark import for_fetches, open_session
 
     with usage_errors():
         request = ReplayRequest.parse(topic, since, until, partitions, on_compacted=on_compacted, now=datetime.now(UTC))

@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from kafka_io.model import Generation
-from kafka_io.registry.node_values import MAX_ID
+from kafka_io.zookeeper.node_values import MAX_ID
 from pipelines.cli.options import data_dir_option, port_option
 
 _MAX_PARTITIONS = 10_000
@@ -92,6 +92,6 @@ def zookeeper_command(port: int, data_dir: Path) -> None:
     Examples:
       penstock zookeeper --port 2181 --data-dir zk
     """
-    from resources.zookeeper_server import run_foreground
+    from resources.machines.zookeeper_server import run_foreground
 
     run_foreground(port, data_dir)

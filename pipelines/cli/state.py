@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pipelines.cli import console, log_lines
 from pipelines.cli.options import GlobalOptions, Selection, selects_topics
-from pipelines.cli.result import CommandResult, Errors, prints_result
-from resources.settings import Settings
+from pipelines.cli.output import console, log_lines
+from pipelines.cli.output.result import CommandResult, Errors, prints_result
+from resources.settings.settings import Settings
 
 if TYPE_CHECKING:
-    from pipelines.loading.table import LakeTable
+    from pipelines.delta.delta_table import LakeTable
 
 
 @click.command("state")
@@ -33,8 +33,8 @@ def state_command(options: GlobalOptions, selection: Selection, rebuild: bool) -
       penstock state --all --json
       penstock state customers --rebuild
     """
-    from pipelines.increments.reported_state import reported_state_update
-    from pipelines.loading.lineage_jobs import JobLineage
+    from pipelines.reports.lineage_jobs import JobLineage
+    from pipelines.state_tables.reported import reported_state_update
 
     settings = options.settings()
     records, errors, run_id = [], Errors(), uuid.uuid4().hex

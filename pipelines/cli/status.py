@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Self
 
 import click
 
-from pipelines.cli import console, shown_status
 from pipelines.cli.completion import complete_topics
 from pipelines.cli.options import FiniteRange, GlobalOptions, cluster_option, clusters_of, only_cluster
-from pipelines.cli.result import CommandResult, Errors, json_option, prints_result, quiet_option
-from pipelines.cli.terminal import quieted
+from pipelines.cli.output import console, shown_status
+from pipelines.cli.output.result import CommandResult, Errors, json_option, prints_result, quiet_option
+from pipelines.cli.output.terminal import quieted
 from resources.explanations.explanation import ExitCode
-from resources.settings import Settings
-from resources.suggestion import did_you_mean
+from resources.settings.settings import Settings
+from resources.settings.suggestion import did_you_mean
 
 if TYPE_CHECKING:
     from kafka_io.cluster.cluster import Cluster
@@ -99,7 +99,7 @@ def status_command(
         return
     if quiet:
         raise click.UsageError("give --watch or --quiet, not both")
-    from pipelines.cli.watch import watch
+    from pipelines.cli.output.watch import watch
 
     impatient = settings.with_short_timeout(attempts=_WATCH_ATTEMPTS, timeout_s=_WATCH_TIMEOUT_S)
     with OpenClusters(impatient) as clusters:
@@ -190,7 +190,7 @@ def _cluster_statuses(
 ) -> "list[TopicStatus]":
     """The status of the given topics of a cluster. Without topics: of all topics that the settings allow, by name."""
     from pipelines.status.collect import cluster_statuses, statuses_of
-    from resources.lake import Lake
+    from resources.stores.lake import Lake
 
     if not topics:
         return cluster_statuses(cluster, settings, now_ms=now_ms, on_skipped=console.skipped_topics)

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pipelines.cli import console, log_lines
 from pipelines.cli.options import FiniteRange, GlobalOptions, Selection, selects_topics
-from pipelines.cli.result import CommandResult, Errors, ends_of, prints_result
+from pipelines.cli.output import console, log_lines
+from pipelines.cli.output.result import CommandResult, Errors, ends_of, prints_result
 from resources.explanations.explanation import ExitCode
-from resources.settings import MAX_DAYS, Settings
+from resources.settings.settings import MAX_DAYS, Settings
 
 if TYPE_CHECKING:
-    from pipelines.loading.table import LakeTable
-    from pipelines.loading.verify import Proof
+    from pipelines.delta.delta_table import LakeTable
+    from pipelines.verify.verify import Proof
 
 
 @click.command("verify")
@@ -69,7 +69,7 @@ def add_state_proof(settings: Settings, table: "LakeTable", record: dict[str, An
     topic = settings.format_of(record["topic"])
     if topic.state is None or record["errors"]:
         return
-    from pipelines.increments.state_proof import prove_state
+    from pipelines.state_tables.proof import prove_state
 
     proof = prove_state(table, topic)
     record["state"] = proof.as_dict()
@@ -80,9 +80,9 @@ def add_state_proof(settings: Settings, table: "LakeTable", record: dict[str, An
 
 def _proofs(settings: Settings, cluster: str, tables: Sequence["LakeTable"]) -> "Iterator[tuple[Proof, Sequence[str]]]":
     """The proof of each table, with warnings."""
-    from pipelines.loading.last_proof import LastProofs
-    from pipelines.loading.verify import verify
-    from resources.lake import Lake
+    from pipelines.verify.last_proof import LastProofs
+    from pipelines.verify.verify import verify
+    from resources.stores.lake import Lake
 
     last_proofs = LastProofs(Lake.of(settings), cluster)
     return last_proofs.prove_all(tables, verify)
@@ -92,11 +92,11 @@ def _deep_proofs(
     settings: Settings, cluster: str, tables: Sequence["LakeTable"]
 ) -> "Iterator[tuple[Proof, Sequence[str]]]":
     """The proof of each table against the brokers, with warnings."""
-    from pipelines.cli.progress import progress
-    from pipelines.loading.last_proof import LastProofs
-    from pipelines.maintenance.deep_verify import deep_verify
+    from pipelines.cli.output.progress import progress
+    from pipelines.comparison.deep_verify import deep_verify
+    from pipelines.verify.last_proof import LastProofs
     from resources.kafka import open_cluster, open_schema_registry
-    from resources.lake import Lake
+    from resources.stores.lake import Lake
 
     last_proofs = LastProofs(Lake.of(settings), cluster)
     with open_cluster(settings, cluster) as connected, progress() as on_progress:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pipelines.cli import log_lines
 from pipelines.cli.options import (
     GlobalOptions,
     cluster_option,
@@ -16,8 +15,9 @@ from pipelines.cli.options import (
     topic_argument,
     usage_errors,
 )
-from pipelines.cli.result import json_option
-from resources.settings import Settings
+from pipelines.cli.output import log_lines
+from pipelines.cli.output.result import json_option
+from resources.settings.settings import Settings
 
 if TYPE_CHECKING:
     from pipelines.tail.shown_value import ShowValues
@@ -65,7 +65,7 @@ def tail_command(
       penstock tail clicks --partition 3 --from 1200 --max 1
       penstock tail refunds --from earliest --until latest --json
     """
-    from pipelines.cli import tail_lines as lines
+    from pipelines.cli.output import tail_lines as lines
     from pipelines.tail.follow import open_tail
     from pipelines.tail.query import TailQuery, TailRefused
 

@@ -5,9 +5,9 @@ from functools import cache, partial
 
 import click
 
-from pipelines.cli import console, log_lines
 from pipelines.cli.options import GlobalOptions, cluster_option, only_cluster, table_of, topic_argument
-from pipelines.cli.result import CommandResult, ends_of, prints_result
+from pipelines.cli.output import console, log_lines
+from pipelines.cli.output.result import CommandResult, ends_of, prints_result
 
 
 @click.command("schema")
@@ -27,10 +27,10 @@ def schema_command(options: GlobalOptions, topic: str, cluster: str | None) -> C
       penstock schema clicks
       penstock schema clicks --json
     """
-    from pipelines.loading.table import LakeTable
-    from pipelines.maintenance.topic_schema import topic_schema
+    from pipelines.delta.delta_table import LakeTable
+    from pipelines.rewrites.topic_schema import topic_schema
     from resources.kafka import open_schema_registry
-    from resources.lake import Lake
+    from resources.stores.lake import Lake
 
     settings = options.settings()
     name, format_ = only_cluster(settings, cluster), settings.format_of(topic)
@@ -68,10 +68,10 @@ def redecode_command(
       penstock redecode refunds
       penstock redecode visits --all
     """
-    from pipelines.cli.progress import progress
-    from pipelines.loading.lineage_jobs import JobLineage
-    from pipelines.maintenance.redecode import RedecodeRequest
-    from pipelines.maintenance.reported import reported_redecode
+    from pipelines.cli.output.progress import progress
+    from pipelines.reports.lineage_jobs import JobLineage
+    from pipelines.rewrites.redecode import RedecodeRequest
+    from pipelines.rewrites.reported import reported_redecode
     from resources.kafka import open_schema_registry
 
     settings = options.settings()

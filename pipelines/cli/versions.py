@@ -6,8 +6,6 @@ from itertools import islice
 
 import click
 
-from pipelines.cli import console
-from pipelines.cli.log_lines import printable
 from pipelines.cli.options import (
     GlobalOptions,
     cluster_option,
@@ -17,7 +15,9 @@ from pipelines.cli.options import (
     table_of,
     topic_argument,
 )
-from pipelines.cli.result import CommandResult, prints_result
+from pipelines.cli.output import console
+from pipelines.cli.output.log_lines import printable
+from pipelines.cli.output.result import CommandResult, prints_result
 
 _DEFAULT_LIMIT = 20
 _MAX_LIMIT = 1_000_000

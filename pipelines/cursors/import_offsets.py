@@ -16,18 +16,18 @@ from kafka_io.consumer.group_offsets import OffsetStorage, group_offsets
 from kafka_io.errors import WireError
 from kafka_io.model import Bounds, BrokerPartition, OffsetRange, TopicEntry
 from kafka_io.reader.reader import PlannedRange
+from pipelines.commit.commit import LoadChange, commit
 from pipelines.cursors.camus import camus_offsets
 from pipelines.cursors.export import exported_offsets
 from pipelines.cursors.hadoop import hadoop_offsets
 from pipelines.cursors.imported import ImportedOffsets
 from pipelines.cursors.spark import spark_offsets
-from pipelines.loading.commit import LoadChange, commit
-from pipelines.loading.ledger import RecordedChoice, TableState, TopicIdentity
-from pipelines.loading.load import Loader
-from pipelines.loading.table import LakeTable
-from pipelines.loading.table_log import TableSnapshot
-from pipelines.loading.truncation import check_incarnation
-from pipelines.loading.work import EXPIRED, SliceFacts
+from pipelines.delta.delta_table import LakeTable
+from pipelines.identity.truncation import check_incarnation
+from pipelines.ledger.ledger import RecordedChoice, TableState, TopicIdentity
+from pipelines.ledger.work import EXPIRED, SliceFacts
+from pipelines.load.load import Loader
+from pipelines.table.table_store import TableSnapshot
 from resources.errors import CommitRefused, ImportRefused, TopicUnknown
 
 OnMissing = Literal["fail", "earliest"]

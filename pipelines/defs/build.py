@@ -7,21 +7,21 @@ from typing import Any
 
 import dagster as dg
 
-from pipelines.defs.alerts import alert_sensors
-from pipelines.defs.assets import load_assets
-from pipelines.defs.catalog import DEFAULT_NAME, Catalog, TopicGroup, groups, source_specs
-from pipelines.defs.check_definitions import topic_checks, verify_job, watch_job
-from pipelines.defs.complete_hours import complete_hours_sensors, complete_specs
-from pipelines.defs.known_topics import read_known
-from pipelines.defs.replay_job import replay_job, replay_op
-from pipelines.defs.run import SINCE_TAG
-from pipelines.defs.run_liveness import lost_runs_sensor
-from pipelines.defs.schedules import group_schedules
-from pipelines.defs.sensors import new_topics_sensor
-from pipelines.defs.state_assets import state_assets
-from pipelines.defs.translator import PenstockTranslator
+from pipelines.defs.catalog.catalog import DEFAULT_NAME, Catalog, TopicGroup, groups, source_specs
+from pipelines.defs.catalog.known_topics import read_known
+from pipelines.defs.catalog.translator import PenstockTranslator
+from pipelines.defs.runs.assets import load_assets
+from pipelines.defs.runs.check_definitions import topic_checks, verify_job, watch_job
+from pipelines.defs.runs.replay_job import replay_job, replay_op
+from pipelines.defs.runs.run import SINCE_TAG
+from pipelines.defs.runs.run_liveness import lost_runs_sensor
+from pipelines.defs.runs.state_assets import state_assets
+from pipelines.defs.sensors.alerts import alert_sensors
+from pipelines.defs.sensors.complete_hours import complete_hours_sensors, complete_specs
+from pipelines.defs.sensors.new_topics import new_topics_sensor
+from pipelines.defs.sensors.schedules import group_schedules
 from resources.penstock import PenstockResource
-from resources.settings import Settings
+from resources.settings.settings import Settings
 
 SettingsSource = str | Path | Mapping[str, Any] | Settings | PenstockResource
 

@@ -10,9 +10,9 @@ from dagster.components.utils.translation import TranslationFn, TranslationFnRes
 from pydantic import BaseModel, Field
 
 from pipelines.defs.build import build_defs
-from pipelines.defs.catalog import DEFAULT_NAME
-from pipelines.defs.translator import PenstockTranslator, TopicProps
-from resources.settings import Settings
+from pipelines.defs.catalog.catalog import DEFAULT_NAME
+from pipelines.defs.catalog.translator import PenstockTranslator, TopicProps
+from resources.settings.settings import Settings
 
 _SETTINGS_FILE = "penstock.toml"
 _SETTINGS = """\

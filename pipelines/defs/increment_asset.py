@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Any, Literal
 import dagster as dg
 
 from pipelines.defs.build import SettingsSource, resource_of
-from pipelines.defs.topic_keys import key_name
+from pipelines.defs.catalog.topic_keys import key_name
+from pipelines.delta.delta_table import LakeTable
 from pipelines.increments.delta_output import DeltaOutput
 from pipelines.increments.increment import Increment, OnReplaced, apply_increment
 from pipelines.increments.output import IncrementOutput, NamedOutput
-from pipelines.loading.lineage_events import DatasetName
-from pipelines.loading.lineage_jobs import JobLineage, JobReport
-from pipelines.loading.table import LakeTable
+from pipelines.reports.lineage_events import DatasetName
+from pipelines.reports.lineage_jobs import JobLineage, JobReport
 from resources.errors import LoadError
 from resources.explanations.codes import code_of, coded
 from resources.penstock import PenstockResource

@@ -14,8 +14,8 @@ from pipelines.demo.hours import HoursStory
 from pipelines.demo.servers import running, servers
 from pipelines.demo.state import CLUSTER, DemoState, free_port
 from pipelines.demo.story import run_story
-from resources.settings import PATH_VARIABLE, Settings
-from resources.spark import close_session
+from resources.machines.spark import close_session
+from resources.settings.settings import PATH_VARIABLE, Settings
 
 _WORKSPACE = """\
 # The sensor reloads this code server itself, so a new topic becomes an asset within one tick.

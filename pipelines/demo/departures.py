@@ -14,7 +14,7 @@ from kafka_io.producer.message import Message
 from pipelines.demo.data import json_values, rows_of
 from pipelines.demo.state import DAYS, MODERN
 from resources.kafka import open_producer
-from resources.settings import Settings
+from resources.settings.settings import Settings
 
 TOPIC = "departures"
 _LATE_HOUR = "T15:"

@@ -7,24 +7,24 @@ from datetime import datetime
 import dagster as dg
 import pyarrow as pa
 
-from pipelines.cli import console
-from pipelines.cli.printed_table import print_table
+from pipelines.cli.output import console
+from pipelines.cli.output.printed_table import print_table
 from pipelines.cli.tables import add_state_proof
 from pipelines.defs.build import build_defs
-from pipelines.defs.run import UNTIL_TAG
-from pipelines.defs.state_assets import state_key
+from pipelines.defs.runs.run import UNTIL_TAG
+from pipelines.defs.runs.state_assets import state_key
+from pipelines.delta.delta_table import LakeTable
 from pipelines.demo.daily_summary import summary_output, summary_rows, update_summary
 from pipelines.demo.departures import TOPIC, Departures, departures, publish
 from pipelines.demo.reported_hours import ReportedHour, ReportedHours, by_day
 from pipelines.demo.state import MODERN, DemoState
 from pipelines.demo.steps import QUIET, ask, chapter, discover, load, out, tick
-from pipelines.increments.state_table import state_output
-from pipelines.loading.table import LakeTable
-from pipelines.loading.verify import verify
+from pipelines.state_tables.state_table import state_output
 from pipelines.status.completeness import complete_through
-from resources.lake import Lake
-from resources.settings import Settings
-from resources.spark import open_session
+from pipelines.verify.verify import verify
+from resources.machines.spark import open_session
+from resources.settings.settings import Settings
+from resources.stores.lake import Lake
 
 _LATEST = "SELECT tailnum, time_hour::VARCHAR AS hour, carrier || flight AS flight, origin, dest"
 _QUESTIONS = {

@@ -10,7 +10,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from pipelines.demo.state import DemoState
-from resources.processes import dying_with_parent, end
+from resources.machines.processes import dying_with_parent, end
 
 BROKERS = 2
 PARTITIONS = 2

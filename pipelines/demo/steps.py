@@ -10,11 +10,11 @@ import dagster as dg
 import duckdb
 from rich.console import Console
 
-from pipelines.cli.printed_table import print_table
+from pipelines.cli.output.printed_table import print_table
 from pipelines.defs.build import build_defs
 from pipelines.demo.state import DemoState
-from resources.lake import Lake
 from resources.quantities import run_time
+from resources.stores.lake import Lake
 
 QUIET: dict[str, Any] = {"loggers": {"console": {"config": {"log_level": "ERROR"}}}}
 """The config of a run that prints only errors."""

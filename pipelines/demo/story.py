@@ -9,7 +9,8 @@ import pyarrow as pa
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from kafka_io.producer.publishing import publish_values
-from pipelines.cli import console
+from pipelines.cli.output import console
+from pipelines.delta.delta_table import LakeTable
 from pipelines.demo.data import (
     BROKEN,
     FLIGHTS,
@@ -24,12 +25,11 @@ from pipelines.demo.data import (
 )
 from pipelines.demo.state import CLUSTER, DemoState
 from pipelines.demo.steps import ask, chapter, discover, load, out
-from pipelines.loading.table import LakeTable
-from pipelines.loading.verify import verify
-from pipelines.maintenance.topic_schema import ShownColumn, topic_schema
+from pipelines.rewrites.topic_schema import ShownColumn, topic_schema
+from pipelines.verify.verify import verify
 from resources.kafka import open_producer
-from resources.lake import Lake
-from resources.settings import Settings
+from resources.settings.settings import Settings
+from resources.stores.lake import Lake
 
 TOPICS = ("flights", "weather")
 CODECS = ("gzip", "snappy", "none")

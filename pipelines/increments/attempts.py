@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from typing import TypeVar
 
-from pipelines.loading.failpoints import failpoint
 from resources.errors import LoadError
+from resources.failpoints import failpoint
 
 T = TypeVar("T")
 

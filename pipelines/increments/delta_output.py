@@ -15,17 +15,17 @@ from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from deltalake.exceptions import CommitFailedError, DeltaError, DeltaProtocolError, SchemaMismatchError
 
 from kafka_io.errors import Where, system_reason
+from pipelines.delta.delta_table import LakeTable
+from pipelines.delta.writes import WRITING
 from pipelines.increments.output import OutputChange, TableWrite, WatchedRows, is_spark_frame
 from pipelines.increments.source import NOTHING, ConsumerProgress
 from pipelines.increments.spark_frames import SparkFiles
-from pipelines.loading.failpoints import failpoint
-from pipelines.loading.ledger import SEQUENCE
-from pipelines.loading.table import LakeTable
-from pipelines.loading.table_writes import WRITING
-from resources import durable
+from pipelines.ledger.ledger import SEQUENCE
 from resources.errors import CommitUnknown, IncrementOvertaken, LakeRefused, LakeUnavailable, LogTorn, OutputRefused
-from resources.lake import Lake, lake_errors
-from resources.store_errors import is_refusal, reason_of
+from resources.failpoints import failpoint
+from resources.stores import durable
+from resources.stores.lake import Lake, lake_errors
+from resources.stores.store_errors import is_refusal, reason_of
 
 SUMMARY = "penstock.increment"
 """The key of an increment's facts in the commit info of the output."""

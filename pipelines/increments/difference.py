@@ -24,9 +24,9 @@ from itertools import chain
 
 from kafka_io.model import BrokerPartition, OffsetRange
 from pipelines.increments.offset_sets import OffsetSet
-from pipelines.loading.incarnations import effective_entries
-from pipelines.loading.ledger import CommitKind, Coverage, LedgerEntry, TopicIdentity
-from pipelines.loading.work import CommittedRange, LoadedRange
+from pipelines.ledger.incarnations import effective_entries
+from pipelines.ledger.ledger import CommitKind, Coverage, LedgerEntry, TopicIdentity
+from pipelines.ledger.work import CommittedRange, LoadedRange
 
 Entries = Iterable[tuple[int, LedgerEntry]]
 

@@ -16,11 +16,11 @@ import pyarrow as pa
 from pipelines.increments.output import OutputChange, WatchedRows, is_spark_frame
 from pipelines.increments.source import NOTHING, ConsumerProgress
 from pipelines.increments.sql_output import OutputTable
-from pipelines.loading.failpoints import failpoint
-from pipelines.loading.lineage_events import DatasetName
-from resources.duckdb_connections import connect_duckdb
+from pipelines.reports.lineage_events import DatasetName
 from resources.errors import LakeUnavailable, OutputBusy, OutputRefused
 from resources.extras import check_extra
+from resources.failpoints import failpoint
+from resources.machines.duckdb_connections import connect_duckdb
 from resources.quantities import duration
 
 if TYPE_CHECKING:  # it is an extra

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from deltalake.transaction import AddAction
 
-from pipelines.loading.file_statistics import column_stats, with_decimals
-from pipelines.loading.layout import NO_DAY
+from pipelines.layout.file_statistics import column_stats, with_decimals
+from pipelines.layout.layout import NO_DAY
 
 
 def types_with_order(columns: Iterable[pa.Field]) -> dict[str, pa.DataType]:

@@ -16,16 +16,16 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 
+from pipelines.delta.delta_table import LakeTable, table_at
 from pipelines.increments.attempts import MAX_ATTEMPTS, with_attempts
 from pipelines.increments.difference import LedgerDifference, Spans
 from pipelines.increments.output import IncrementOutput, OutputChange, OutputWriter, is_spark_frame
 from pipelines.increments.rows import SpanRows, all_rows
 from pipelines.increments.source import NOTHING, SourceVersion
 from pipelines.increments.source_columns import SOURCE_COLUMNS, of_source_rows
-from pipelines.loading.failpoints import failpoint
-from pipelines.loading.layout import TableLayout
-from pipelines.loading.table import LakeTable, table_at
+from pipelines.layout.layout import TableLayout
 from resources.errors import LakeUnavailable, OutputRefused, RowsReplaced, SourceFilesCleaned
+from resources.failpoints import failpoint
 
 if TYPE_CHECKING:  # Spark is imported by those who have a session
     import pyarrow.dataset as pads

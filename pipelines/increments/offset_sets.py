@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Self
 
 from kafka_io.model import BrokerPartition, OffsetRange
-from pipelines.loading.ledger import Coverage
+from pipelines.ledger.ledger import Coverage
 
 Interval = tuple[int, int]
 """Offsets `[start, stop)`."""

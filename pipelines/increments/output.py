@@ -8,9 +8,9 @@ from typing import Any, Protocol, runtime_checkable
 import pyarrow as pa
 
 from pipelines.increments.source import ConsumerProgress
-from pipelines.loading.failpoints import failpoint
-from pipelines.loading.lineage_events import DatasetName
+from pipelines.reports.lineage_events import DatasetName
 from resources.errors import OutputRefused
+from resources.failpoints import failpoint
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

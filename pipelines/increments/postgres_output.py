@@ -15,8 +15,7 @@ from pipelines.increments.output import OutputChange, WatchedRows, is_spark_fram
 from pipelines.increments.postgres_columns import csv_rows, sql_types
 from pipelines.increments.source import NOTHING, ConsumerProgress
 from pipelines.increments.sql_output import OutputTable, quoted
-from pipelines.loading.failpoints import failpoint
-from pipelines.loading.lineage_events import DatasetName
+from pipelines.reports.lineage_events import DatasetName
 from resources.errors import (
     CommitUnknown,
     IncrementOvertaken,
@@ -25,6 +24,7 @@ from resources.errors import (
     OutputBusy,
     OutputRefused,
 )
+from resources.failpoints import failpoint
 
 try:
     import psycopg

@@ -22,10 +22,10 @@ from deltalake import DeltaTable
 from kafka_io.model import BrokerPartition
 from pipelines.increments.difference import LoadedSpan, Spans
 from pipelines.increments.source_columns import SOURCE_COLUMNS
-from pipelines.loading.failpoints import failpoint
-from pipelines.loading.layout import TableLayout
+from pipelines.layout.layout import TableLayout
 from resources.errors import OutputRefused
-from resources.lake import Lake, filesystem, lake_errors
+from resources.failpoints import failpoint
+from resources.stores.lake import Lake, filesystem, lake_errors
 
 if TYPE_CHECKING:  # it imports pandas, which takes half a second
     import pyarrow.dataset as pads

@@ -5,10 +5,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Self
 
+from pipelines.delta.delta_table import LakeTable
 from pipelines.increments.difference import LedgerDifference, ledger_difference
-from pipelines.loading.ledger import LedgerEntry
-from pipelines.loading.table import LakeTable
-from pipelines.loading.table_log import TableSnapshot
+from pipelines.ledger.ledger import LedgerEntry
+from pipelines.table.table_store import TableSnapshot
 from resources.errors import LogTorn, SourceChanged, SourceLogCleaned, TableMissing
 
 

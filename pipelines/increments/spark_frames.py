@@ -19,10 +19,10 @@ from deltalake.transaction import AddAction, RemoveAction
 from pipelines.increments.file_actions import add_action, types_with_order
 from pipelines.increments.rows import SpanRows
 from pipelines.increments.source_columns import spans_condition
-from pipelines.loading.failpoints import failpoint
-from resources import durable
 from resources.errors import OutputRefused
-from resources.lake import filesystem, list_folder
+from resources.failpoints import failpoint
+from resources.stores import durable
+from resources.stores.lake import filesystem, list_folder
 
 if TYPE_CHECKING:  # Spark is imported by those who have a session
     from pyspark.sql import DataFrame, SparkSession

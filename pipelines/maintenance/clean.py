@@ -23,17 +23,17 @@ import pyarrow.fs as pafs
 from deltalake import DeltaTable
 from deltalake.exceptions import CommitFailedError
 
-from pipelines.loading.delta_handle import CLEANED, cleaned_before
-from pipelines.loading.failpoints import failpoint
-from pipelines.loading.layout import EVENT_DAY, RAW, TYPED, TableLayout
-from pipelines.loading.snapshot_checks import CONFIGURATION
-from pipelines.loading.table import LakeTable
-from pipelines.loading.table_log import TableSnapshot
-from pipelines.loading.table_writes import AFTER_COMMIT, WRITING
-from pipelines.maintenance.staging import STAGING_FOLDER
+from pipelines.delta.delta_table import LakeTable
+from pipelines.delta.handle import CLEANED, cleaned_before
+from pipelines.delta.snapshot_checks import CONFIGURATION
+from pipelines.delta.writes import AFTER_COMMIT, WRITING
+from pipelines.layout.layout import EVENT_DAY, RAW, TYPED, TableLayout
+from pipelines.rewrites.staging import STAGING_FOLDER
+from pipelines.table.table_store import TableSnapshot
 from resources.errors import TableForeign
-from resources.lake import filesystem, lake_errors, list_folder
-from resources.unfinished_uploads import UnfinishedUploads, UploadsUnknown
+from resources.failpoints import failpoint
+from resources.stores.lake import filesystem, lake_errors, list_folder
+from resources.stores.unfinished_uploads import UnfinishedUploads, UploadsUnknown
 
 _COMPACTION = "penstock.compaction"
 _DELETES_AT_ONCE = 8

@@ -12,12 +12,8 @@ from datetime import timedelta
 
 from deltalake import DeltaTable
 
-from pipelines.increments.state_files import FILE_BYTES, StateFiles
-from pipelines.increments.state_table import state_output
-from pipelines.increments.state_update import CONSUMER
-from pipelines.loading.delta_handle import file_paths
-from pipelines.loading.failpoints import failpoint
-from pipelines.loading.table import LakeTable
+from pipelines.delta.delta_table import LakeTable
+from pipelines.delta.handle import file_paths
 from pipelines.maintenance.clean import (
     CleanResult,
     UnneededFiles,
@@ -27,7 +23,11 @@ from pipelines.maintenance.clean import (
     delete_files,
     has_two_small,
 )
-from resources.lake import lake_errors
+from pipelines.state_tables.files import FILE_BYTES, StateFiles
+from pipelines.state_tables.state_table import state_output
+from pipelines.state_tables.update import CONSUMER
+from resources.failpoints import failpoint
+from resources.stores.lake import lake_errors
 
 
 def clean_state(topic_table: LakeTable, *, keep: timedelta, target_bytes: int, dry_run: bool) -> CleanResult:

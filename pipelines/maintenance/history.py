@@ -4,12 +4,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Self
 
-from pipelines.loading.delta_schema import type_text
-from pipelines.loading.event_time import utc_text
-from pipelines.loading.ledger import LedgerEntry, totals
-from pipelines.loading.log_commits import LogCommit
-from pipelines.loading.table import LakeTable
-from pipelines.loading.work import CommittedRange
+from pipelines.delta.commits import LogCommit
+from pipelines.delta.delta_table import LakeTable
+from pipelines.layout.delta_schema import type_text
+from pipelines.ledger.event_time import utc_text
+from pipelines.ledger.ledger import LedgerEntry, totals
+from pipelines.ledger.work import CommittedRange
 from resources.errors import TableMissing
 
 

@@ -13,15 +13,15 @@ import pyarrow as pa
 from deltalake import DeltaTable
 
 from kafka_io.model import BrokerPartition
-from pipelines.loading.commit import Change, commit
-from pipelines.loading.event_time import EventTime
-from pipelines.loading.ledger import CommitKind, Coverage, LedgerEntry, TableState
-from pipelines.loading.log_commits import LogCommit, newest_commits
-from pipelines.loading.table import LakeTable
-from pipelines.loading.table_log import TableLog, TableSnapshot
-from pipelines.loading.work import CommittedRange
+from pipelines.commit.commit import Change, commit
+from pipelines.delta.commits import LogCommit, newest_commits
+from pipelines.delta.delta_table import LakeTable
+from pipelines.ledger.event_time import EventTime
+from pipelines.ledger.ledger import CommitKind, Coverage, LedgerEntry, TableState
+from pipelines.ledger.work import CommittedRange
+from pipelines.table.table_store import TableLog, TableSnapshot
 from resources.errors import CommitRefused, RewindRefused, TableMissing
-from resources.lake import lake_errors
+from resources.stores.lake import lake_errors
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

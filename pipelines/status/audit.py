@@ -18,13 +18,13 @@ import pyarrow.compute as pc
 
 from kafka_io.errors import Where
 from kafka_io.values.json.settings import columns_of_settings
-from pipelines.loading.columns import TOMBSTONE_COLUMN
-from pipelines.loading.table import LakeTable
-from pipelines.loading.table_log import TableSnapshot
-from resources.duckdb_connections import connect_duckdb
+from pipelines.delta.delta_table import LakeTable
+from pipelines.layout.columns import TOMBSTONE_COLUMN
+from pipelines.table.table_store import TableSnapshot
 from resources.errors import AuditUnknown, LakeUnavailable
-from resources.lake import lake_errors
-from resources.topic_audit import COUNT_COLUMNS
+from resources.machines.duckdb_connections import connect_duckdb
+from resources.settings.topic_audit import COUNT_COLUMNS
+from resources.stores.lake import lake_errors
 
 if TYPE_CHECKING:  # processes of Dagster import this module; most of them sum up no counts
     import duckdb

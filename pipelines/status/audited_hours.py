@@ -5,14 +5,14 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Self
 
-from pipelines.loading.event_time import EventTime
-from pipelines.loading.table import LakeTable
-from pipelines.loading.table_log import TableSnapshot
+from pipelines.delta.delta_table import LakeTable
+from pipelines.ledger.event_time import EventTime
 from pipelines.status.audit import HOUR_MS, sent_records
 from pipelines.status.hour_counts import hour_counts
+from pipelines.table.table_store import TableSnapshot
 from resources.errors import AuditUnknown
-from resources.lake import Lake
-from resources.settings import Settings
+from resources.settings.settings import Settings
+from resources.stores.lake import Lake
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,20 +15,20 @@ from kafka_io.cluster.cluster import Cluster
 from kafka_io.cluster.retention import Retention
 from kafka_io.errors import KafkaIOError, LocatedError, Where
 from kafka_io.model import Bounds, BrokerPartition, TopicEntry, TopicIds
-from kafka_io.registry.listing import SkippedNode
-from pipelines.loading.identity import table_state
-from pipelines.loading.last_error import LastError, LastErrors
-from pipelines.loading.ledger import CommitKind, LedgerEntry, TableState, TopicIdentity, totals
-from pipelines.loading.table import LakeTable
-from pipelines.loading.table_log import TableSnapshot
-from pipelines.loading.truncation import vanished_partitions
-from pipelines.loading.work import SliceFailure
+from kafka_io.zookeeper.listing import SkippedNode
+from pipelines.delta.delta_table import LakeTable
+from pipelines.identity.identity import table_state
+from pipelines.identity.truncation import vanished_partitions
+from pipelines.ledger.ledger import CommitKind, LedgerEntry, TableState, TopicIdentity, totals
+from pipelines.ledger.work import SliceFailure
+from pipelines.reports.last_error import LastError, LastErrors
 from pipelines.status.status import LastLoad, PartitionStatus, RetentionPeriod, RetentionSource, TopicStatus
-from resources.choices import Choices
+from pipelines.table.table_store import TableSnapshot
 from resources.errors import CursorAheadOfLog, LakeUnavailable, TopicUnknown
-from resources.lake import Lake, tables_at_once
-from resources.settings import Settings
-from resources.topic_sections import TopicRules
+from resources.settings.choices import Choices
+from resources.settings.settings import Settings
+from resources.settings.topic_sections import TopicRules
+from resources.stores.lake import Lake, tables_at_once
 
 TopicEntries = Mapping[str, TopicEntry | None]
 """Topics by name, as the cluster lists them; None for a topic that only the lake has."""

@@ -6,13 +6,13 @@ from typing import Self
 
 import pyarrow.fs as pafs
 
-from pipelines.loading.ledger import LedgerEntry
-from pipelines.loading.table import LakeTable
-from pipelines.loading.table_log import TableSnapshot
+from pipelines.delta.delta_table import LakeTable
+from pipelines.ledger.ledger import LedgerEntry
 from pipelines.status.hour_counts import counts_in_files, first_time_ms, hour_counts
 from pipelines.status.window_progress import WindowProgress
-from resources.lake import filesystem, lake_errors
-from resources.time_windows import FIRST_MS, TimeWindows, edges_of
+from pipelines.table.table_store import TableSnapshot
+from resources.settings.time_windows import FIRST_MS, TimeWindows, edges_of
+from resources.stores.lake import filesystem, lake_errors
 
 _MAX_ENTRIES = 1000
 """The maximum number of entries of a log that one look reads."""

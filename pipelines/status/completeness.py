@@ -10,10 +10,10 @@ from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Self
 
-from pipelines.loading.event_time import EventTime
-from pipelines.loading.table import LakeTable, table_at
-from pipelines.loading.table_log import TableSnapshot
+from pipelines.delta.delta_table import LakeTable, table_at
+from pipelines.ledger.event_time import EventTime
 from pipelines.status.audited_hours import Audit, AuditedHours
+from pipelines.table.table_store import TableSnapshot
 from resources.errors import EventTimeUnknown, TableMissing
 
 _POLL_S = 5.0

@@ -16,12 +16,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from pipelines.loading.layout import TableLayout
-from pipelines.loading.range_file import Numbers
-from pipelines.loading.slice_times import RECORD_TIME, is_time, times_as_integers
-from pipelines.loading.table import LakeTable
-from pipelines.loading.table_log import TableSnapshot
-from resources.lake import filesystem, lake_errors
+from pipelines.delta.delta_table import LakeTable
+from pipelines.layout.layout import TableLayout
+from pipelines.ledger.slice_times import RECORD_TIME, is_time, times_as_integers
+from pipelines.table.table_store import TableSnapshot
+from pipelines.verify.range_file import Numbers
+from resources.stores.lake import filesystem, lake_errors
 
 _BATCH_ROWS = 65_536
 _DAY_MS = 86_400_000

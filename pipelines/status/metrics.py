@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 
 from prometheus_client.core import GaugeMetricFamily
 
-from pipelines.loading.delta_handle import TableSize
-from pipelines.loading.last_proof import LastProof
+from pipelines.delta.handle import TableSize
 from pipelines.status.status import LastLoad, PartitionStatus, TopicStatus
+from pipelines.verify.last_proof import LastProof
 from resources.metrics_output import MetricName, Sample
 
 MAX_PARTITIONS = 20_000

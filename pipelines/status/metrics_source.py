@@ -12,15 +12,15 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from kafka_io.errors import Where
-from pipelines.loading.last_proof import LastProofs
-from pipelines.loading.work import SliceFailure
+from pipelines.ledger.work import SliceFailure
 from pipelines.status.collect import cluster_statuses
 from pipelines.status.metrics import ClusterFacts, metric_families
 from pipelines.status.status import now_ms
+from pipelines.verify.last_proof import LastProofs
 from resources.kafka import open_cluster
-from resources.lake import Lake
 from resources.metrics_output import MetricsPage
-from resources.settings import Settings
+from resources.settings.settings import Settings
+from resources.stores.lake import Lake
 
 Report = Callable[[SliceFailure], None]
 _ATTEMPTS = 2

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any
 
 from kafka_io.cluster.retention import FOREVER, Retention
 from kafka_io.model import BrokerPartition
-from pipelines.loading.held_back import hanging_sentence, hangs
+from pipelines.reports.held_back import hanging_sentence, hangs
 
 if TYPE_CHECKING:  # the command line imports this module at each start; the lake and readers are slow to import
     from kafka_io.cluster.open_transactions import OpenTransaction
-    from pipelines.loading.delta_handle import TableSize
-    from pipelines.loading.last_error import LastError
-    from pipelines.loading.work import SliceFailure
+    from pipelines.delta.handle import TableSize
+    from pipelines.ledger.work import SliceFailure
+    from pipelines.reports.last_error import LastError
 
 AT_RISK_BELOW = 0.25
 """A topic is at risk when less than this share of its retention time is left."""

@@ -15,9 +15,9 @@ from typing import Self
 
 import numpy as np
 
-from pipelines.loading.event_time import OLDER, EventTime
-from pipelines.loading.ledger import LedgerEntry
-from resources.time_windows import TimeWindows
+from pipelines.ledger.event_time import OLDER, EventTime
+from pipelines.ledger.ledger import LedgerEntry
+from resources.settings.time_windows import TimeWindows
 
 _HOUR_MS = 3_600_000
 MAX_AGAIN = 100

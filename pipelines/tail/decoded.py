@@ -8,13 +8,13 @@ from typing import Any
 
 import pyarrow as pa
 
-from pipelines.loading.columns import ERROR_COLUMN, TOMBSTONE_COLUMN
-from pipelines.loading.decode_plan import layout_of
-from pipelines.loading.decoding import Decoding, OpenRegistry
-from pipelines.loading.table_log import TableSnapshot
-from pipelines.loading.typed_rows import IncompletePlan, TypedRows
+from pipelines.fetch.decode_plan import layout_of
+from pipelines.fetch.decoding import Decoding, OpenRegistry
+from pipelines.fetch.typed_rows import IncompletePlan, TypedRows
+from pipelines.layout.columns import ERROR_COLUMN, TOMBSTONE_COLUMN
+from pipelines.table.table_store import TableSnapshot
 from pipelines.tail.shown_value import ShownValue
-from resources.topic_formats import TopicFormat
+from resources.settings.topic_formats import TopicFormat
 
 
 class ValueDecoding:

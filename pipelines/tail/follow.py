@@ -26,11 +26,11 @@ from kafka_io.model import Bounds, BrokerPartition, OffsetRange, TopicEntry
 from kafka_io.reader.reader import PlannedRange, Reader
 from kafka_io.reader.source import Source
 from kafka_io.records.decoded_batch import DecodedBatch
-from pipelines.loading.positions import TableCursor, TopicPosition
+from pipelines.plan.positions import TableCursor, TopicPosition
 from pipelines.tail.query import TailCursors, TailQuery, TailRefused, offsets_of, table_cursors
 from resources.kafka import open_cluster
-from resources.settings import Settings
-from resources.suggestion import did_you_mean
+from resources.settings.settings import Settings
+from resources.settings.suggestion import did_you_mean
 
 T = TypeVar("T")
 PartitionBatch = tuple[BrokerPartition, pa.RecordBatch]

@@ -8,15 +8,15 @@ from typing import Self
 from kafka_io.cluster.cluster import Cluster
 from kafka_io.errors import KafkaIOError, LocatedError
 from kafka_io.model import Bounds, BrokerPartition, TopicEntry
-from pipelines.loading import positions
-from pipelines.loading.positions import (
+from pipelines.plan import positions
+from pipelines.plan.positions import (
     NamedPosition,
     TableCursor,
     TopicPosition,
     parse_partition,
     parse_topic_position,
 )
-from resources.settings import Settings
+from resources.settings.settings import Settings
 
 
 class TailRefused(LocatedError):
@@ -81,10 +81,10 @@ def table_cursors(settings: Settings, cluster: str, topic: TopicEntry) -> dict[B
         LoadError: the table cannot be read, or was not created by Penstock.
     """
     # Imported here, because Delta is slow to import and only tails from the committed offsets need it.
-    from pipelines.loading.identity import table_state  # noqa: PLC0415
-    from pipelines.loading.ledger import TopicIdentity  # noqa: PLC0415
-    from pipelines.loading.table import LakeTable  # noqa: PLC0415
-    from resources.lake import Lake  # noqa: PLC0415
+    from pipelines.delta.delta_table import LakeTable  # noqa: PLC0415
+    from pipelines.identity.identity import table_state  # noqa: PLC0415
+    from pipelines.ledger.ledger import TopicIdentity  # noqa: PLC0415
+    from resources.stores.lake import Lake  # noqa: PLC0415
 
     snapshot = LakeTable.of(Lake.of(settings), cluster, topic.name).existing()
     if snapshot is None:

@@ -8,7 +8,7 @@ import json
 import sys
 from importlib import import_module
 
-from resources import own_process
+from resources.machines import own_process
 from tests.bench.cases import Job
 from tests.bench.measure import measured
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from kafka_io.producer.opening import open_producer
 from kafka_io.producer.publishing import publish_values
-from resources.settings import PATH_VARIABLE
+from resources.settings.settings import PATH_VARIABLE
 from tests.bench.many_topics import CommandCost, embedded_broker, process_cost
 
 ROUNDS = 5
@@ -51,7 +51,7 @@ with dg.DagsterInstance.get() as instance:
 """
 _ADD_TOPIC = """\
 import dagster as dg
-from pipelines.defs.known_topics import TopicRegistry
+from pipelines.defs.catalog.known_topics import TopicRegistry
 
 with dg.DagsterInstance.get() as instance:
     TopicRegistry(instance=instance, prefix="penstock", cluster="main").add(["clicks"])

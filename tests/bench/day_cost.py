@@ -19,12 +19,12 @@ import pyarrow as pa
 from kafka_io.model import BrokerPartition, Generation, OffsetRange
 from kafka_io.reader.reader import PlannedRange, ReadSettings
 from kafka_io.reader.source import Source
-from pipelines.loading.day_files import DayFiles
-from pipelines.loading.event_days import EventDays
-from pipelines.loading.fetch_task import FetchTask
-from pipelines.loading.layout import EVENT_DAY, LOADED, RAW
-from pipelines.loading.rows import table_rows
-from pipelines.loading.slice_file import SliceFile
+from pipelines.fetch.day_files import DayFiles
+from pipelines.fetch.fetch_task import FetchTask
+from pipelines.fetch.slice_file import SliceFile
+from pipelines.layout.event_days import EventDays
+from pipelines.layout.layout import EVENT_DAY, LOADED, RAW
+from pipelines.layout.rows import table_rows
 
 ROWS, ROUNDS = 300_000, 16
 MAX_SHARE = 0.15

@@ -14,12 +14,12 @@ from typing import Any
 from unittest.mock import patch
 
 from kafka_io.records import decoder
-from pipelines.loading.event_time import EventTime
-from pipelines.loading.execute import fetch_here
-from pipelines.loading.slice_times import TimesOfRows
-from pipelines.loading.valid_through import TimesOfLoad
-from resources.settings import Caps, Settings
-from resources.topic_sections import TopicSections
+from pipelines.fetch.execute import fetch_here
+from pipelines.ledger.event_time import EventTime
+from pipelines.ledger.slice_times import TimesOfRows
+from pipelines.plan.valid_through import TimesOfLoad
+from resources.settings.settings import Caps, Settings
+from resources.settings.topic_sections import TopicSections
 from tests.bench.cases import PARTITIONS, Job
 from tests.bench.comparison import Timer
 from tests.bench.peers import ours

@@ -13,8 +13,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from kafka_io.closing import Closing
-from pipelines.loading.rows import DICTIONARY
-from pipelines.loading.slice_file import parquet_options
+from pipelines.fetch.slice_file import parquet_options
+from pipelines.layout.rows import DICTIONARY
 from tests.bench.cases import PARQUET_CODEC, PARTITIONS
 
 _ROW_GROUP_BYTES = 64 * 1024 * 1024

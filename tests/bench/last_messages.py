@@ -13,12 +13,12 @@ from typing import Any
 from unittest.mock import patch
 
 from kafka_io.records import decoder
-from pipelines.loading import load as load_module
-from pipelines.loading import truncation
-from pipelines.loading.execute import fetch_here
-from pipelines.loading.identity import table_state
-from pipelines.loading.ledger import TableState
-from resources.settings import Caps
+from pipelines.fetch.execute import fetch_here
+from pipelines.identity import truncation
+from pipelines.identity.identity import table_state
+from pipelines.ledger.ledger import TableState
+from pipelines.load import load as load_module
+from resources.settings.settings import Caps
 from tests.bench.cases import PARTITIONS, Job
 from tests.bench.comparison import Timer
 from tests.bench.peers import ours

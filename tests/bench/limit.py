@@ -15,10 +15,10 @@ from pathlib import Path
 
 from kafka_io.compression import CODECS, OutputBuffer
 from kafka_io.records import decoder
-from pipelines.loading import slice_file
-from pipelines.loading.execute import fetch_here
-from pipelines.loading.fetch_task import FetchTask
-from pipelines.loading.work import SliceFacts
+from pipelines.fetch import slice_file
+from pipelines.fetch.execute import fetch_here
+from pipelines.fetch.fetch_task import FetchTask
+from pipelines.ledger.work import SliceFacts
 from resources.progress import Progress
 from tests.bench.cases import Job
 from tests.bench.comparison import Comparison, Pair, Timer, compare

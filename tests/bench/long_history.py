@@ -26,13 +26,13 @@ import pyarrow.parquet as pq
 from deltalake import DeltaTable
 
 from kafka_io.model import BrokerPartition, OffsetRange
-from pipelines.loading.ledger import KEY, SEQUENCE, CommitKind, LedgerEntry, TopicIdentity
-from pipelines.loading.log_commits import LogCommit
-from pipelines.loading.rows import FILE_SCHEMA
-from pipelines.loading.table import LakeTable
-from pipelines.loading.verify import verify
-from pipelines.loading.work import CommittedRange
-from resources.lake import Lake
+from pipelines.delta.commits import LogCommit
+from pipelines.delta.delta_table import LakeTable
+from pipelines.layout.rows import FILE_SCHEMA
+from pipelines.ledger.ledger import KEY, SEQUENCE, CommitKind, LedgerEntry, TopicIdentity
+from pipelines.ledger.work import CommittedRange
+from pipelines.verify.verify import verify
+from resources.stores.lake import Lake
 from tests.bench.measure import Usage, measured
 
 _TOPIC = TopicIdentity(cluster="main", name="clicks", incarnation="7")

@@ -19,13 +19,13 @@ from unittest.mock import patch
 from uuid import UUID
 
 from kafka_io.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest
-from pipelines.loading import execute
-from pipelines.loading.fetch_task import FetchTask, to_json
-from pipelines.loading.load import Loader
-from pipelines.loading.work import SliceFacts
+from pipelines.fetch import execute
+from pipelines.fetch.fetch_task import FetchTask, to_json
+from pipelines.ledger.work import SliceFacts
+from pipelines.load.load import Loader
 from resources.kafka import open_cluster
 from resources.progress import Progress
-from resources.settings import Caps, ClusterSettings, Settings
+from resources.settings.settings import Caps, ClusterSettings, Settings
 from tests.bench.printed import PrintedResult
 from tests.fakes.cluster import EVERYTHING, FakeCluster, Log
 

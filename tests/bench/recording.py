@@ -16,9 +16,9 @@ from kafka_io.net.stream import Stream
 from kafka_io.records import decoder
 from kafka_io.records.header_scan import first_entry_bytes
 from kafka_io.records.layout import BATCH_ATTRIBUTES_AT, BATCH_BYTES, MODERN_CODEC_MASK
-from pipelines.loading import fetch, slice_file
-from pipelines.loading.fetch_task import FetchTask
-from resources import durable
+from pipelines.fetch import fetch, slice_file
+from pipelines.fetch.fetch_task import FetchTask
+from resources.stores import durable
 from tests.bench.comparison import Timer
 
 SIZE_BYTES = 4

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from kafka_io.testing.schema_registry.server import EmbeddedSchemaRegistry
-from resources.processes import dying_with_parent
+from resources.machines.processes import dying_with_parent
 from tests.bench import limit
 from tests.bench.cases import Case, Job
 from tests.bench.comparison import Comparison

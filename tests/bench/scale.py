@@ -17,13 +17,13 @@ from deltalake.transaction import AddAction, RemoveAction
 
 from kafka_io.errors import Where
 from kafka_io.model import BrokerPartition, OffsetRange
-from pipelines.loading.commit import LoadChange, commit
-from pipelines.loading.identity import table_state
-from pipelines.loading.incarnations import incarnations
-from pipelines.loading.ledger import KEY, SEQUENCE, CommitKind, LedgerEntry, TopicIdentity
-from pipelines.loading.table import LakeTable
-from pipelines.loading.work import CommittedRange, SliceFacts
-from resources.lake import Lake
+from pipelines.commit.commit import LoadChange, commit
+from pipelines.delta.delta_table import LakeTable
+from pipelines.identity.identity import table_state
+from pipelines.ledger.incarnations import incarnations
+from pipelines.ledger.ledger import KEY, SEQUENCE, CommitKind, LedgerEntry, TopicIdentity
+from pipelines.ledger.work import CommittedRange, SliceFacts
+from resources.stores.lake import Lake
 from tests.bench import long_history
 from tests.bench.measure import Usage, measured
 from tests.small_table import SmallTable

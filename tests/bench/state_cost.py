@@ -19,11 +19,11 @@ import pyarrow.parquet as pq
 from deltalake import DeltaTable, write_deltalake
 
 from kafka_io.model import BrokerPartition, OffsetRange
-from pipelines.increments.state_table import DELETED, POSITION, state_output
-from pipelines.increments.state_update import update_state
-from pipelines.loading.table_writes import WRITING
-from resources.topic_options import TopicOptions
-from resources.topic_state import StateSettings
+from pipelines.delta.writes import WRITING
+from pipelines.state_tables.state_table import DELETED, POSITION, state_output
+from pipelines.state_tables.update import update_state
+from resources.settings.topic_options import TopicOptions
+from resources.settings.topic_state import StateSettings
 from tests.small_table import SmallTable
 
 KEYS, CHANGED, ROUNDS = 10_000_000, 100_000, 3

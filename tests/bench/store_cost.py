@@ -17,8 +17,8 @@ from deltalake import DeltaTable, PostCommitHookProperties
 from deltalake.transaction import AddAction
 
 from kafka_io.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest
-from pipelines.loading.verify import verify
-from resources.store_options import store_options
+from pipelines.verify.verify import verify
+from resources.stores.store_options import store_options
 from tests.counted_lake import STEP, CountedLake
 from tests.fakes.cluster import EVERYTHING, FakeCluster
 from tests.fakes.object_store import object_store

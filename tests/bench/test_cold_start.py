@@ -2,7 +2,7 @@
 
 import pytest
 
-from resources.settings import PATH_VARIABLE
+from resources.settings.settings import PATH_VARIABLE
 from tests.bench import cold_start
 from tests.bench.cold_start import (
     EMPTY_RUN,

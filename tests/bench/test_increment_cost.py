@@ -9,12 +9,12 @@ from unittest.mock import patch
 
 import pytest
 
+from pipelines.delta.entries import LogEntries
 from pipelines.increments import rows as rows_module
 from pipelines.increments.delta_output import DeltaOutput
 from pipelines.increments.increment import apply_increment
-from pipelines.loading.log_entries import LogEntries
-from resources.lake import filesystem
-from resources.object_reads import ObjectReader
+from resources.stores.lake import filesystem
+from resources.stores.object_reads import ObjectReader
 from tests.bench import increment_cost
 from tests.bench.increment_cost import IncrementCost, LargeTable, measure
 

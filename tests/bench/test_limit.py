@@ -11,8 +11,8 @@ from kafka_io.cluster.modern_cluster import ModernCluster
 from kafka_io.compression import CODECS
 from kafka_io.testing.modern.config import ModernBrokerConfig
 from kafka_io.testing.modern.server import ModernBrokerServer
-from pipelines.loading import slice_file
-from resources import durable
+from pipelines.fetch import slice_file
+from resources.stores import durable
 from tests.bench import event_times, last_messages, limit
 from tests.bench.cases import PARTITIONS, Job
 from tests.bench.comparison import Timer

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Self
 
 from kafka_io.closing import Closing, closed_on_error
-from resources.java import find_java
+from resources.machines.java import find_java
 from tests import short_lived_jvm
 from tests.brokers.jars import jars_folder
 from tests.brokers.java_server import JavaServer

@@ -8,15 +8,15 @@ import pyarrow as pa
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from pipelines.loading.ledger import LedgerEntry
-from pipelines.loading.load import Loader
-from pipelines.loading.outcome import TopicLoad
-from pipelines.loading.table import LakeTable
-from pipelines.loading.verify import Proof, verify
-from pipelines.maintenance.deep_verify import DeepProof, deep_verify
+from pipelines.comparison.deep_verify import DeepProof, deep_verify
+from pipelines.delta.delta_table import LakeTable
+from pipelines.ledger.ledger import LedgerEntry
+from pipelines.load.load import Loader
+from pipelines.reports.outcome import TopicLoad
+from pipelines.verify.verify import Proof, verify
 from resources.kafka import open_cluster
-from resources.lake import Lake
-from resources.settings import Caps, ClusterSettings, Settings
+from resources.settings.settings import Caps, ClusterSettings, Settings
+from resources.stores.lake import Lake
 from tests.brokers.reading import ReadRecord
 
 CLUSTER = "main"

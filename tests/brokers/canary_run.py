@@ -15,13 +15,13 @@ from pyspark.sql import SparkSession
 
 from pipelines.cli.main import main as penstock
 from pipelines.defs.build import definitions_of
-from pipelines.defs.catalog import Catalog, groups
-from pipelines.defs.known_topics import KnownTopics
-from pipelines.loading.load import Loader
+from pipelines.defs.catalog.catalog import Catalog, groups
+from pipelines.defs.catalog.known_topics import KnownTopics
+from pipelines.load.load import Loader
 from resources.kafka import open_cluster
+from resources.machines.spark import open_session
 from resources.penstock import PenstockResource
-from resources.settings import Settings
-from resources.spark import open_session
+from resources.settings.settings import Settings
 
 _PAGES = ("jobs", "stages", "environment", "executors", "SQL")
 _ANSWERS = ("environment", "jobs", "stages", "allexecutors", "sql?details=true")

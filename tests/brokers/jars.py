@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pyspark
 
-from resources.java import cache_dir, find_java
-from resources.processes import dying_with_parent
+from resources.machines.java import cache_dir, find_java
+from resources.machines.processes import dying_with_parent
 from tests.brokers.releases import RELEASES, Release
 
 _DOWNLOAD_S = 280

@@ -4,7 +4,7 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-from resources.processes import dying_with_parent, end
+from resources.machines.processes import dying_with_parent, end
 
 _LOG_LINES = 20
 

@@ -10,7 +10,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from resources.java import cache_dir, find_java
+from resources.machines.java import cache_dir, find_java
 from tests import short_lived_jvm
 from tests.brokers.jars import classpath
 

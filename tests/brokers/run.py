@@ -11,8 +11,8 @@ from contextlib import ExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from resources.processes import dying_with_parent
-from resources.zookeeper_server import ZooKeeperServer
+from resources.machines.processes import dying_with_parent
+from resources.machines.zookeeper_server import ZooKeeperServer
 from tests.brokers.real import RealBroker
 from tests.brokers.releases import RELEASES
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from resources.settings import ClusterSettings
+from resources.settings.settings import ClusterSettings
 from tests.brokers.real import RealBroker
 from tests.brokers.releases import RELEASES, Release
 

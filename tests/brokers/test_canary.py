@@ -109,7 +109,7 @@ def test_no_file_log_or_page_of_a_load_contains_a_secret(
     # The search is meaningful only if every load ran as far as intended and wrote its output.
     stdout = (load_output.folder / "seen" / "stdout").read_text()
     assert stdout.count("AuthenticationFailed") >= 3
-    assert "pipelines/loading/fetch.py" in stdout, "the output lacks the stack trace of a worker"
+    assert "pipelines/fetch/fetch.py" in stdout, "the output lacks the stack trace of a worker"
     for cluster in ("right", "again"):
         assert DeltaTable(load_output.folder / "seen" / "lake" / cluster / topic).to_pyarrow_table().num_rows == len(
             RECORDS

@@ -14,7 +14,7 @@ from pipelines.demo import story
 from pipelines.demo.data import rows_of
 from pipelines.demo.servers import servers
 from pipelines.demo.state import DemoState
-from resources.settings import PATH_VARIABLE
+from resources.settings.settings import PATH_VARIABLE
 from tests.brokers import run
 from tests.brokers.shared import SharedBroker
 from tests.thorough import first

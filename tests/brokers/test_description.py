@@ -7,7 +7,7 @@ import pytest
 from kafka_io.brokers.bootstrap import BOOTSTRAP_ID
 from kafka_io.brokers.broker_description import TopicOperation, release_of, topic_operations
 from resources.kafka import open_cluster
-from resources.settings import Settings
+from resources.settings.settings import Settings
 from tests.brokers.real import VERSIONS
 from tests.brokers.shared import SharedBroker
 

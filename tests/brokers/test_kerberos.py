@@ -29,7 +29,7 @@ from kafka_io.net.sasl.kerberos_library import TICKETS
 from kafka_io.net.security import Sasl, Security
 from kafka_io.wire.conversation import ApiVersionRanges, VersionedRequest
 from pipelines.cli.main import main
-from resources.settings import ClusterSettings
+from resources.settings.settings import ClusterSettings
 from tests.brokers.broker_lake import BrokerLake
 from tests.brokers.ports import free_ports
 from tests.brokers.reading import read

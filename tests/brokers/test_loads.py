@@ -10,7 +10,7 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._config import AlterConfigOpType, ConfigEntry, ConfigResource
 from confluent_kafka.admin._resource import ResourceType
 
-from resources.settings import ClusterSettings
+from resources.settings.settings import ClusterSettings
 from tests.brokers.broker_lake import BrokerLake
 from tests.brokers.reading import read
 from tests.brokers.real import RealBroker

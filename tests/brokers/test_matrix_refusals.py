@@ -7,7 +7,7 @@ import pytest
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from resources.settings import ClusterSettings
+from resources.settings.settings import ClusterSettings
 from tests.brokers.broker_lake import BrokerLake
 from tests.brokers.real import VERSIONS, RealBroker
 from tests.brokers.shared import SharedBroker

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from resources.settings import ClusterSettings
+from resources.settings.settings import ClusterSettings
 from tests.brokers.broker_lake import BrokerLake
 from tests.brokers.listener_security import ListenerSecurity
 from tests.brokers.reading import read

@@ -9,7 +9,7 @@ from confluent_kafka import Consumer, TopicPartition
 from kafka_io.cluster.cluster import Cluster
 from kafka_io.model import BrokerPartition
 from resources.kafka import open_cluster
-from resources.settings import ClusterSettings, Settings
+from resources.settings.settings import ClusterSettings, Settings
 from tests.brokers.real import VERSIONS, RealBroker
 from tests.brokers.releases import RELEASES
 from tests.brokers.shared import SharedBroker

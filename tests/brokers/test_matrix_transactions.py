@@ -6,7 +6,7 @@ from contextlib import contextmanager
 import pytest
 from confluent_kafka import Producer
 
-from pipelines.loading.outcome import TopicLoad
+from pipelines.reports.outcome import TopicLoad
 from tests.brokers.broker_lake import BrokerLake
 from tests.brokers.reading import read
 from tests.brokers.real import VERSIONS, RealBroker

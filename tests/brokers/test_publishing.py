@@ -8,7 +8,7 @@ import pytest
 from kafka_io.errors import Unsupported
 from kafka_io.producer.publishing import publish_values
 from resources.kafka import open_producer
-from resources.settings import Settings
+from resources.settings.settings import Settings
 from tests.brokers.reading import read
 from tests.brokers.real import VERSIONS
 from tests.brokers.releases import RELEASES

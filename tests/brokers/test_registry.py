@@ -9,7 +9,7 @@ import pytest
 from kazoo.client import KazooClient
 
 from kafka_io.model import Broker, BrokerPartition
-from kafka_io.registry.zookeeper import Registry
+from kafka_io.zookeeper.zookeeper import Registry
 from tests.brokers.real import RealBroker
 from tests.registry_nodes import partition_states, registered_endpoints
 

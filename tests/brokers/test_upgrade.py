@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from resources.settings import ClusterSettings
+from resources.settings.settings import ClusterSettings
 from tests.brokers.broker_lake import BrokerLake
 from tests.brokers.migration import Migration
 from tests.brokers.reading import read

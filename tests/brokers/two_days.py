@@ -24,12 +24,12 @@ from typing import NoReturn
 import dagster as dg
 from dagster._core.scheduler.instigation import SensorInstigatorData
 
-from pipelines.defs.known_topics import TopicRegistry
+from pipelines.defs.catalog.known_topics import TopicRegistry
 from pipelines.demo.state import DemoState, free_port
-from pipelines.loading.execute import fetch_here
-from pipelines.loading.load import Loader
+from pipelines.fetch.execute import fetch_here
+from pipelines.load.load import Loader
 from resources.kafka import open_cluster
-from resources.settings import Settings
+from resources.settings.settings import Settings
 from tests.brokers.metadata import request_metadata
 from tests.brokers.real import RealBroker
 from tests.timed_table import HOUR_MS

@@ -8,10 +8,10 @@ import dagster as dg
 
 from penstock import on_complete_partitions
 from pipelines.defs.build import build_defs
-from pipelines.loading.table import LakeTable
+from pipelines.delta.delta_table import LakeTable
 from pipelines.status.hour_counts import hour_counts
-from resources.lake import Lake
-from resources.settings import Settings
+from resources.settings.settings import Settings
+from resources.stores.lake import Lake
 from tests.brokers.two_days import CLUSTER, COUNTED, FIRST, SENSOR, TOPICS
 from tests.timed_table import HOUR_MS
 

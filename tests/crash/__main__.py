@@ -13,8 +13,8 @@ import traceback
 from collections import Counter
 from pathlib import Path
 
-from pipelines.loading.failpoints import parsed
-from resources.zookeeper_server import ZooKeeperServer
+from resources.failpoints import parsed
+from resources.machines.zookeeper_server import ZooKeeperServer
 from tests.crash.chance import Failed, attempt
 from tests.crash.stage import Stage
 from tests.failpoints import FAILPOINTS

@@ -13,19 +13,19 @@ from unittest.mock import patch
 
 import duckdb  # noqa: F401 - imported by consumers of increments
 import pyarrow.dataset  # noqa: F401 - imported by commands, like the next one and those marked below
+from pipelines.loading import load, verify  # noqa: F401
 
 import resources.kafka  # noqa: F401
 from kafka_io.model import Generation
 from kafka_io.reader.source import warm
 from kafka_io.values.avro import decoder as avro_decoder
 from pipelines.cli.main import main
+from pipelines.fetch.execute import FetchRunner, fetch_here
+from pipelines.fetch.fetch_task import FetchTask
 from pipelines.increments import delta_output, duckdb_output, postgres_output  # noqa: F401
-from pipelines.loading import failpoints as steps
-from pipelines.loading import load, verify  # noqa: F401
-from pipelines.loading.execute import FetchRunner, fetch_here
-from pipelines.loading.fetch_task import FetchTask
-from pipelines.loading.work import SliceFacts
+from pipelines.ledger.work import SliceFacts
 from pipelines.maintenance import clean, convert, redecode, replay, rewind  # noqa: F401
+from resources import failpoints as steps
 from resources.progress import Progress
 
 for generation in (Generation.V07, Generation.MODERN):

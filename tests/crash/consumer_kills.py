@@ -16,7 +16,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from random import Random
 
-from resources.spark import close_session, open_session
+from resources.machines.spark import close_session, open_session
 from tests.crash.chance import Failed
 from tests.crash.consumer_stories import Opener, kill_consumers
 from tests.crash.consumers import FAILPOINTS_OF, Consumer, consumer_of

@@ -18,11 +18,11 @@ from typing import Any
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as sf
 
+from pipelines.delta.delta_table import LakeTable
 from pipelines.increments.increment import Increment, Transform, apply_increment
-from pipelines.increments.state_table import state_output
-from pipelines.increments.state_update import update_state
-from pipelines.loading.table import LakeTable
-from resources.lake import Lake
+from pipelines.state_tables.state_table import state_output
+from pipelines.state_tables.update import update_state
+from resources.stores.lake import Lake
 from tests.crash.drivers import Driver
 from tests.failpoints import OF_ALL_INCREMENTS, OF_DELTA_ENTRIES, OF_SPARK_ROWS, OF_SQL_OUTPUTS
 from tests.failpoints import STATE_FAILPOINTS as OF_STATE

@@ -9,7 +9,7 @@ from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from typing import Self
 
-from pipelines.loading.failpoints import KILL_AT, ONCE
+from resources.failpoints import KILL_AT, ONCE
 from tests.crash import child
 from tests.crash.forking import forking
 

@@ -8,12 +8,12 @@ from typing import Any
 
 from kafka_io.errors import SchemaRegistryUnavailable
 from kafka_io.model import BrokerPartition
-from pipelines.loading.ledger import CommitKind
-from pipelines.loading.table import LakeTable
-from pipelines.loading.table_log import TableSnapshot
-from pipelines.loading.verify import verify
+from pipelines.delta.delta_table import LakeTable
+from pipelines.ledger.ledger import CommitKind
+from pipelines.table.table_store import TableSnapshot
+from pipelines.verify.verify import verify
 from resources.explanations.explanation import ExitCode
-from resources.lake import Lake
+from resources.stores.lake import Lake
 from tests.crash.avro_values import check_avro_table
 from tests.crash.child import DriverOptions
 from tests.crash.drivers import Driver, Ended

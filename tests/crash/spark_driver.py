@@ -8,8 +8,8 @@ from types import TracebackType
 from typing import Self
 
 from pipelines.cli.main import main
-from pipelines.loading.failpoints import KILL_AT, ONCE
-from resources.spark import close_session, open_session
+from resources.failpoints import KILL_AT, ONCE
+from resources.machines.spark import close_session, open_session
 from tests.crash.child import redirect_output
 from tests.crash.drivers import Ended
 from tests.crash.forking import forking

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.loading.load import Loader
+from pipelines.load.load import Loader
 from resources.kafka import open_cluster
-from resources.settings import Settings
+from resources.settings.settings import Settings
 from tests.crash.child import fetch_here_all
 from tests.crash.harness import Trial
 from tests.crash.stage import WORLDS, Stage

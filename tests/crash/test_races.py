@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pipelines.loading.ledger import LedgerEntry
+from pipelines.ledger.ledger import LedgerEntry
 from resources.explanations.explanation import ExitCode
 from tests.crash.child import DriverOptions
 from tests.crash.drivers import Driver

@@ -14,12 +14,12 @@ from kafka_io.model import BrokerPartition
 from kafka_io.testing.modern.config import ModernBrokerConfig
 from kafka_io.testing.modern.server import ModernBrokerServer
 from kafka_io.testing.schema_registry.server import EmbeddedSchemaRegistry
-from pipelines.increments.state_update import update_state
-from pipelines.loading.load import Loader
-from pipelines.loading.table import LakeTable
+from pipelines.delta.delta_table import LakeTable
+from pipelines.load.load import Loader
+from pipelines.state_tables.update import update_state
 from resources.kafka import open_cluster
-from resources.lake import Lake
-from resources.settings import PATH_VARIABLE, Settings
+from resources.settings.settings import PATH_VARIABLE, Settings
+from resources.stores.lake import Lake
 from tests.live import numbered
 from tests.pipelines.cursors.written import camus_file, etl_key
 from tests.publishing import publish_by_settings

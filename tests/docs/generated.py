@@ -4,10 +4,10 @@ import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from pipelines.cli.shapes import schema
+from pipelines.cli.output.shapes import schema
 from resources.explanations.codes import EXPLANATIONS
 from resources.explanations.explanation import FAMILIES, ExitCode, Explanation
-from resources.settings_reference import reference
+from resources.settings.settings_reference import reference
 from tests.docs.pages import ROOT
 from tests.docs.references import FAULTS, faults_page
 from tests.pipelines.cli.walking import commands, help_of

@@ -8,12 +8,12 @@ import yaml
 from dagster._core.workspace.load import location_origins_from_yaml_paths
 
 from pipelines.defs.build import definitions_of
-from pipelines.defs.catalog import Catalog
-from pipelines.defs.known_topics import KnownTopics
-from pipelines.defs.replay_job import ReplayConfig
-from pipelines.defs.run import LoadConfig
+from pipelines.defs.catalog.catalog import Catalog
+from pipelines.defs.catalog.known_topics import KnownTopics
+from pipelines.defs.runs.replay_job import ReplayConfig
+from pipelines.defs.runs.run import LoadConfig
 from resources.penstock import PenstockResource
-from resources.settings import Settings
+from resources.settings.settings import Settings
 from tests.docs.pages import ROOT, code, run_blocks
 
 PAGE = ROOT / "docs" / "dagster.md"

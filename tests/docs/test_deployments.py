@@ -14,7 +14,7 @@ from compose_spec.models import ComposeSpecification, Service
 from dagster._config import process_config
 from dagster_k8s import K8sRunLauncher
 
-from resources.settings import Settings
+from resources.settings.settings import Settings
 from tests.docs.deployments import (
     COMPOSE,
     DEPLOY,

@@ -17,16 +17,16 @@ from kafka_io.producer.opening import open_producer
 from kafka_io.testing.modern.config import ModernBrokerConfig
 from kafka_io.testing.modern.server import ModernBrokerServer
 from pipelines.cli.main import main
-from pipelines.defs.catalog import Catalog, groups
-from pipelines.defs.complete_hours import MAX_REPORTS, TopicWindows, complete_specs, event_of
-from pipelines.defs.known_topics import KnownTopics
-from pipelines.loading.event_time import MAX_LATE_HOURS, OLDER
-from pipelines.loading.ledger import CommitKind
+from pipelines.defs.catalog.catalog import Catalog, groups
+from pipelines.defs.catalog.known_topics import KnownTopics
+from pipelines.defs.sensors.complete_hours import MAX_REPORTS, TopicWindows, complete_specs, event_of
+from pipelines.ledger.event_time import MAX_LATE_HOURS, OLDER
+from pipelines.ledger.ledger import CommitKind
 from pipelines.status.complete_windows import WindowReport
 from resources.penstock import PenstockResource
-from resources.settings import Settings
-from resources.time_windows import TimeWindows
-from resources.topic_audit import COUNT_COLUMNS
+from resources.settings.settings import Settings
+from resources.settings.time_windows import TimeWindows
+from resources.settings.topic_audit import COUNT_COLUMNS
 from tests.docs.pages import ROOT, run_blocks
 
 PAGE = ROOT / "docs" / "event-time.md"

@@ -7,8 +7,8 @@ from pathlib import Path
 import click
 import pytest
 
-from resources.settings import Settings
-from resources.settings_reference import EXAMPLE, sections
+from resources.settings.settings import Settings
+from resources.settings.settings_reference import EXAMPLE, sections
 from tests.docs.generated import GENERATED
 from tests.docs.pages import LANGUAGES, MARKDOWN, PAGES, ROOT, anchors, blocks, code, links, name_of, prose, run_blocks
 from tests.pipelines.cli.walking import PROGRAM, commands

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from kafka_io.testing.modern.config import ModernBrokerConfig
 from kafka_io.testing.modern.server import ModernBrokerServer
-from resources.settings import PATH_VARIABLE
+from resources.settings.settings import PATH_VARIABLE
 from tests.docs.pages import ROOT
 from tests.docs.stories import Step, penstock, run, steps
 from tests.fakes.cluster import FakeCluster

@@ -4,9 +4,9 @@ from pathlib import Path
 
 from kafka_io.testing.modern.config import ModernBrokerConfig
 from kafka_io.testing.modern.server import ModernBrokerServer
-from pipelines.loading.load import Loader
+from pipelines.load.load import Loader
 from resources.kafka import open_cluster
-from resources.settings import ClusterSettings, Settings
+from resources.settings.settings import ClusterSettings, Settings
 from tests.bench import growth
 from tests.bench.growth import Deployment
 from tests.docs.pages import ROOT

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.loading import load
-from resources import spark, spark_job
-from resources.settings import MIB, Caps, Settings
+from pipelines.load import load
+from resources.machines import spark, spark_job
+from resources.settings.settings import MIB, Caps, Settings
 from tests.docs.pages import ROOT, run_blocks
 from tests.fuzz.test_memory import TIMES
 from tests.spark.sites import NAMES

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from kafka_io.testing.modern.config import ModernBrokerConfig
 from kafka_io.testing.modern.server import ModernBrokerServer
 from pipelines.cli.main import main
-from resources.settings import Settings
+from resources.settings.settings import Settings
 from tests.docs.pages import ROOT, run_blocks
 
 PAGE = ROOT / "docs" / "state-tables.md"

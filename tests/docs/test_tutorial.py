@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
-from resources.settings import PATH_VARIABLE
+from resources.settings.settings import PATH_VARIABLE
 from tests.docs.pages import ROOT
 from tests.docs.stories import check_shown, run, steps
 from tests.docs.tutorial_program import PAGE, installed_extras, terminal

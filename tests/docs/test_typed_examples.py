@@ -21,10 +21,10 @@ from kafka_io.testing.modern.config import ModernBrokerConfig
 from kafka_io.testing.modern.server import ModernBrokerServer
 from kafka_io.testing.schema_registry.server import EmbeddedSchemaRegistry
 from pipelines.cli.main import main
-from pipelines.loading.table import LakeTable
-from pipelines.maintenance.topic_schema import topic_schema
-from resources.lake import Lake
-from resources.settings import Settings
+from pipelines.delta.delta_table import LakeTable
+from pipelines.rewrites.topic_schema import topic_schema
+from resources.settings.settings import Settings
+from resources.stores.lake import Lake
 from tests.docs.pages import ROOT, code, run_blocks
 from tests.fakes.cluster import FakeCluster
 from tests.fakes.typed import TypedTopic, append, log_of

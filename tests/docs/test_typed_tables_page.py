@@ -16,7 +16,7 @@ from kafka_io.testing.modern.config import ModernBrokerConfig
 from kafka_io.testing.modern.server import ModernBrokerServer
 from kafka_io.testing.schema_registry.server import EmbeddedSchemaRegistry
 from pipelines.cli.main import main
-from resources.settings import Settings
+from resources.settings.settings import Settings
 from tests.docs.pages import ROOT, Block, run_blocks
 from tests.fakes.cluster import FakeCluster
 from tests.fakes.typed import TypedTopic, log_of

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from signal import SIGINT, SIGKILL
 
-from resources.processes import dying_with_parent
+from resources.machines.processes import dying_with_parent
 from tests.brokers.ports import free_ports
 from tests.core_program import hide_other_packages
 from tests.docs.pages import ROOT

@@ -8,13 +8,13 @@ import pyarrow as pa
 from deltalake import DeltaTable
 
 from kafka_io.records.build import Record, record_batch
-from pipelines.loading.execute import fetch_here
-from pipelines.loading.layout import TableLayout
-from pipelines.loading.load import Loader
-from pipelines.loading.outcome import TopicLoad
-from pipelines.maintenance.replay import replay
-from pipelines.maintenance.replay_request import ReplayRequest
-from pipelines.maintenance.replay_result import TopicReplay
+from pipelines.fetch.execute import fetch_here
+from pipelines.layout.layout import TableLayout
+from pipelines.load.load import Loader
+from pipelines.reports.outcome import TopicLoad
+from pipelines.rewrites.replay import replay
+from pipelines.rewrites.replay_request import ReplayRequest
+from pipelines.rewrites.replay_result import TopicReplay
 from resources.kafka import open_cluster
 from tests.fakes.cluster import FakeCluster, Log
 from tests.fakes.typed import TypedTopic, no_spark

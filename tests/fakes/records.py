@@ -6,8 +6,8 @@ from pathlib import Path
 from deltalake import DeltaTable
 
 from kafka_io.records.build import Record, record_batch
-from pipelines.loading.table import LakeTable
-from resources.lake import Lake
+from pipelines.delta.delta_table import LakeTable
+from resources.stores.lake import Lake
 from tests.fakes.cluster import Log
 
 

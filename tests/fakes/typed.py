@@ -12,18 +12,18 @@ import pytest
 from deltalake import DeltaTable
 
 from kafka_io.records.build import Record, record_batch
-from pipelines.loading.execute import fetch_here
-from pipelines.loading.fetch_task import FetchTask
-from pipelines.loading.load import Loader
-from pipelines.loading.outcome import TopicLoad
-from pipelines.loading.table import LakeTable
-from pipelines.loading.work import SliceFacts
-from pipelines.maintenance.deep_verify import DeepProof, deep_verify
-from pipelines.maintenance.replay import replay
-from pipelines.maintenance.replay_request import ReplayRequest
-from pipelines.maintenance.replay_result import TopicReplay
+from pipelines.comparison.deep_verify import DeepProof, deep_verify
+from pipelines.delta.delta_table import LakeTable
+from pipelines.fetch.execute import fetch_here
+from pipelines.fetch.fetch_task import FetchTask
+from pipelines.ledger.work import SliceFacts
+from pipelines.load.load import Loader
+from pipelines.reports.outcome import TopicLoad
+from pipelines.rewrites.replay import replay
+from pipelines.rewrites.replay_request import ReplayRequest
+from pipelines.rewrites.replay_result import TopicReplay
 from resources.kafka import open_cluster, open_schema_registry
-from resources.settings import Caps, Settings
+from resources.settings.settings import Caps, Settings
 from tests.fakes.cluster import FakeCluster, Log
 from tests.fakes.records import table
 

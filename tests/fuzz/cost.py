@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kafka_io.errors import KafkaIOError
-from kafka_io.records import decoder, v07_decoder
+from kafka_io.records import decoder
 from kafka_io.records.decoded_batch import DecodeLimits
 from kafka_io.records.record_set import RequestedOffsets
+from kafka_io.records.v07 import decoder as v07_decoder
 
 # On Linux a process can reset and read its memory peak.
 _FORGET, _STATUS = Path("/proc/self/clear_refs"), Path("/proc/self/status")

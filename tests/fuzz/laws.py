@@ -12,8 +12,8 @@ from kafka_io.records.decoder import decode
 from kafka_io.records.header_scan import scan_headers
 from kafka_io.records.record_set import RequestedOffsets
 from kafka_io.records.schema import SCHEMA
-from kafka_io.records.v07_decoder import decode_v07
-from kafka_io.records.v07_message_set import whole_bytes
+from kafka_io.records.v07.decoder import decode_v07
+from kafka_io.records.v07.message_set import whole_bytes
 from tests.kafka_io.records.decoding import Row, oracle_rows, rows_of
 from tests.oracles import sets_v07
 

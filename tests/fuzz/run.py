@@ -17,8 +17,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from kafka_io.records import decoder, v07_decoder
+from kafka_io.records import decoder
 from kafka_io.records.decoded_batch import DecodeLimits
+from kafka_io.records.v07 import decoder as v07_decoder
 from kafka_io.values.avro import decoder as avro_decoder
 from kafka_io.values.protobuf import decoder as protobuf_decoder
 from tests.fuzz.avro_changes import check_changes, mutated_changes, read_changes

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from resources.explanations.codes import EXPLANATIONS
-from resources.settings import PATH_VARIABLE
+from resources.settings.settings import PATH_VARIABLE
 from tests.docs.pages import Block, anchor_of
 from tests.incidents.incidents import INCIDENTS, Incident
 from tests.incidents.page import PARTS, Section, Shown, sections, symptoms

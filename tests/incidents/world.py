@@ -16,7 +16,7 @@ from kafka_io.testing.modern.config import ModernBrokerConfig
 from kafka_io.testing.modern.server import ModernBrokerServer
 from pipelines.cli.main import main
 from resources.kafka import open_producer
-from resources.settings import Settings
+from resources.settings.settings import Settings
 from tests.kafka_io.testing.modern.talk import Client
 from tests.pipelines.cli.walking import words_of
 

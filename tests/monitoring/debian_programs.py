@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
-from resources.java import cache_dir
+from resources.machines.java import cache_dir
 from tests.tools import as_root
 
 

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from pipelines.loading.load_metrics import LOAD_METRICS
+from pipelines.reports.load_metrics import LOAD_METRICS
 from pipelines.status.metrics import STATUS_METRICS
 from tests.docs.pages import ROOT
 

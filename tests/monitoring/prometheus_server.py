@@ -14,7 +14,7 @@ from urllib.parse import urlencode
 from urllib.request import Request, urlopen
 
 from kafka_io.closing import Closing, closed_on_error
-from resources.processes import dying_with_parent, end
+from resources.machines.processes import dying_with_parent, end
 from tests.brokers.ports import HOST, free_ports
 from tests.monitoring.debian_programs import program
 

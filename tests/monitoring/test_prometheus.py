@@ -15,8 +15,8 @@ from kafka_io.producer.settings import ProducerSettings
 from kafka_io.testing.modern.config import ModernBrokerConfig
 from kafka_io.testing.modern.server import ModernBrokerServer
 from pipelines.cli.main import main
-from resources.processes import end
-from resources.settings import Settings
+from resources.machines.processes import end
+from resources.settings.settings import Settings
 from tests.docs.pages import ROOT, run_blocks
 from tests.live import numbered
 from tests.monitoring.monitored import ALERTS, RULES, dashboard_queries, expressions

@@ -11,10 +11,10 @@ from kafka_io.model import BrokerPartition, OffsetRange
 from kafka_io.testing.modern.config import ModernBrokerConfig
 from kafka_io.testing.modern.server import ModernBrokerServer
 from pipelines.cli.main import main
-from pipelines.loading.load_metrics import LoadMetrics
-from pipelines.loading.outcome import PartitionLoad, TopicLoad
-from resources.metrics_settings import MetricsSettings
-from resources.settings import Settings
+from pipelines.reports.load_metrics import LoadMetrics
+from pipelines.reports.outcome import PartitionLoad, TopicLoad
+from resources.settings.metrics import MetricsSettings
+from resources.settings.settings import Settings
 from tests.docs.pages import ROOT
 from tests.live import numbered
 from tests.monitoring.prometheus_server import Pushgateway

@@ -15,7 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from kafka_io.records import decoder, v07_decoder
+from kafka_io.records import decoder
+from kafka_io.records.v07 import decoder as v07_decoder
 from tests.mutation.equivalent import EQUIVALENT
 from tests.mutation.mutants import Mutant, mutants_of
 from tests.mutation.run import MutationRun
@@ -45,7 +46,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.mutation", description=__doc__)
     parser.add_argument("--sample", type=int, help="number of mutants, drawn at random; all by default")
     parser.add_argument("--seed", type=int, default=int(time.time()), help="seed of the sample")
-    parser.add_argument("--files", nargs="+", help="only mutants of these modules, like pipelines/loading/plan.py")
+    parser.add_argument("--files", nargs="+", help="only mutants of these modules, like pipelines/plan/plan.py")
     parser.add_argument("--tests", nargs="+", default=_TESTS, help="only these tests; a run with fewer takes less time")
     options = parser.parse_args()
     files = options.files or [str(file.relative_to(ROOT)) for file in FILES]

@@ -10,32 +10,32 @@ _DELTALAKE_READS = "deltalake reads the log before it writes, and creates none; 
 
 EQUIVALENT: Mapping[tuple[str, str, str], str] = {
     (
-        "pipelines/loading/commit.py",
+        "pipelines/commit/commit.py",
         "LoadChange._new_last_messages",
         "newest_message.offset < facts.last.offset -> newest_message.offset <= facts.last.offset",
     ): "two slices of a commit do not overlap, so their last messages have different offsets",
     (
-        "pipelines/loading/complete_files.py",
+        "pipelines/verify/complete_files.py",
         "CompleteFiles._paths_in",
         "self._last_us >= window.start -> self._last_us > window.start",
     ): _BOUNDS,
     (
-        "pipelines/loading/complete_files.py",
+        "pipelines/verify/complete_files.py",
         "CompleteFiles._paths_in",
         "self._first_us < window.stop -> self._first_us <= window.stop",
     ): _BOUNDS,
     (
-        "pipelines/loading/complete_files.py",
+        "pipelines/verify/complete_files.py",
         "CompleteFiles._read",
         "False -> True",
     ): "Arrow's threads read the same rows; they only keep more memory",
     (
-        "pipelines/loading/divergence.py",
+        "pipelines/identity/divergence.py",
         "DivergenceSearch.run",
         "committed.offsets.stop > bound.earliest -> committed.offsets.stop >= bound.earliest",
     ): "a range that ends at the log's earliest offset has no row from there on, and is left out for that reason",
     (
-        "pipelines/loading/execute.py",
+        "pipelines/fetch/execute.py",
         "SliceFetcher.slice_sizes",
         (
             "all((offsets.partition.broker is not None for offsets in wanted)) -> "
@@ -43,12 +43,12 @@ EQUIVALENT: Mapping[tuple[str, str, str], str] = {
         ),
     ): _ALL_ALIKE,
     (
-        "pipelines/loading/incarnations.py",
+        "pipelines/ledger/incarnations.py",
         "_PartitionExtents.overlapping",
         "older.stop <= self.extents[0].start -> older.stop < self.extents[0].start",
     ): "this is a shortcut: the search below finds no extent either for a range that ends where the first one starts",
     (
-        "pipelines/loading/load.py",
+        "pipelines/load/load.py",
         "Loader._run_target",
         (
             "any((partition.broker is not None for partition in bounds)) -> "
@@ -56,58 +56,58 @@ EQUIVALENT: Mapping[tuple[str, str, str], str] = {
         ),
     ): _ALL_ALIKE,
     (
-        "pipelines/loading/plan.py",
+        "pipelines/plan/plan.py",
         "_outside_log",
         "offset < bound.earliest -> offset <= bound.earliest",
     ): "plan calls this only for an offset outside of the log, and the log's earliest offset is inside",
-    ("pipelines/loading/table.py", "LakeTable.write", "self._check_same_log(snapshot) -> pass"): _DELTALAKE_READS,
+    ("pipelines/delta/delta_table.py", "LakeTable.write", "self._check_same_log(snapshot) -> pass"): _DELTALAKE_READS,
     (
-        "pipelines/loading/table.py",
+        "pipelines/delta/delta_table.py",
         "LakeTable.drop",
         "True -> False",
     ): "the folder is inside of the table's, which exists",
     (
-        "pipelines/maintenance/table_rows.py",
+        "pipelines/comparison/table_rows.py",
         "LiveRows.__init__",
         "committed.offsets.size > 0 -> committed.offsets.size >= 0",
     ): "an empty range only records where a partition begins: no offset is inside, and it comes before the others",
     (
-        "pipelines/maintenance/table_rows.py",
+        "pipelines/comparison/table_rows.py",
         "_as_written_now",
         "place < 0 -> place <= 0",
     ): "the column of the offset is the first one, so that of the headers never is",
     (
-        "pipelines/loading/slice_file.py",
+        "pipelines/fetch/slice_file.py",
         "SliceFile.write",
         "self.waiting_bytes >= ROW_GROUP_BYTES -> self.waiting_bytes > ROW_GROUP_BYTES",
     ): "rows of exactly this size may be a row group, or wait for the next rows: the file has the same rows",
     (
-        "pipelines/loading/slices.py",
+        "pipelines/plan/slices.py",
         "_equal_share",
         "size * count > remaining -> size * count >= remaining",
     ): "if the rest is exactly enough for sizes like this one, both maxima leave every size as it is",
     (
-        "pipelines/loading/slices.py",
+        "pipelines/plan/slices.py",
         "cut_slices",
         "offsets.size > 0 -> offsets.size >= 0",
     ): "an empty range has a share of 0 offsets, and no slice is taken of it",
     (
-        "pipelines/loading/slices.py",
+        "pipelines/plan/slices.py",
         "_limited",
         "piece.size <= limit -> piece.size < limit",
     ): "a piece that is cut to its own size is the same piece",
     (
-        "kafka_io/reader/v07_partition.py",
+        "kafka_io/reader/v07/partition.py",
         "Partition07.unreadable",
         "start < next_offset < stop -> start <= next_offset < stop",
     ): "next_offset is start only if the message has the length 0, and such a message is not valid",
     (
-        "pipelines/loading/verify.py",
+        "pipelines/verify/verify.py",
         "_Counts._add_problem",
         "len(self._miscounts) > 2 * MAX_PROBLEMS -> len(self._miscounts) >= 2 * MAX_PROBLEMS",
     ): "the first problems in order stay the same, whenever the others are dropped",
     (
-        "pipelines/loading/log_commits.py",
+        "pipelines/delta/commits.py",
         "LogCommit",
         "False -> True",
     ): "`of` gives each commit of a log this value, and needs no default",

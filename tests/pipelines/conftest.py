@@ -11,12 +11,12 @@ import dagster as dg
 import pytest
 from pyspark.sql import SparkSession
 
-from pipelines.loading.load import Loader
-from pipelines.loading.outcome import TopicLoad
-from pipelines.loading.table import LakeTable
-from pipelines.loading.verify import Proof, verify
-from resources.lake import Lake
-from resources.settings import PATH_VARIABLE, Settings
+from pipelines.delta.delta_table import LakeTable
+from pipelines.load.load import Loader
+from pipelines.reports.outcome import TopicLoad
+from pipelines.verify.verify import Proof, verify
+from resources.settings.settings import PATH_VARIABLE, Settings
+from resources.stores.lake import Lake
 from tests.live import LiveCluster, live_cluster
 from tests.small_table import SmallTable
 

@@ -10,7 +10,7 @@ import click
 import pytest
 
 from kafka_io.errors import ConnectFailed, LocatedError, Where
-from pipelines.loading.work import SliceFailure
+from pipelines.ledger.work import SliceFailure
 from resources.errors import CursorExpired
 from resources.explanations.codes import EXPLANATIONS, RETIRED, code_of, exit_code_of, explanation_of
 from resources.explanations.explanation import FAMILIES, ExitCode, Explanation

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from resources.errors import MetricsNotWritten
 from resources.metrics_output import MetricName, MetricsPage
-from resources.metrics_settings import MetricsSettings, check_push_url
+from resources.settings.metrics import MetricsSettings, check_push_url
 from tests.brokers.ports import free_ports
 
 LAG = MetricName(name="lag", meaning="Lag.")

@@ -9,7 +9,7 @@ import pytest
 
 from resources import penstock
 from resources.penstock import PenstockResource
-from resources.settings import Caps, Settings
+from resources.settings.settings import Caps, Settings
 
 SETTINGS = 'lake = "lake"\n[clusters.main]\nbootstrap = "b:9092"\n'
 

@@ -7,10 +7,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 from unittest.mock import Mock, patch
 
-from pipelines.loading import execute, load
-from pipelines.loading.execute import FetchRunner, microseconds
-from pipelines.loading.fetch_task import FetchTask, to_json
-from pipelines.loading.work import SliceFacts
+from pipelines.fetch import execute
+from pipelines.fetch.execute import FetchRunner, microseconds
+from pipelines.fetch.fetch_task import FetchTask, to_json
+from pipelines.ledger.work import SliceFacts
+from pipelines.load import load
 from resources.progress import Progress
 from tests.simulation.workers import SimWorkers
 

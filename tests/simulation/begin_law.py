@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from kafka_io.model import BrokerPartition
-from pipelines.loading.ledger import CommitKind, Coverage, LedgerEntry
-from pipelines.loading.positions import NamedPosition, TimePosition, WindowEdge
+from pipelines.ledger.ledger import CommitKind, Coverage, LedgerEntry
+from pipelines.plan.positions import NamedPosition, TimePosition, WindowEdge
 from tests.simulation.broken import require
 from tests.simulation.brokers import SimCluster, TrueBounds
 from tests.simulation.identity_law import IdentityLaw

@@ -33,7 +33,7 @@ from kafka_io.model import (
 from kafka_io.reader.reader import ReadSettings
 from kafka_io.reader.source import Source
 from kafka_io.records.last_message import LastMessage
-from kafka_io.registry.listing import Listing
+from kafka_io.zookeeper.listing import Listing
 from tests.simulation.event_times import SimTimes
 from tests.simulation.scheduler import Scheduler
 from tests.simulation.sim_log import ERAS, Era, SimLog

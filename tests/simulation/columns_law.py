@@ -17,11 +17,11 @@ from kafka_io.model import BrokerPartition, OffsetRange
 from kafka_io.values.columns import field_name
 from kafka_io.values.debezium.columns import OP, TS_MS
 from kafka_io.values.json.reading import JsonReading, reading_of
-from pipelines.loading.fetch_task import FetchTask
-from pipelines.loading.ledger import LedgerEntry
-from pipelines.loading.outcome import TopicLoad
-from pipelines.loading.work import SliceFacts
-from resources.topic_formats import TopicFormat
+from pipelines.fetch.fetch_task import FetchTask
+from pipelines.ledger.ledger import LedgerEntry
+from pipelines.ledger.work import SliceFacts
+from pipelines.reports.outcome import TopicLoad
+from resources.settings.topic_formats import TopicFormat
 from tests.simulation.broken import require
 from tests.simulation.brokers import Answers, SimCluster
 from tests.simulation.store import Row, SimStore

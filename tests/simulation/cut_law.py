@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from kafka_io.model import BrokerPartition
-from pipelines.loading.ledger import CommitKind
+from pipelines.ledger.ledger import CommitKind
 from tests.simulation.broken import require
 from tests.simulation.brokers import SimCluster
 from tests.simulation.identity_law import IdentityLaw

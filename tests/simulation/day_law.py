@@ -4,10 +4,10 @@ from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 
-from pipelines.loading.event_days import EventDays
-from pipelines.loading.fetch_task import FetchTask
-from pipelines.loading.ledger import CommitKind
-from pipelines.loading.rows import FILE_SCHEMA
+from pipelines.fetch.fetch_task import FetchTask
+from pipelines.layout.event_days import EventDays
+from pipelines.layout.rows import FILE_SCHEMA
+from pipelines.ledger.ledger import CommitKind
 from tests.simulation.broken import require
 from tests.simulation.store import Row, SimStore
 

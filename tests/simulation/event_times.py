@@ -7,7 +7,7 @@ import random
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from resources.topic_formats import TopicFormat
+from resources.settings.topic_formats import TopicFormat
 
 _HOUR_MS = 3_600_000
 _LATENESS_MS = (0, 0, 500, 36 * _HOUR_MS)

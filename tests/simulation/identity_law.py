@@ -11,7 +11,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
 from kafka_io.model import BrokerPartition, TopicIds
-from pipelines.loading.ledger import CommitKind, LedgerEntry
+from pipelines.ledger.ledger import CommitKind, LedgerEntry
 from tests.simulation.broken import require
 from tests.simulation.brokers import Answers, SimCluster
 from tests.simulation.sim_log import SimLog

@@ -12,13 +12,13 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from kafka_io.model import BrokerPartition
-from pipelines.loading.holes import MISSING
-from pipelines.loading.incarnations import IncarnationRanges, incarnations
-from pipelines.loading.ledger import CommitKind, Coverage, LedgerEntry
-from pipelines.loading.offset_ranges import MIXED
-from pipelines.loading.outcome import TopicLoad
-from pipelines.loading.work import EXPIRED, CommittedRange
-from resources.choices import Choices
+from pipelines.commit.offset_ranges import MIXED
+from pipelines.identity.holes import MISSING
+from pipelines.ledger.incarnations import IncarnationRanges, incarnations
+from pipelines.ledger.ledger import CommitKind, Coverage, LedgerEntry
+from pipelines.ledger.work import EXPIRED, CommittedRange
+from pipelines.reports.outcome import TopicLoad
+from resources.settings.choices import Choices
 from tests.simulation.begin_law import BeginLaw
 from tests.simulation.broken import Broken, require
 from tests.simulation.brokers import Answers, SimCluster

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from unittest.mock import patch
 
-from pipelines.loading import commit
-from pipelines.loading.failpoints import failpoint
+from pipelines.commit import commit
+from resources.failpoints import failpoint
 
 _DEEPEST = 3
 _FIRST_DAY = datetime(2026, 1, 1, tzinfo=UTC)

@@ -3,9 +3,9 @@
 from collections.abc import Callable, Sequence
 
 from kafka_io.model import BrokerPartition
-from pipelines.loading.ledger import CommitKind, LedgerEntry
-from pipelines.loading.work import CommittedRange
-from resources.choices import Choices
+from pipelines.ledger.ledger import CommitKind, LedgerEntry
+from pipelines.ledger.work import CommittedRange
+from resources.settings.choices import Choices
 from tests.simulation.broken import require
 from tests.simulation.store import SimStore
 from tests.simulation.workers import Read, SimReader

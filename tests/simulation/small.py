@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from kafka_io.model import BrokerPartition, OffsetRange
-from pipelines.loading.work import SliceFacts
+from pipelines.ledger.work import SliceFacts
 from tests.simulation.scheduler import Scheduler
 from tests.simulation.store import Row, SimStore
 from tests.small_table import Small

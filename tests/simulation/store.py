@@ -14,12 +14,12 @@ import pyarrow as pa
 
 from kafka_io.model import BrokerPartition, OffsetRange
 from kafka_io.records.last_message import LastMessage
-from pipelines.loading.columns import NO_COLUMNS
-from pipelines.loading.fetch_task import FetchTask
-from pipelines.loading.layout import EVENT_DAY, LOADED, TableLayout
-from pipelines.loading.ledger import LedgerEntry
-from pipelines.loading.table_log import CommitConflict, CommitOutcomeUnknown, TableSnapshot
-from pipelines.loading.work import CommittedRange, SliceFacts
+from pipelines.fetch.fetch_task import FetchTask
+from pipelines.layout.columns import NO_COLUMNS
+from pipelines.layout.layout import EVENT_DAY, LOADED, TableLayout
+from pipelines.ledger.ledger import LedgerEntry
+from pipelines.ledger.work import CommittedRange, SliceFacts
+from pipelines.table.table_store import CommitConflict, CommitOutcomeUnknown, TableSnapshot
 from resources.errors import (
     CommitUnknown,
     FileRefused,

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from kafka_io.model import BrokerPartition, OffsetRange
-from pipelines.loading.ledger import CommitKind, Coverage, LedgerEntry
-from pipelines.loading.table_log import CommitConflict, TableSnapshot
-from pipelines.loading.work import CommittedRange, SliceFacts
+from pipelines.ledger.ledger import CommitKind, Coverage, LedgerEntry
+from pipelines.ledger.work import CommittedRange, SliceFacts
+from pipelines.table.table_store import CommitConflict, TableSnapshot
 from resources.errors import CommitUnknown, FileRefused, LakeUnavailable, LogTorn, TableForeign, TableReplaced
 from tests.simulation.scheduler import Odds, Scheduler
 from tests.simulation.small import SmallStore

@@ -7,9 +7,9 @@ from unittest.mock import patch
 import pyarrow as pa
 import pytest
 
-from pipelines.loading import event_days
-from pipelines.loading.event_days import EventDays
-from pipelines.loading.work import DataFile, described
+from pipelines.layout import event_days
+from pipelines.layout.event_days import EventDays
+from pipelines.ledger.work import DataFile, described
 from tests.simulation import workers
 from tests.simulation.__main__ import run
 from tests.simulation.world import DAYS, Failed

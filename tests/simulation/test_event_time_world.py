@@ -7,12 +7,15 @@ from unittest.mock import Mock, patch
 
 import pytest
 
-from pipelines.loading import load, replacement, slice_times, valid_through
-from pipelines.loading.event_time import EventTime, LogAnswer, PartitionTime
-from pipelines.loading.ledger import TableState, TopicIdentity
-from pipelines.loading.table_log import TableSnapshot
-from pipelines.loading.valid_through import TimesOfLoad
+from pipelines.commit import replacement
+from pipelines.ledger import slice_times
+from pipelines.ledger.event_time import EventTime, LogAnswer, PartitionTime
+from pipelines.ledger.ledger import TableState, TopicIdentity
+from pipelines.load import load
 from pipelines.maintenance.rewind import restored_state
+from pipelines.plan import valid_through
+from pipelines.plan.valid_through import TimesOfLoad
+from pipelines.table.table_store import TableSnapshot
 from tests.simulation import user_actions
 from tests.simulation.__main__ import run
 from tests.simulation.world import DAYS, Failed, World

@@ -8,23 +8,23 @@ import pytest
 
 from kafka_io.errors import KafkaIOError
 from kafka_io.model import Bounds, BrokerPartition, OffsetRange
-from pipelines.loading.commit import CommitResult, LoadChange, commit
-from pipelines.loading.fetch_task import FetchTask
-from pipelines.loading.identity import table_state
-from pipelines.loading.ledger import CommitKind, TopicIdentity
-from pipelines.loading.load import Loader
-from pipelines.loading.offset_ranges import with_counts
-from pipelines.loading.outcome import TopicLoad
-from pipelines.loading.replacement import CutChange
-from pipelines.loading.table_log import CommitOutcomeUnknown, TableSnapshot
-from pipelines.loading.window import LoadWindow
-from pipelines.loading.work import CommittedRange, SliceFacts
-from pipelines.maintenance.replay import ReplayChange
+from pipelines.commit.commit import CommitResult, LoadChange, commit
+from pipelines.commit.offset_ranges import with_counts
+from pipelines.commit.replacement import CutChange
+from pipelines.fetch.fetch_task import FetchTask
+from pipelines.identity.identity import table_state
+from pipelines.ledger.ledger import CommitKind, TopicIdentity
+from pipelines.ledger.work import CommittedRange, SliceFacts
+from pipelines.load.load import Loader
 from pipelines.maintenance.rewind import RewindChange
-from resources.choices import Choices
+from pipelines.plan.window import LoadWindow
+from pipelines.reports.outcome import TopicLoad
+from pipelines.rewrites.replay import ReplayChange
+from pipelines.table.table_store import CommitOutcomeUnknown, TableSnapshot
 from resources.errors import CommitRefused, CommitUnknown, LakeUnavailable, TableReplaced
 from resources.progress import Progress
-from resources.settings import Caps
+from resources.settings.choices import Choices
+from resources.settings.settings import Caps
 from tests.simulation.brokers import TOPIC, SimCluster
 from tests.simulation.scheduler import Odds, Scheduler
 from tests.simulation.sim_log import ERAS, Era, SimLog

@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from kafka_io.model import BrokerPartition
-from pipelines.loading.commit import LoadChange, commit
-from pipelines.loading.incarnations import incarnations
-from pipelines.loading.ledger import LedgerEntry
-from pipelines.loading.table import LakeTable
-from pipelines.loading.table_log import CommitOutcomeUnknown, TableLog, TableSnapshot
-from pipelines.loading.work import CommittedRange, SliceFacts
+from pipelines.commit.commit import LoadChange, commit
+from pipelines.delta.delta_table import LakeTable
+from pipelines.ledger.incarnations import incarnations
+from pipelines.ledger.ledger import LedgerEntry
+from pipelines.ledger.work import CommittedRange, SliceFacts
+from pipelines.table.table_store import CommitOutcomeUnknown, TableLog, TableSnapshot
 from resources.errors import LakeUnavailable, LoadError
 from tests.simulation.scheduler import Odds, Scheduler, hooked
 from tests.simulation.small import SmallStore

@@ -14,15 +14,15 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from kafka_io.model import Bounds, BrokerPartition, OffsetRange
-from pipelines.loading.commit import LoadChange, commit, committable
-from pipelines.loading.identity import table_state
-from pipelines.loading.incarnations import incarnations
-from pipelines.loading.ledger import Coverage, TopicIdentity
-from pipelines.loading.plan import plan, plan_backfill
-from pipelines.loading.slices import SliceSizes
-from pipelines.loading.table_log import CommitConflict, CommitOutcomeUnknown, TableSnapshot
-from pipelines.loading.window import OffsetWindow
-from pipelines.loading.work import EXPIRED, SliceFacts, SliceFailure
+from pipelines.commit.commit import LoadChange, commit, committable
+from pipelines.identity.identity import table_state
+from pipelines.ledger.incarnations import incarnations
+from pipelines.ledger.ledger import Coverage, TopicIdentity
+from pipelines.ledger.work import EXPIRED, SliceFacts, SliceFailure
+from pipelines.plan.plan import plan, plan_backfill
+from pipelines.plan.slices import SliceSizes
+from pipelines.plan.window import OffsetWindow
+from pipelines.table.table_store import CommitConflict, CommitOutcomeUnknown, TableSnapshot
 from resources.errors import CommitRefused, LakeUnavailable
 from tests.simulation.scheduler import Odds, Scheduler
 from tests.simulation.store import Late, Row, SimStore, Version

@@ -5,8 +5,8 @@ import sys
 
 import pytest
 
-from pipelines.loading import commit
-from pipelines.loading.failpoints import failpoint
+from pipelines.commit import commit
+from resources.failpoints import failpoint
 from tests.simulation.scheduler import Odds, Scheduler, hooked
 from tests.simulation.world import World
 

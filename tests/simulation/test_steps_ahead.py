@@ -7,8 +7,8 @@ from unittest.mock import patch
 import pytest
 
 from kafka_io.model import Bounds, BrokerPartition
-from pipelines.loading.ledger import Coverage
-from pipelines.loading.plan import PlannedStep
+from pipelines.ledger.ledger import Coverage
+from pipelines.plan.plan import PlannedStep
 from tests.simulation.__main__ import run
 from tests.simulation.world import DAYS, Failed, World
 from tests.thorough import first

@@ -9,17 +9,19 @@ import pytest
 
 from kafka_io.errors import KafkaIOError
 from kafka_io.values.decoding import DecodedValues, ValueDecoder
-from pipelines.loading import commit, decode_plan, load, typed_rows
-from pipelines.loading.columns import with_columns
-from pipelines.loading.commit import columns_to_add
-from pipelines.loading.decode_plan import DecodePlan, Learned, WriterSchemas
-from pipelines.loading.decoding import Decoding
-from pipelines.loading.delta_schema import DeltaField
-from pipelines.loading.execute import SliceFetcher
-from pipelines.loading.ledger import TableState
-from pipelines.loading.table_log import TableSnapshot
-from pipelines.loading.typed_rows import decoder_of
-from pipelines.loading.work import SliceFacts
+from pipelines.commit import commit
+from pipelines.commit.commit import columns_to_add
+from pipelines.fetch import decode_plan, typed_rows
+from pipelines.fetch.decode_plan import DecodePlan, Learned, WriterSchemas
+from pipelines.fetch.decoding import Decoding
+from pipelines.fetch.execute import SliceFetcher
+from pipelines.fetch.typed_rows import decoder_of
+from pipelines.layout.columns import with_columns
+from pipelines.layout.delta_schema import DeltaField
+from pipelines.ledger.ledger import TableState
+from pipelines.ledger.work import SliceFacts
+from pipelines.load import load
+from pipelines.table.table_store import TableSnapshot
 from resources.errors import CommitRefused
 from tests.simulation.__main__ import run
 from tests.simulation.world import DAYS, Failed

@@ -8,20 +8,25 @@ from unittest.mock import patch
 import pytest
 
 from kafka_io.model import Bounds, BrokerPartition, TopicIds
-from pipelines.loading import commit, coverage, execute, holes, identity, load, window
-from pipelines.loading import plan as planning
-from pipelines.loading import replacement as replacing
-from pipelines.loading import unreadable as readable
-from pipelines.loading.commit import LoadChange
-from pipelines.loading.divergence import Divergence, _Comparison, _Shown
-from pipelines.loading.execute import SliceFetcher
-from pipelines.loading.ledger import TableState
-from pipelines.loading.plan import Plan, plan
-from pipelines.loading.replacement import ReplaceChange
-from pipelines.loading.table_log import TableLog, TableSnapshot
-from pipelines.loading.truncation import LogComparison, compare_logs
-from pipelines.loading.unreadable import GAPS
-from pipelines.loading.work import CommittedRange, SliceFacts
+from pipelines.commit import commit
+from pipelines.commit import replacement as replacing
+from pipelines.commit.commit import LoadChange
+from pipelines.commit.replacement import ReplaceChange
+from pipelines.fetch import execute
+from pipelines.fetch import unreadable as readable
+from pipelines.fetch.execute import SliceFetcher
+from pipelines.fetch.unreadable import GAPS
+from pipelines.identity import holes, identity
+from pipelines.identity.divergence import Divergence, _Comparison, _Shown
+from pipelines.identity.truncation import LogComparison, compare_logs
+from pipelines.ledger import coverage
+from pipelines.ledger.ledger import TableState
+from pipelines.ledger.work import CommittedRange, SliceFacts
+from pipelines.load import load
+from pipelines.plan import plan as planning
+from pipelines.plan import window
+from pipelines.plan.plan import Plan, plan
+from pipelines.table.table_store import TableLog, TableSnapshot
 from tests.simulation.__main__ import run
 from tests.simulation.brokers import SimCluster
 from tests.simulation.store import SimStore

@@ -4,18 +4,18 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from kafka_io.model import BrokerPartition, OffsetRange
-from pipelines.loading.bad_records import check_bad_records
-from pipelines.loading.columns import NO_COLUMNS
-from pipelines.loading.commit import commit
-from pipelines.loading.decoding import Decoding
-from pipelines.loading.divergence import check_same_logs
-from pipelines.loading.ledger import Coverage
-from pipelines.loading.load import Loader
-from pipelines.loading.table_log import TableSnapshot
-from pipelines.loading.truncation import truncations
-from pipelines.loading.work import CommittedRange
-from pipelines.maintenance.replay import ReplayChange
+from pipelines.commit.bad_records import check_bad_records
+from pipelines.commit.commit import commit
+from pipelines.fetch.decoding import Decoding
+from pipelines.identity.divergence import check_same_logs
+from pipelines.identity.truncation import truncations
+from pipelines.layout.columns import NO_COLUMNS
+from pipelines.ledger.ledger import Coverage
+from pipelines.ledger.work import CommittedRange
+from pipelines.load.load import Loader
 from pipelines.maintenance.rewind import RewindChange, restored_state
+from pipelines.rewrites.replay import ReplayChange
+from pipelines.table.table_store import TableSnapshot
 from resources.errors import LoadError
 from tests.simulation.brokers import TOPIC, SimCluster
 from tests.simulation.scheduler import Scheduler

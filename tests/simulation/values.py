@@ -13,7 +13,7 @@ from kafka_io.errors import NetworkError, SchemaRegistryUnavailable
 from kafka_io.schema_registry.client import SchemaRegistry
 from kafka_io.schema_registry.schemas import RegisteredSchema, SchemaType
 from kafka_io.schema_registry.settings import SchemaRegistrySettings
-from resources.topic_formats import TopicFormat
+from resources.settings.topic_formats import TopicFormat
 from tests.simulation.scheduler import Scheduler
 
 Encoding = Literal["avro", "protobuf", "json", "debezium", "text"]

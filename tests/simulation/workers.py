@@ -26,14 +26,14 @@ from kafka_io.reader.reader import PlannedRange
 from kafka_io.reader.unreadable import UnreadableRange, is_unreadable
 from kafka_io.records.decoded_batch import DecodedBatch
 from kafka_io.records.gaps import CONTROL, HOLE
-from pipelines.loading.columns import ERROR_COLUMN, NO_COLUMNS, RAW_COLUMN, TOMBSTONE_COLUMN
-from pipelines.loading.decode_plan import DecodePlan
-from pipelines.loading.fetch_task import FetchTask
-from pipelines.loading.layout import TYPED
-from pipelines.loading.slice_times import SliceTimes, TimesOfRows
-from pipelines.loading.typed_rows import IncompletePlan, TypedRows
-from pipelines.loading.unreadable import GAPS, SkipByChoice, readable_batches
-from pipelines.loading.work import DataFile, SliceFacts, SliceFailure, described
+from pipelines.fetch.decode_plan import DecodePlan
+from pipelines.fetch.fetch_task import FetchTask
+from pipelines.fetch.typed_rows import IncompletePlan, TypedRows
+from pipelines.fetch.unreadable import GAPS, SkipByChoice, readable_batches
+from pipelines.layout.columns import ERROR_COLUMN, NO_COLUMNS, RAW_COLUMN, TOMBSTONE_COLUMN
+from pipelines.layout.layout import TYPED
+from pipelines.ledger.slice_times import SliceTimes, TimesOfRows
+from pipelines.ledger.work import DataFile, SliceFacts, SliceFailure, described
 from resources.progress import Progress
 from tests.simulation.brokers import SimCluster
 from tests.simulation.day_law import rows_by_folder

@@ -9,21 +9,21 @@ from unittest.mock import patch
 
 from kafka_io.errors import LocatedError
 from kafka_io.model import BrokerPartition
-from pipelines.loading import unreadable
-from pipelines.loading.discovery import TopicAnswers
-from pipelines.loading.fetch_task import FetchTask
-from pipelines.loading.first_answers import FirstAnswers
-from pipelines.loading.layout import EVENT_DAY, LOADED
-from pipelines.loading.ledger import TableState
-from pipelines.loading.load import Loader
-from pipelines.loading.outcome import TopicLoad
-from pipelines.loading.positions import NamedPosition, TimePosition
-from pipelines.loading.window import LoadWindow
-from pipelines.loading.work import SliceFacts
-from resources.choices import Choices
+from pipelines.fetch import unreadable
+from pipelines.fetch.fetch_task import FetchTask
+from pipelines.layout.layout import EVENT_DAY, LOADED
+from pipelines.ledger.ledger import TableState
+from pipelines.ledger.work import SliceFacts
+from pipelines.load.discovery import TopicAnswers
+from pipelines.load.first_answers import FirstAnswers
+from pipelines.load.load import Loader
+from pipelines.plan.positions import NamedPosition, TimePosition
+from pipelines.plan.window import LoadWindow
+from pipelines.reports.outcome import TopicLoad
 from resources.progress import Progress
-from resources.settings import Caps, Start
-from resources.topic_formats import RAW_FORMAT
+from resources.settings.choices import Choices
+from resources.settings.settings import Caps, Start
+from resources.settings.topic_formats import RAW_FORMAT
 from tests.simulation.ahead import SimSpark
 from tests.simulation.begin_law import BeginLaw, RunStart
 from tests.simulation.brokers import TOPIC, Answers, SimCluster

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pyspark
 
-from resources.java import find_java
-from resources.processes import dying_with_parent
+from resources.machines.java import find_java
+from resources.machines.processes import dying_with_parent
 
 HOME = Path(pyspark.__file__).parent
 ENVIRONMENT = {

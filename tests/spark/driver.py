@@ -14,11 +14,12 @@ from unittest.mock import patch
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from pipelines.loading import execute, load
-from pipelines.loading.load import Loader
-from resources import spark, spark_job
+from pipelines.fetch import execute
+from pipelines.load import load
+from pipelines.load.load import Loader
 from resources.kafka import open_cluster
-from resources.settings import Settings
+from resources.machines import spark, spark_job
+from resources.settings.settings import Settings
 from tests.crash.forking import forking
 from tests.crash.worlds import TOPIC
 from tests.spark.daemons import ENVIRONMENT

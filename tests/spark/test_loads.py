@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pipelines.loading.failpoints import KILL_AT, ONCE
+from resources.failpoints import KILL_AT, ONCE
 from tests.crash.avro_values import EARLIER
 from tests.crash.harness import Trial
 from tests.crash.stage import Stage
@@ -25,7 +25,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.crash]
 ROOT = Path(__file__).parents[2]
 CONNECT, CLASSIC = CLUSTER_NAMES
 SITES = [NAMES[1], also(NAMES[0]), also(NAMES[2]), also(NAMES[3])]
-"""In `make test` the first. A classic session on this machine loads in tests/pipelines/loading/test_load.py, too."""
+"""In `make test` the first. A classic session on this machine loads in tests/pipelines/load/test_load.py, too."""
 REQUEST_TIMEOUT_S = 180  # a fetch may wait so long at the gate before its client repeats it
 
 

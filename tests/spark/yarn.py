@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Self
 from xml.sax.saxutils import escape
 
-from resources.java import find_java
+from resources.machines.java import find_java
 from tests import short_lived_jvm
 from tests.brokers.ports import free_ports
 from tests.spark.daemons import HOME, kill_in, server

@@ -4,7 +4,7 @@ import os
 import subprocess
 from pathlib import Path
 
-from resources.java import cache_dir
+from resources.machines.java import cache_dir
 from tests.brokers import jars
 
 VERSITYGW, AZURITE, HADOOP = "1.8.0", "3.35.0", "3.5.0"

@@ -20,8 +20,8 @@ from email.utils import formatdate
 from pathlib import Path
 from typing import IO
 
-from resources.java import find_java
-from resources.processes import dying_with_parent
+from resources.machines.java import find_java
+from resources.machines.processes import dying_with_parent
 from tests.brokers.ports import free_ports
 from tests.stores import programs
 

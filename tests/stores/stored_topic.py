@@ -11,16 +11,16 @@ from uuid import UUID, uuid4
 from deltalake import DeltaTable
 
 from kafka_io.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest
-from pipelines.loading.verify import verify
 from pipelines.maintenance.clean import CleanResult, clean
 from pipelines.maintenance.rewind import plan_rewind, rewind
-from resources.lake import Lake
-from resources.store_options import store_options
+from pipelines.verify.verify import verify
+from resources.stores.lake import Lake
+from resources.stores.store_options import store_options
 from tests.crash.child import DriverOptions
 from tests.crash.drivers import Driver
 from tests.fakes.cluster import EVERYTHING, FakeCluster
 from tests.fakes.records import holding
-from tests.pipelines.maintenance.loaded import Loaded
+from tests.pipelines.loaded import Loaded
 
 OFFERED = {**EVERYTHING, OffsetForLeaderEpochRequest.API.key: OffsetForLeaderEpochRequest.API.versions}
 _QUICK = {"timeout": "10s", "backoff_config.init_backoff": "10ms", "backoff_config.max_backoff": "100ms"}

@@ -6,8 +6,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from resources.lake import filesystem
-from resources.lake_marker import use_lake
+from resources.stores.lake import filesystem
+from resources.stores.lake_marker import use_lake
 from tests.stores.stored_topic import LOAD, StoredTopic
 from tests.stores.table import ASKED
 

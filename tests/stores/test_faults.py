@@ -7,8 +7,8 @@ from contextlib import contextmanager
 import pytest
 
 from resources.errors import LakeRefused, LakeUnavailable
-from resources.lake import Lake
-from resources.lake_marker import use_lake
+from resources.stores.lake import Lake
+from resources.stores.lake_marker import use_lake
 from tests.stores.proxy import Fault, FaultProxy
 from tests.stores.servers import StoreServer
 from tests.stores.stored_topic import StoredTopic

@@ -6,9 +6,9 @@ from datetime import timedelta
 import pytest
 
 from pipelines.maintenance.clean import CleanResult, clean
-from resources.lake_marker import use_lake
-from resources.object_client import PART_BYTES, ObjectWriter, object_client
-from resources.unfinished_uploads import NOT_INSTALLED
+from resources.stores.lake_marker import use_lake
+from resources.stores.object_client import PART_BYTES, ObjectWriter, object_client
+from resources.stores.unfinished_uploads import NOT_INSTALLED
 from tests.stores.proxy import FaultProxy
 from tests.stores.stored_topic import StoredTopic
 

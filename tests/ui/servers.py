@@ -12,8 +12,8 @@ from typing import Self
 
 import psutil
 
-from resources.processes import dying_with_parent, end
-from resources.settings import PATH_VARIABLE
+from resources.machines.processes import dying_with_parent, end
+from resources.settings.settings import PATH_VARIABLE
 from tests.ui.waiting import until
 
 ROOT = Path(__file__).parents[2]

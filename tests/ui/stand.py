@@ -13,13 +13,13 @@ from typing import Any
 import dagster as dg
 from deltalake import DeltaTable
 
-from pipelines.defs.known_topics import TopicRegistry
-from pipelines.defs.topic_keys import key_name
+from pipelines.defs.catalog.known_topics import TopicRegistry
+from pipelines.defs.catalog.topic_keys import key_name
+from pipelines.delta.delta_table import LakeTable
 from pipelines.demo.state import DemoState, free_port
-from pipelines.loading.table import LakeTable
-from pipelines.loading.verify import Proof, verify
-from resources.lake import Lake
-from resources.settings import Settings
+from pipelines.verify.verify import Proof, verify
+from resources.settings.settings import Settings
+from resources.stores.lake import Lake
 from tests.publishing import publish_by_settings
 from tests.ui.servers import Servers
 from tests.ui.waiting import until

@@ -11,7 +11,7 @@ import dagster as dg
 import psutil
 import pytest
 
-from pipelines.defs.run_liveness import WORKER_TAG, is_gone
+from pipelines.defs.runs.run_liveness import WORKER_TAG, is_gone
 from tests.live import numbered
 from tests.ui.gate import Gate, gate
 from tests.ui.modern import modern_cluster

@@ -10,7 +10,7 @@ import dagster as dg
 import pytest
 from selenium import webdriver
 
-from pipelines.defs.check_runs import newest_results
+from pipelines.defs.runs.check_runs import newest_results
 from tests.thorough import first
 from tests.ui.browser import Browser
 from tests.ui.many import CLUSTER, FEW, HUNDRED, MESSAGES, ManyTopics

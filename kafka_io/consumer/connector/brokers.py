@@ -8,8 +8,8 @@ from kafka_io.errors import RegistryError, RegistryUnavailable
 from kafka_io.model import Broker, BrokerPartition, Generation
 from kafka_io.reader.reader import ReadSettings
 from kafka_io.reader.source import Source
-from kafka_io.registry.membership import ConsumerRegistration
-from kafka_io.registry.registry_format import RegistryFormat
+from kafka_io.zookeeper.membership import ConsumerRegistration
+from kafka_io.zookeeper.node_format import RegistryFormat
 
 _NO_WAIT_MS = 0  # a fetcher asks several brokers in turn: none of them may make the others wait
 

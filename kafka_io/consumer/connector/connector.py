@@ -15,10 +15,10 @@ from kafka_io.consumer.connector.ownership import PartitionOwnership
 from kafka_io.consumer.connector.rebalance import EVERY_TOPIC, RebalanceLoop
 from kafka_io.consumer.connector.stream import MessageStream
 from kafka_io.errors import RegistryError
-from kafka_io.registry import members
-from kafka_io.registry.members import MAX_STREAMS, ConsumerSubscription, StaticSubscription
-from kafka_io.registry.membership import ConsumerRegistration
-from kafka_io.registry.paths import check_topic_name
+from kafka_io.zookeeper import members
+from kafka_io.zookeeper.members import MAX_STREAMS, ConsumerSubscription, StaticSubscription
+from kafka_io.zookeeper.membership import ConsumerRegistration
+from kafka_io.zookeeper.paths import check_topic_name
 
 
 class ConsumerConnector(Closing):

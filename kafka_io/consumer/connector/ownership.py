@@ -13,10 +13,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from kafka_io.consumer.connector.stream_partition import StreamPartition
 from kafka_io.errors import KafkaIOError, RegistryUnavailable
 from kafka_io.model import TopicPartition
-from kafka_io.registry.listing import NodeVanished
-from kafka_io.registry.members import ConsumerSubscription, assign, thread_id
-from kafka_io.registry.membership import ConsumerGroupView, ConsumerRegistration
-from kafka_io.registry.registry_format import RegistryFormat
+from kafka_io.zookeeper.listing import NodeVanished
+from kafka_io.zookeeper.members import ConsumerSubscription, assign, thread_id
+from kafka_io.zookeeper.membership import ConsumerGroupView, ConsumerRegistration
+from kafka_io.zookeeper.node_format import RegistryFormat
 
 _LOG = logging.getLogger(__name__)
 

@@ -16,7 +16,7 @@ from kafka_io.errors import Unsupported, Where, error_context
 from kafka_io.messages.describe_groups import DescribedGroup, DescribedGroupMember, DescribeGroupsRequest
 from kafka_io.messages.list_groups import ListGroupsRequest
 from kafka_io.model import Bounds, Broker, TopicPartition
-from kafka_io.registry.offsets import offsets_by_partition
+from kafka_io.zookeeper.offsets import offsets_by_partition
 
 DEAD = "Dead"
 """The state of a group that does not exist; Kafka's own name for it."""

@@ -28,7 +28,7 @@ from kafka_io.consumer.group.topics import TopicSubscription
 from kafka_io.consumer.membership import GroupMembership
 from kafka_io.errors import KafkaIOError, OffsetOutOfRange, Unsupported, Where
 from kafka_io.model import BrokerPartition, Generation, TopicPartition
-from kafka_io.registry.offsets import offsets_by_partition, offsets_by_topic
+from kafka_io.zookeeper.offsets import offsets_by_partition, offsets_by_topic
 
 logger = logging.getLogger(__name__)
 

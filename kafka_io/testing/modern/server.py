@@ -4,8 +4,6 @@ from contextlib import ExitStack
 from typing import ClassVar
 
 from kafka_io.model import Broker, Generation
-from kafka_io.registry.published import publish_cluster_id, publish_topic, withdraw_topic
-from kafka_io.registry.zookeeper import Registry
 from kafka_io.testing.broker import EmbeddedBroker, wall_ms
 from kafka_io.testing.listener import OpenSession
 from kafka_io.testing.modern.config import ModernBrokerConfig
@@ -17,6 +15,8 @@ from kafka_io.testing.modern.session import ModernSessions
 from kafka_io.testing.modern.topics import BrokerTopics
 from kafka_io.testing.modern.transactions import TransactionCoordinator
 from kafka_io.wire.types import uuid_text
+from kafka_io.zookeeper.published import publish_cluster_id, publish_topic, withdraw_topic
+from kafka_io.zookeeper.zookeeper import Registry
 
 
 class ModernBrokerServer(EmbeddedBroker[ModernBrokerConfig, BrokerTopics]):

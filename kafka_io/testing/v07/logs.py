@@ -13,11 +13,11 @@ from pathlib import Path
 
 from kafka_io.error_codes import ErrorCode07
 from kafka_io.errors import BrokerError, NodeMalformed, Where
-from kafka_io.registry.paths import check_topic_name
 from kafka_io.testing.housekeeping import ClockMs
 from kafka_io.testing.partition_logs import PartitionLogs
 from kafka_io.testing.v07.config import BrokerConfig07
 from kafka_io.testing.v07.log.log import PartitionLog07
+from kafka_io.zookeeper.paths import check_topic_name
 
 logger = logging.getLogger(__name__)
 

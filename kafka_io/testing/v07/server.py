@@ -15,8 +15,7 @@ from typing import Any, ClassVar
 
 from kafka_io.errors import BrokerError, TooLarge, Where
 from kafka_io.model import Broker
-from kafka_io.records.v07_decoder import validate_message_set
-from kafka_io.registry.zookeeper import Registry
+from kafka_io.records.v07.decoder import validate_message_set
 from kafka_io.testing.broker import EmbeddedBroker, wall_ms
 from kafka_io.testing.client_session import ClientSession
 from kafka_io.testing.listener import OpenSession
@@ -37,6 +36,7 @@ from kafka_io.v07.messages import (
     ProduceRequest07,
 )
 from kafka_io.wire.primitives import int16, int32
+from kafka_io.zookeeper.zookeeper import Registry
 
 logger = logging.getLogger(__name__)
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from resources.spark import close_session, open_session
+from resources.machines.spark import close_session, open_session
 from tests.bench.cases import Job
 from tests.bench.peers.spark_job import SETTINGS
 

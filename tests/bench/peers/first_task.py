@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from resources.spark import close_session, for_fetches, open_session
+from resources.machines.spark import close_session, for_fetches, open_session
 from tests.bench.cases import PARTITIONS, Job
 from tests.bench.peers.ours import load, settings
 from tests.bench.peers.spark_job import SETTINGS

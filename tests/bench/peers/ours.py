@@ -5,10 +5,10 @@ from contextlib import contextmanager
 from typing import Any
 
 from kafka_io.records import decoder
-from pipelines.loading.execute import fetch_here
-from pipelines.loading.load import Loader
+from pipelines.fetch.execute import fetch_here
+from pipelines.load.load import Loader
 from resources.kafka import open_cluster
-from resources.settings import Caps, ClusterSettings, Settings
+from resources.settings.settings import Caps, ClusterSettings, Settings
 from tests.bench.cases import PARQUET_CODEC, Job
 
 _CLUSTER = "bench"

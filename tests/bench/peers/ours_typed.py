@@ -5,9 +5,9 @@ from contextlib import contextmanager
 
 from kafka_io.records import decoder
 from kafka_io.schema_registry.settings import SchemaRegistrySettings
-from pipelines.loading.execute import fetch_here
-from resources.settings import Settings
-from resources.topic_sections import TopicSections
+from pipelines.fetch.execute import fetch_here
+from resources.settings.settings import Settings
+from resources.settings.topic_sections import TopicSections
 from tests.bench.cases import Job
 from tests.bench.data import EVENT_COLUMNS
 from tests.bench.peers import ours

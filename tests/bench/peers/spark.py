@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
-from resources.spark import close_session, open_session
+from resources.machines.spark import close_session, open_session
 from tests.bench.cases import PARQUET_CODEC, Job
 from tests.bench.peers.spark_job import SOURCE_SETTINGS
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from pyspark.sql import Column, SparkSession, functions
 from pyspark.sql.avro.functions import from_avro
 
-from resources.spark import close_session, open_session
+from resources.machines.spark import close_session, open_session
 from tests.bench.cases import PARQUET_CODEC, Job
 from tests.bench.data import EVENT_COLUMNS
 from tests.bench.orders import FIELDS, schema_of

@@ -6,7 +6,7 @@ import resources.kafka
 from kafka_io.brokers.connection import RetryPolicy
 from kafka_io.brokers.retry import MIN_PAUSE_S, Backoff, retrying
 from kafka_io.errors import ConnectionLost, Corrupt, KafkaIOError, LeaderMoved
-from resources.settings import Caps
+from resources.settings.settings import Caps
 
 
 class Failing:

@@ -12,12 +12,12 @@ from kafka_io.cluster.v07_cluster import Cluster07
 from kafka_io.errors import ConnectFailed, ConnectionLost, NodeMalformed, RegistryError, Where
 from kafka_io.model import Bounds, Broker, BrokerPartition, OffsetRange
 from kafka_io.reader.reader import ReadSettings
-from kafka_io.reader.v07_partition import Partition07
+from kafka_io.reader.v07.partition import Partition07
 from kafka_io.records.last_message import LastMessage
-from kafka_io.registry.zookeeper import Registry
 from kafka_io.testing.v07.server import BrokerServer07
+from kafka_io.zookeeper.zookeeper import Registry
 from tests.kafka_io.conftest import StartBroker
-from tests.kafka_io.reader.test_v07_partition import rows
+from tests.kafka_io.reader.v07.test_partition import rows
 from tests.publishing import publish
 
 pytestmark = pytest.mark.zookeeper

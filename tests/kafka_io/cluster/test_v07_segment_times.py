@@ -9,7 +9,7 @@ from kafka_io.cluster.v07_cluster import end_at, offset_at, time_at
 from kafka_io.errors import ConnectionLost
 from kafka_io.model import BrokerPartition
 from kafka_io.reader.reader import ReadSettings
-from kafka_io.reader.v07_partition import Partition07
+from kafka_io.reader.v07.partition import Partition07
 from tests.kafka_io.conftest import OpenConnection, StartBroker
 from tests.kafka_io.testing.v07.talk import Client, numbered
 

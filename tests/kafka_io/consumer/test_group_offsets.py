@@ -19,10 +19,10 @@ from kafka_io.messages.find_coordinator import FindCoordinatorRequest
 from kafka_io.messages.offset_commit import OffsetCommitRequest
 from kafka_io.messages.offset_fetch import OffsetFetchRequest
 from kafka_io.model import BrokerPartition, Generation
-from kafka_io.registry.zookeeper import Registry
 from kafka_io.testing.modern.config import ModernBrokerConfig
 from kafka_io.testing.modern.server import ModernBrokerServer
 from kafka_io.wire.conversation import ApiVersionRanges
+from kafka_io.zookeeper.zookeeper import Registry
 from tests.kafka_io.testing.modern.talk import Client
 
 P0, P1, P2 = (BrokerPartition(None, number) for number in range(3))

@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[3]
 PROGRAM = """
 import sys
 sys.path.insert(0, sys.argv[1])
-from kafka_io.records import v07_decoder
+from kafka_io.records.v07 import decoder as v07_decoder
 from kafka_io.records.kernels import v07_messages as kernels
 from kafka_io.records.build import message
 assert kernels.__file__.startswith(sys.argv[1])

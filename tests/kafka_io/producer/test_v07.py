@@ -12,12 +12,12 @@ from kafka_io.model import Broker, BrokerPartition, Generation
 from kafka_io.net.security import Security, Tls
 from kafka_io.producer.message import Message, Undelivered
 from kafka_io.producer.opening import open_producer
-from kafka_io.producer.v07_brokers import RegisteredBrokers
-from kafka_io.registry.zookeeper import Registry
+from kafka_io.producer.v07.brokers import RegisteredBrokers
 from kafka_io.testing.v07.config import BrokerConfig07
 from kafka_io.testing.v07.server import BrokerServer07
 from kafka_io.v07.messages import REQUESTS, AnyRequest, MultiProduceRequest07, OffsetsRequest07, ProduceRequest07
 from kafka_io.wire.primitives import WireReader
+from kafka_io.zookeeper.zookeeper import Registry
 from tests.fakes.hostile import HostileServer, hear, send, stall
 from tests.kafka_io.producer.conftest import SETTINGS, TOPIC, OpenWorld, World
 

@@ -19,7 +19,7 @@ from kafka_io.producer.producer import Producer
 from kafka_io.producer.publishing import publish_values
 from kafka_io.producer.settings import ProducerSettings
 from kafka_io.reader.reader import ReadSettings
-from kafka_io.registry.zookeeper import Registry
+from kafka_io.zookeeper.zookeeper import Registry
 from tests.fakes.hostile import HostileServer, hear, stall
 from tests.kafka_io.conftest import StartBroker
 

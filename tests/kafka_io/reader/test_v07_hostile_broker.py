@@ -17,7 +17,7 @@ from kafka_io.errors import (
 )
 from kafka_io.model import MAX_OFFSET, Bounds, BrokerPartition
 from kafka_io.reader.reader import FetchSizes, ReadSettings
-from kafka_io.reader.v07_partition import Partition07, fetch_firsts
+from kafka_io.reader.v07.partition import Partition07, fetch_firsts
 from kafka_io.v07.messages import (
     FetchAnswer07,
     FetchRequest07,
@@ -27,7 +27,7 @@ from kafka_io.v07.messages import (
 )
 from tests.fakes.hostile import Act, HostileServer, drip, hear, reset, send, stall
 from tests.kafka_io.conftest import ATTEMPTS, OpenConnection
-from tests.kafka_io.reader.test_v07_partition import SIZE, expected, rows
+from tests.kafka_io.reader.v07.test_partition import SIZE, expected, rows
 from tests.kafka_io.testing.v07.talk import message, numbered
 
 LOG = b"".join(numbered(10))

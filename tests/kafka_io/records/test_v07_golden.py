@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from kafka_io.errors import WireError
-from kafka_io.records.v07_message_set import first_length, whole_bytes
+from kafka_io.records.v07.message_set import first_length, whole_bytes
 from tests.golden_v07 import captured
 from tests.kafka_io.records.v07_decoding import LOGS, decoded_rows, expected, log_bytes, read_rows
 from tests.oracles import sets_v07

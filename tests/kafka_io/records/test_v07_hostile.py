@@ -13,7 +13,7 @@ from kafka_io.compression import CODECS
 from kafka_io.errors import Corrupt, TooLarge, Unsupported, Where, WireError
 from kafka_io.records.build import message, message_set
 from kafka_io.records.decoded_batch import DecodeLimits
-from kafka_io.records.v07_decoder import decode_v07, validate_message_set
+from kafka_io.records.v07.decoder import decode_v07, validate_message_set
 from tests.kafka_io.records.v07_decoding import Row, log_bytes, read_rows
 
 SMALL_LOGS = ["async-1", "gz-0", "magic0-0", "multi-1", "plain-0", "raw-0", "rawgz-0", "rawsn-0", "sn-0"]

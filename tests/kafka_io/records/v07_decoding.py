@@ -6,8 +6,8 @@ from typing import Any
 
 from kafka_io.compression import BytesLike
 from kafka_io.records.decoded_batch import DEFAULT_LIMITS, DecodeLimits
-from kafka_io.records.v07_decoder import decode_v07
-from kafka_io.records.v07_message_set import whole_bytes
+from kafka_io.records.v07.decoder import decode_v07
+from kafka_io.records.v07.message_set import whole_bytes
 
 Row = tuple[int, int, bytes]
 

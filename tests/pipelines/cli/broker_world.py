@@ -10,14 +10,14 @@ from click.testing import CliRunner, Result
 from kafka_io.model import BrokerPartition, OffsetRange
 from kafka_io.records.build import Record, record_batch
 from pipelines.cli.main import main
-from pipelines.loading.commit import LoadChange, commit
-from pipelines.loading.identity import table_state
-from pipelines.loading.ledger import TopicIdentity
-from pipelines.loading.table import LakeTable
-from pipelines.loading.work import SliceFacts
+from pipelines.commit.commit import LoadChange, commit
+from pipelines.delta.delta_table import LakeTable
+from pipelines.identity.identity import table_state
+from pipelines.ledger.ledger import TopicIdentity
+from pipelines.ledger.work import SliceFacts
 from resources.kafka import open_cluster
-from resources.lake import Lake
-from resources.settings import Settings
+from resources.settings.settings import Settings
+from resources.stores.lake import Lake
 from tests.kafka_io.testing.modern.talk import Client
 
 WRITTEN_H = 2.5

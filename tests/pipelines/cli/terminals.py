@@ -13,7 +13,7 @@ from contextlib import contextmanager
 import pytest
 from rich.console import Console
 
-from pipelines.cli import terminal
+from pipelines.cli.output import terminal
 
 _COLOUR_VARIABLES = {"NO_COLOR", "FORCE_COLOR", "COLUMNS", "LINES"}
 

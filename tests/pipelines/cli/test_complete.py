@@ -13,12 +13,12 @@ from click.testing import Result
 
 import penstock as public
 from kafka_io.model import BrokerPartition
-from pipelines.cli import shown_status
-from pipelines.defs.metadata import table_metadata
-from pipelines.defs.table_facts import table_facts
-from pipelines.loading.event_time import EventTime, LateRows, PartitionTime
-from pipelines.loading.valid_through import TimesOfLoad
+from pipelines.cli.output import shown_status
+from pipelines.defs.catalog.metadata import table_metadata
+from pipelines.defs.catalog.table_facts import table_facts
+from pipelines.ledger.event_time import EventTime, LateRows, PartitionTime
 from pipelines.maintenance.history import history
+from pipelines.plan.valid_through import TimesOfLoad
 from pipelines.status import completeness
 from pipelines.status.completeness import complete_through, wait_until_complete
 from pipelines.status.status import TopicStatus

@@ -10,7 +10,7 @@ from click.shell_completion import ShellComplete, get_completion_class
 from click.testing import CliRunner
 
 from pipelines.cli.main import main
-from resources.settings import PATH_VARIABLE
+from resources.settings.settings import PATH_VARIABLE
 from tests.small_table import SmallTable
 from tests.syntax_trees import ROOT
 
@@ -72,7 +72,7 @@ def test_completion_does_not_ask_an_object_store(tmp_path: Path) -> None:
 
 
 def test_a_name_with_control_characters_is_not_completed(settings: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("resources.lake.Lake.topics", lambda *_: ["a\x1b[31m", "ab"])  # fault X05
+    monkeypatch.setattr("resources.stores.lake.Lake.topics", lambda *_: ["a\x1b[31m", "ab"])  # fault X05
     assert completed("--settings", str(settings), "load", prefix="a") == ["ab"]
 
 

@@ -13,7 +13,7 @@ from kafka_io.records.build import Record, record_batch
 from kafka_io.testing.schema_registry.server import EmbeddedSchemaRegistry
 from pipelines.cli.main import main
 from resources.explanations.explanation import ExitCode
-from resources.settings import Settings
+from resources.settings.settings import Settings
 from tests.fakes.cluster import FakeCluster, Log
 
 CANARY = "canary-4711"

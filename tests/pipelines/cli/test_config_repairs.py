@@ -16,7 +16,8 @@ from click.testing import CliRunner
 from kafka_io.errors import LocatedError
 from kafka_io.messages.metadata import MetadataRequest
 from kafka_io.records.build import Record, record_batch
-from pipelines.cli import check_machine, check_result
+from pipelines.cli.config_tests import machine as check_machine
+from pipelines.cli.config_tests import result as check_result
 from pipelines.cli.main import main
 from resources.extras import check_extra
 from tests.fakes.cluster import CLOSE, EVERYTHING, FakeCluster, Log
@@ -205,7 +206,7 @@ def test_settings_that_need_an_extra_say_so(check: Check, tmp_path: Path, monkey
 
 
 def test_each_repair_is_about_an_error_that_exists() -> None:
-    importlib.import_module("resources.java")  # defines some of them
+    importlib.import_module("resources.machines.java")  # defines some of them
     kinds = {kind.__name__ for kind in _all_kinds(LocatedError)}
     assert [kind for kind in check_result.REPAIRS if kind not in kinds and not hasattr(builtins, kind)] == []
 

@@ -11,9 +11,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from kafka_io.errors import ConnectFailed
-from pipelines.cli.log_lines import LogFormat, configured, error
 from pipelines.cli.main import main
-from pipelines.cli.result import CommandResult, Errors, ends_of
+from pipelines.cli.output.log_lines import LogFormat, configured, error
+from pipelines.cli.output.result import CommandResult, Errors, ends_of
 from resources.errors import CursorExpired, LakeRefused, TopicRecreated
 from resources.explanations import codes
 from resources.explanations.codes import EXPLANATIONS

@@ -11,10 +11,10 @@ from click.testing import CliRunner, Result
 
 from kafka_io.records.build import Record, record_batch
 from pipelines.cli import init
+from pipelines.cli.config_tests.new_settings import settings_text
 from pipelines.cli.main import main
-from pipelines.cli.new_settings import settings_text
 from resources.explanations.explanation import ExitCode
-from resources.settings import Settings
+from resources.settings.settings import Settings
 from tests.fakes.cluster import FakeCluster, Log
 
 

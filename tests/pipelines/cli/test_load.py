@@ -10,9 +10,9 @@ from click.testing import CliRunner
 from kafka_io.testing.modern.config import ModernBrokerConfig
 from kafka_io.testing.modern.server import ModernBrokerServer
 from pipelines.cli.main import main
-from resources.lake import Lake
-from resources.lake_marker import use_lake
-from resources.settings import Settings
+from resources.settings.settings import Settings
+from resources.stores.lake import Lake
+from resources.stores.lake_marker import use_lake
 from tests.fakes.cluster import FakeCluster
 from tests.fakes.records import holding
 

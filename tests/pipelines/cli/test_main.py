@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 
 from kafka_io.brokers.negotiation import Connector
 from kafka_io.model import Broker, Generation
-from kafka_io.registry.zookeeper import Registry
+from kafka_io.zookeeper.zookeeper import Registry
 from pipelines.cli.main import main
 from resources.explanations.explanation import ExitCode
 from tests.live import LiveCluster, numbered

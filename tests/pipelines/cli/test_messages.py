@@ -31,7 +31,7 @@ def test_the_text_of_an_unexpected_error_appears_only_with_debug(
     def broken(*_: object) -> None:
         raise KeyError("a detail")
 
-    monkeypatch.setattr("resources.lake.Lake.topics", broken)
+    monkeypatch.setattr("resources.stores.lake.Lake.topics", broken)
     plain = invoke(tmp_path, "verify", "--all")
     assert plain.exit_code == 1
     assert plain.stderr == (
@@ -46,7 +46,7 @@ def test_an_error_that_may_pass_says_so_once(tmp_path: Path, monkeypatch: pytest
     def unavailable(*_: object) -> None:
         raise LakeUnavailable("the store does not answer\x1b[31m")
 
-    monkeypatch.setattr("resources.lake.Lake.topics", unavailable)
+    monkeypatch.setattr("resources.stores.lake.Lake.topics", unavailable)
     assert invoke(tmp_path, "verify", "--all").stderr == (  # fault X05
         "penstock: LakeUnavailable: the store does not answer\\x1b[31m [cluster=main]; "
         f"the same command can succeed later (PS-401)\n{leads_on('PS-401')}"

@@ -8,8 +8,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from kafka_io.model import BrokerPartition
-from pipelines.cli import terminal
 from pipelines.cli.main import main
+from pipelines.cli.output import terminal
 from resources.explanations.explanation import ExitCode
 from tests.pipelines.cli.broker_world import Make
 from tests.small_table import SmallTable

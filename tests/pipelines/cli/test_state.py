@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 from deltalake import DeltaTable
 
 from pipelines.cli.main import main
-from pipelines.increments.state_table import state_output
+from pipelines.state_tables.state_table import state_output
 from resources.explanations.explanation import ExitCode
 from tests.pipelines.increments.keyed_tables import KeyedHistory
 

@@ -11,12 +11,12 @@ from kafka_io.errors import Corrupt, Where
 from kafka_io.messages.delete_records import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
 from kafka_io.testing.modern.config import ModernBrokerConfig
 from kafka_io.testing.modern.server import ModernBrokerServer
-from pipelines.cli import shown_status
 from pipelines.cli.main import main
-from pipelines.loading.last_error import LastError, LastErrors
-from pipelines.loading.work import SliceFailure
+from pipelines.cli.output import shown_status
+from pipelines.ledger.work import SliceFailure
+from pipelines.reports.last_error import LastError, LastErrors
 from pipelines.status.status import TopicState
-from resources.lake import Lake
+from resources.stores.lake import Lake
 from tests.fakes.cluster import FakeCluster
 from tests.fakes.records import holding
 from tests.kafka_io.testing.modern.talk import Client

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from click.testing import Result
 
-from pipelines.loading.table import LakeTable
-from resources.lake import Lake
+from pipelines.delta.delta_table import LakeTable
 from resources.quantities import size
+from resources.stores.lake import Lake
 from tests.small_table import SmallTable
 
 Penstock = Callable[..., Result]

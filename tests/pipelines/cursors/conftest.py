@@ -12,7 +12,7 @@ from kafka_io.testing.modern.config import ModernBrokerConfig
 from kafka_io.testing.modern.server import ModernBrokerServer
 from pipelines.cli.main import main
 from tests.live import LiveCluster, numbered
-from tests.pipelines.maintenance.loaded import Loaded
+from tests.pipelines.loaded import Loaded
 from tests.publishing import publish
 
 PARTITIONS = 3

@@ -12,14 +12,14 @@ from kazoo.client import KazooClient
 from kafka_io.messages.delete_records import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
 from kafka_io.model import BrokerPartition
 from pipelines.cursors.import_offsets import OffsetsImport, import_offsets, plan_import
-from resources.choices import Choices
 from resources.errors import CommitRefused, ImportRefused, TopicUnknown
+from resources.settings.choices import Choices
 from tests.kafka_io.testing.modern.talk import Client
 from tests.live import LiveCluster, numbered
 from tests.nodes import connected
 from tests.pipelines.cursors.conftest import PARTITIONS, RECORDS_PER_PARTITION, Stand
 from tests.pipelines.cursors.written import camus_file, etl_key, request_file
-from tests.pipelines.maintenance.loaded import Loaded, Row
+from tests.pipelines.loaded import Loaded, Row
 
 P0, P1, P2 = (BrokerPartition(None, number) for number in range(PARTITIONS))
 WHOLE = {P0: 0, P1: 0, P2: 0}

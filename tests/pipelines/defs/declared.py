@@ -10,13 +10,13 @@ from pydantic import Field
 from kafka_io.errors import RegistryUnavailable, Where
 from kafka_io.model import BrokerPartition, TopicEntry
 from pipelines.defs.build import definitions_of
-from pipelines.defs.catalog import Catalog
-from pipelines.defs.known_topics import KnownTopics, TopicRegistry, Waiting
-from pipelines.defs.topic_keys import key_name
-from resources.groups import TopicGroupSettings
+from pipelines.defs.catalog.catalog import Catalog
+from pipelines.defs.catalog.known_topics import KnownTopics, TopicRegistry, Waiting
+from pipelines.defs.catalog.topic_keys import key_name
 from resources.penstock import PenstockResource
-from resources.settings import ClusterSettings, Retries, Settings
-from resources.topic_sections import TopicSections
+from resources.settings.groups import TopicGroupSettings
+from resources.settings.settings import ClusterSettings, Retries, Settings
+from resources.settings.topic_sections import TopicSections
 
 CLUSTERS = {"main": ClusterSettings(zookeeper="unused")}
 SETTINGS = Settings(lake="/nowhere", clusters=CLUSTERS, retries=Retries(most=2, wait_s=0.1))

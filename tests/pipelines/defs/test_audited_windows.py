@@ -10,7 +10,7 @@ import pytest
 from kafka_io.testing.modern.config import ModernBrokerConfig
 from kafka_io.testing.modern.server import ModernBrokerServer
 from pipelines.defs.build import definitions_of
-from pipelines.defs.catalog import Catalog
+from pipelines.defs.catalog.catalog import Catalog
 from pipelines.status.audit import HOUR_MS
 from pipelines.status.audited_hours import Audit
 from resources.penstock import PenstockResource

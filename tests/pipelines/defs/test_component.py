@@ -12,9 +12,9 @@ import pytest
 from dagster.components.testing.utils import DefsFolderSandbox, create_defs_folder_sandbox
 
 import penstock
+from pipelines.defs.catalog.translator import TopicProps
 from pipelines.defs.component import PenstockComponent
-from pipelines.defs.translator import TopicProps
-from resources.settings import Settings
+from resources.settings.settings import Settings
 
 # Dagster reads YAML with a function of pydantic that is deprecated.
 pytestmark = pytest.mark.filterwarnings("ignore:`parse_obj_as` is deprecated")

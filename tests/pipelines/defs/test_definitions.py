@@ -15,12 +15,12 @@ from dagster._cli import create_dagster_cli
 from dagster._serdes import serialize_value
 
 from pipelines.defs.build import build_defs
-from pipelines.defs.catalog import groups
-from pipelines.defs.known_topics import read_known
-from pipelines.defs.translator import PenstockTranslator, TopicProps
-from resources import own_process
-from resources.groups import TopicGroupSettings
-from resources.settings import PATH_VARIABLE, Alerts, ClusterSettings, Settings
+from pipelines.defs.catalog.catalog import groups
+from pipelines.defs.catalog.known_topics import read_known
+from pipelines.defs.catalog.translator import PenstockTranslator, TopicProps
+from resources.machines import own_process
+from resources.settings.groups import TopicGroupSettings
+from resources.settings.settings import PATH_VARIABLE, Alerts, ClusterSettings, Settings
 from tests.pipelines.defs.declared import catalog, defs_of, key
 
 ROOT = Path(__file__).parents[3]
@@ -224,7 +224,7 @@ def test_a_code_server_of_dagster_dev_gets_its_instance_as_an_option(
 
 
 def test_more_topics_than_one_op_takes_are_cut_by_their_names(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pipelines.defs.catalog.MAX_TOPICS_PER_ASSETS", 10)
+    monkeypatch.setattr("pipelines.defs.catalog.catalog.MAX_TOPICS_PER_ASSETS", 10)
     names = [f"topic-{number:03}" for number in range(25)]
     first, second = (
         {end: set(topics) for end, topics in next(groups(catalog(*some))).buckets()} for some in (names, names[::-1])

@@ -13,8 +13,8 @@ from urllib.request import Request, urlopen
 
 import pytest
 
-from resources.processes import dying_with_parent, end
-from resources.settings import PATH_VARIABLE
+from resources.machines.processes import dying_with_parent, end
+from resources.settings.settings import PATH_VARIABLE
 from tests.brokers.ports import free_ports
 from tests.ui.waiting import until
 

@@ -4,10 +4,10 @@ import dagster as dg
 
 from kafka_io.cluster.open_transactions import OpenTransaction
 from kafka_io.model import BrokerPartition
-from pipelines.defs.checks import STATUS_CHECKS
-from pipelines.defs.schedules import has_work
+from pipelines.defs.catalog.checks import STATUS_CHECKS
+from pipelines.defs.sensors.schedules import has_work
 from pipelines.status.status import LastLoad, PartitionStatus, TopicStatus
-from resources.groups import GroupLimits
+from resources.settings.groups import GroupLimits
 
 NOW_MS = 1_800_000_000_000
 

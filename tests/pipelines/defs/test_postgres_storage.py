@@ -16,7 +16,7 @@ from dagster._cli import create_dagster_cli
 from kafka_io.testing.modern.config import ModernBrokerConfig
 from kafka_io.testing.modern.server import ModernBrokerServer
 from pipelines.cli.main import main
-from resources.settings import PATH_VARIABLE, Settings
+from resources.settings.settings import PATH_VARIABLE, Settings
 from tests.live import numbered
 from tests.pipelines.defs.declared import key, run
 from tests.publishing import publish_by_settings

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import dagster as dg
 import pytest
 
-from pipelines.defs.run import GroupRun
-from pipelines.loading.outcome import TopicLoad
+from pipelines.defs.runs.run import GroupRun
+from pipelines.reports.outcome import TopicLoad
 from tests.pipelines.defs.declared import LOAD, FixedTopics, defs_of, key, registry_of
 
 _EVENTS_PER_RUN, _EVENTS_PER_TOPIC = 12, 4

@@ -17,12 +17,12 @@ from click.testing import CliRunner
 from kafka_io.testing.modern.config import ModernBrokerConfig
 from kafka_io.testing.modern.server import ModernBrokerServer
 from pipelines.cli.main import main
-from pipelines.loading import execute
-from pipelines.loading.fetch_task import FetchTask, to_json
-from pipelines.loading.work import SliceFacts
-from resources.lake import filesystem
+from pipelines.fetch import execute
+from pipelines.fetch.fetch_task import FetchTask, to_json
+from pipelines.ledger.work import SliceFacts
 from resources.progress import Progress
-from resources.settings import PATH_VARIABLE, Settings
+from resources.settings.settings import PATH_VARIABLE, Settings
+from resources.stores.lake import filesystem
 from tests.fakes.object_store import ACCESS_KEY, ObjectStore, object_store
 from tests.live import numbered
 from tests.pipelines.defs.declared import run

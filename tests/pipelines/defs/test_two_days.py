@@ -15,16 +15,16 @@ import pytest
 
 from penstock import on_complete_partitions
 from pipelines.defs.build import definitions_of
-from pipelines.defs.catalog import Catalog
-from pipelines.defs.known_topics import KnownTopics
-from pipelines.loading.execute import fetch_here
-from pipelines.loading.load import Loader
-from pipelines.loading.table import LakeTable
+from pipelines.defs.catalog.catalog import Catalog
+from pipelines.defs.catalog.known_topics import KnownTopics
+from pipelines.delta.delta_table import LakeTable
+from pipelines.fetch.execute import fetch_here
+from pipelines.load.load import Loader
 from pipelines.status.hour_counts import hour_counts
 from resources.kafka import open_cluster
-from resources.lake import Lake
 from resources.penstock import PenstockResource
-from resources.settings import Settings
+from resources.settings.settings import Settings
+from resources.stores.lake import Lake
 from tests.fakes.cluster import FakeCluster
 from tests.fakes.days import append_at, log_at
 from tests.timed_table import HOUR_MS

@@ -26,7 +26,7 @@ from pipelines.demo.data import (
     with_broken_records,
 )
 from pipelines.demo.state import DemoState, free_port, free_ports
-from resources.settings import Settings
+from resources.settings.settings import Settings
 
 
 def decoded(value: bytes, schema: Any) -> Any:

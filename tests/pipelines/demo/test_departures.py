@@ -10,17 +10,17 @@ import pytest
 
 from kafka_io.testing.modern.config import ModernBrokerConfig
 from kafka_io.testing.modern.server import ModernBrokerServer
+from pipelines.delta.delta_table import LakeTable
 from pipelines.demo.data import rows_of
 from pipelines.demo.departures import TOPIC, departures, publish
 from pipelines.demo.state import DAYS, MODERN, DemoState
-from pipelines.loading.execute import fetch_here
-from pipelines.loading.load import Loader
-from pipelines.loading.table import LakeTable
-from pipelines.loading.window import LoadWindow
+from pipelines.fetch.execute import fetch_here
+from pipelines.load.load import Loader
+from pipelines.plan.window import LoadWindow
 from pipelines.status.completeness import complete_through
 from resources.kafka import open_cluster
-from resources.lake import Lake
-from resources.settings import Settings
+from resources.settings.settings import Settings
+from resources.stores.lake import Lake
 
 
 @pytest.fixture

@@ -9,10 +9,10 @@ import pyarrow as pa
 from deltalake import DeltaTable
 
 from kafka_io.model import BrokerPartition, OffsetRange
-from pipelines.increments.state_table import state_output
-from pipelines.loading.work import SliceFacts
-from resources.topic_options import TopicOptions
-from resources.topic_state import StateSettings
+from pipelines.ledger.work import SliceFacts
+from pipelines.state_tables.state_table import state_output
+from resources.settings.topic_options import TopicOptions
+from resources.settings.topic_state import StateSettings
 from tests.pipelines.increments.table_histories import TableHistory
 
 BY_KEY = TopicOptions(state=StateSettings(key=("key",)))

@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 from random import Random
 
 from kafka_io.model import BrokerPartition, OffsetRange
-from pipelines.loading.ledger import CommitKind, Coverage, LedgerEntry, TopicIdentity
-from pipelines.loading.work import CommittedRange, LoadedRange
+from pipelines.ledger.ledger import CommitKind, Coverage, LedgerEntry, TopicIdentity
+from pipelines.ledger.work import CommittedRange, LoadedRange
 
 PARTITIONS = (BrokerPartition(None, 0), BrokerPartition(None, 1))
 KINDS = ("load", "load", "load", "backfill", "replay", "cut", "rewind", "compaction", "restart", "redecode", "convert")

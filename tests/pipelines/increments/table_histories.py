@@ -10,14 +10,14 @@ from typing import Any
 import pyarrow as pa
 
 from kafka_io.model import BrokerPartition, OffsetRange
-from pipelines.loading.commit import LoadChange, commit
-from pipelines.loading.identity import table_state
-from pipelines.loading.replacement import CutChange
+from pipelines.commit.commit import LoadChange, commit
+from pipelines.commit.replacement import CutChange
+from pipelines.identity.identity import table_state
 from pipelines.maintenance.clean import clean
-from pipelines.maintenance.replay import ReplayChange
 from pipelines.maintenance.rewind import plan_rewind, rewind
-from resources.choices import Choices
+from pipelines.rewrites.replay import ReplayChange
 from resources.errors import RewindRefused
+from resources.settings.choices import Choices
 from tests.small_table import SmallTable
 
 EVENTS = ("load", "load", "load", "backfill", "replay", "cut", "rewind", "compaction", "restart")

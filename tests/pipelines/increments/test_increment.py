@@ -14,12 +14,12 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from kafka_io.model import BrokerPartition, OffsetRange
+from pipelines.commit.commit import commit
+from pipelines.commit.replacement import CutChange
+from pipelines.identity.identity import table_state
 from pipelines.increments.delta_output import SUMMARY, DeltaOutput
 from pipelines.increments.increment import Increment, apply_increment, increments
 from pipelines.increments.source import SourceVersion
-from pipelines.loading.commit import commit
-from pipelines.loading.identity import table_state
-from pipelines.loading.replacement import CutChange
 from pipelines.maintenance.clean import clean
 from pipelines.maintenance.rewind import plan_rewind, rewind
 from resources.errors import (

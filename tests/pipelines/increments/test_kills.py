@@ -8,8 +8,8 @@ from random import Random
 import pytest
 
 from pipelines.increments.increment import apply_increment
-from pipelines.loading import failpoints
-from pipelines.loading.failpoints import KILL_AT
+from resources import failpoints
+from resources.failpoints import KILL_AT
 from tests.crash.consumers import FAILPOINTS_OF, RowConsumer
 from tests.pipelines.increments.stored_outputs import StoredOutput
 from tests.pipelines.increments.table_histories import EVENTS, SourceRow, TableHistory

@@ -15,7 +15,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from pipelines.increments.increment import apply_increment
 from pipelines.increments.postgres_output import PostgresOutput, PostgresWriter
 from pipelines.increments.source import NOTHING
-from pipelines.loading.lineage_events import DatasetName
+from pipelines.reports.lineage_events import DatasetName
 from resources.errors import CommitUnknown, IncrementOvertaken, LakeUnavailable, OutputBusy, OutputRefused
 from tests.fakes.cut_connection import Cut, CutConnection
 from tests.pipelines.increments.test_outputs import FIRST, SECOND, change, rows

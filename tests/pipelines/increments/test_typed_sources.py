@@ -14,13 +14,13 @@ from deltalake import DeltaTable
 from kafka_io.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest
 from pipelines.increments.delta_output import DeltaOutput
 from pipelines.increments.increment import Increment, apply_increment
-from pipelines.loading.ledger import LedgerEntry
-from pipelines.loading.load import Loader
-from pipelines.maintenance.convert import convert_table
-from pipelines.maintenance.redecode import RedecodeRequest, redecode
-from pipelines.maintenance.replay import replay
-from pipelines.maintenance.replay_request import ReplayRequest
+from pipelines.ledger.ledger import LedgerEntry
+from pipelines.load.load import Loader
 from pipelines.maintenance.rewind import plan_rewind, rewind
+from pipelines.rewrites.convert import convert_table
+from pipelines.rewrites.redecode import RedecodeRequest, redecode
+from pipelines.rewrites.replay import replay
+from pipelines.rewrites.replay_request import ReplayRequest
 from resources.kafka import open_cluster, open_schema_registry
 from tests.fakes.cluster import EVERYTHING, FakeCluster
 from tests.fakes.typed import TypedTopic, append, log_of, no_spark

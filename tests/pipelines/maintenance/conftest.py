@@ -11,7 +11,7 @@ from kafka_io.testing.modern.config import ModernBrokerConfig
 from kafka_io.testing.modern.server import ModernBrokerServer
 from tests.kafka_io.testing.modern.talk import Client, batch
 from tests.live import LiveCluster, numbered
-from tests.pipelines.maintenance.loaded import Loaded
+from tests.pipelines.loaded import Loaded
 
 
 @dataclass(slots=True)

@@ -17,15 +17,15 @@ from deltalake.exceptions import CommitFailedError
 from deltalake.table import TableAlterer
 
 from kafka_io.model import BrokerPartition
-from pipelines.loading import failpoints
-from pipelines.loading.layout import RAW
-from pipelines.loading.table import LakeTable
-from pipelines.loading.verify import verify
+from pipelines.delta.delta_table import LakeTable
+from pipelines.layout.layout import RAW
 from pipelines.maintenance import clean as cleaning
 from pipelines.maintenance.clean import CleanResult, clean
 from pipelines.maintenance.rewind import plan_rewind, rewind
+from pipelines.verify.verify import verify
+from resources import failpoints
 from resources.errors import LakeUnavailable, RewindRefused
-from resources.lake import Lake
+from resources.stores.lake import Lake
 
 if TYPE_CHECKING:
     from tests.small_table import SmallTable

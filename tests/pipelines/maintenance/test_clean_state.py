@@ -13,14 +13,15 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from pipelines.increments import state_merge, state_update
-from pipelines.increments.state_proof import prove_state
-from pipelines.increments.state_table import state_output
-from pipelines.increments.state_update import update_state
-from pipelines.loading.delta_handle import file_paths
+from pipelines.delta.handle import file_paths
 from pipelines.maintenance import clean as cleaning
 from pipelines.maintenance.clean import CleanResult
 from pipelines.maintenance.clean_state import clean_state
+from pipelines.state_tables import merge as state_merge
+from pipelines.state_tables import update as state_update
+from pipelines.state_tables.proof import prove_state
+from pipelines.state_tables.state_table import state_output
+from pipelines.state_tables.update import update_state
 from tests.pipelines.increments.keyed_tables import BY_KEY, KeyedHistory
 
 MIB = 1024 * 1024

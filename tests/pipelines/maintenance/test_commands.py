@@ -11,12 +11,12 @@ from click.testing import CliRunner, Result
 from kafka_io.model import BrokerPartition
 from pipelines.cli.main import main
 from resources.explanations.explanation import ExitCode
-from resources.settings import PATH_VARIABLE
+from resources.settings.settings import PATH_VARIABLE
 from tests.pipelines.cli.walking import leads_on
 from tests.pipelines.defs.declared import defs_of, failure
-from tests.pipelines.loading.test_lineage import events_of
+from tests.pipelines.loaded import Loaded
 from tests.pipelines.maintenance.conftest import Modern
-from tests.pipelines.maintenance.loaded import Loaded
+from tests.pipelines.reports.test_lineage import events_of
 
 ONE = BrokerPartition(None, 0)
 Penstock = Callable[..., Result]

@@ -9,17 +9,17 @@ from pathlib import Path
 import pytest
 
 from kafka_io.model import BrokerPartition, OffsetRange
-from pipelines.loading.commit import commit
-from pipelines.loading.identity import table_state
-from pipelines.loading.incarnations import effective_entries
-from pipelines.loading.ledger import CommitKind, LedgerEntry, RecordedChoice, TopicIdentity
-from pipelines.loading.log_commits import LogCommit
-from pipelines.loading.log_entries import LogEntries
-from pipelines.loading.replacement import CutChange
+from pipelines.commit.commit import commit
+from pipelines.commit.replacement import CutChange
+from pipelines.delta.commits import LogCommit
+from pipelines.delta.entries import LogEntries
+from pipelines.identity.identity import table_state
+from pipelines.ledger.incarnations import effective_entries
+from pipelines.ledger.ledger import CommitKind, LedgerEntry, RecordedChoice, TopicIdentity
 from pipelines.maintenance.history import HistoryEntry, history, with_rewinds
 from pipelines.maintenance.rewind import plan_rewind, rewind
 from resources.errors import TableMissing
-from resources.object_reads import ObjectReader
+from resources.stores.object_reads import ObjectReader
 from tests.small_table import SmallTable
 
 A, B = BrokerPartition(0, 0), BrokerPartition(0, 1)

@@ -10,16 +10,15 @@ import pytest
 from deltalake import CommitProperties, Transaction
 
 from kafka_io.model import BrokerPartition, OffsetRange
-from pipelines.loading import table as table_module
-from pipelines.loading.commit import LoadChange, commit
-from pipelines.loading.identity import table_state
-from pipelines.loading.ledger import CommitKind
-from pipelines.loading.replacement import CutChange
-from pipelines.loading.table_log import CommitConflict, CommitOutcomeUnknown, TableSnapshot
-from pipelines.loading.verify import verify
-from pipelines.maintenance.replay import ReplayChange
+from pipelines.commit.commit import LoadChange, commit
+from pipelines.commit.replacement import CutChange
+from pipelines.delta import delta_table as table_module
+from pipelines.identity.identity import table_state
+from pipelines.ledger.ledger import CommitKind
 from pipelines.maintenance.rewind import plan_rewind, rewind
-from resources.choices import Choices
+from pipelines.rewrites.replay import ReplayChange
+from pipelines.table.table_store import CommitConflict, CommitOutcomeUnknown, TableSnapshot
+from pipelines.verify.verify import verify
 from resources.errors import (
     CommitRefused,
     CursorMismatch,
@@ -28,6 +27,7 @@ from resources.errors import (
     TableMissing,
     TopicRecreated,
 )
+from resources.settings.choices import Choices
 from tests.small_table import SmallTable
 from tests.unreliable import Unreliable
 

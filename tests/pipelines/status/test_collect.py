@@ -14,19 +14,19 @@ from kafka_io.cluster.retention import FOREVER, Retention
 from kafka_io.errors import AuthorizationFailed, ConnectFailed, KafkaIOError, RegistryUnavailable
 from kafka_io.model import Bounds, BrokerPartition, OffsetRange, TopicEntry
 from kafka_io.reader.reader import ReadSettings
-from pipelines.loading.delta_handle import TableSize
-from pipelines.loading.event_time import EventTime, PartitionTime
-from pipelines.loading.ledger import CommitKind, LedgerEntry, TopicIdentity
-from pipelines.loading.log_commits import LogCommit
-from pipelines.loading.table import LakeTable
-from pipelines.loading.table_log import TableSnapshot
-from pipelines.loading.work import CommittedRange
+from pipelines.delta.commits import LogCommit
+from pipelines.delta.delta_table import LakeTable
+from pipelines.delta.handle import TableSize
+from pipelines.ledger.event_time import EventTime, PartitionTime
+from pipelines.ledger.ledger import CommitKind, LedgerEntry, TopicIdentity
+from pipelines.ledger.work import CommittedRange
 from pipelines.status.collect import statuses, statuses_of, watched
 from pipelines.status.status import RetentionPeriod, RetentionSource, TopicState, TopicStatus
-from resources.choices import Choices
+from pipelines.table.table_store import TableSnapshot
 from resources.errors import LakeUnavailable
-from resources.settings import Settings
-from resources.topic_sections import TopicRules
+from resources.settings.choices import Choices
+from resources.settings.settings import Settings
+from resources.settings.topic_sections import TopicRules
 from tests.small_table import SmallTable
 
 NOW_MS = 1_800_000_000_000

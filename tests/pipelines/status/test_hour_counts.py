@@ -14,10 +14,10 @@ from deltalake import write_deltalake
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.loading.layout import EVENT_DAY, RAW, TYPED, TableLayout
-from pipelines.loading.table_log import TableSnapshot
+from pipelines.layout.layout import EVENT_DAY, RAW, TYPED, TableLayout
 from pipelines.status import hour_counts as counting
 from pipelines.status.hour_counts import hour_counts
+from pipelines.table.table_store import TableSnapshot
 from tests.timed_table import DAY_MS, HOUR_MS, TimedTable
 
 FIRST_MS = 1_767_225_600_000  # 2026-01-01 in UTC

@@ -8,16 +8,16 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from kafka_io.model import BrokerPartition
-from pipelines.loading.delta_handle import TableSize
-from pipelines.loading.last_error import LastError
-from pipelines.loading.last_proof import LastProof
-from pipelines.loading.work import SliceFailure
+from pipelines.delta.handle import TableSize
+from pipelines.ledger.work import SliceFailure
+from pipelines.reports.last_error import LastError
 from pipelines.status import metrics
 from pipelines.status.metrics import STATUS_METRICS, ClusterFacts, metric_families
 from pipelines.status.metrics_source import CachedMetrics, MetricsSource
 from pipelines.status.status import LastLoad, PartitionStatus, RetentionPeriod, RetentionSource, TopicStatus
+from pipelines.verify.last_proof import LastProof
 from resources.metrics_output import MetricsPage
-from resources.settings import Settings
+from resources.settings.settings import Settings
 
 NOW_MS = 1_800_000_000_000
 HOUR_MS = 3_600_000

@@ -11,7 +11,7 @@ from kafka_io.testing.schema_registry.server import EmbeddedSchemaRegistry
 from pipelines.cli.main import main
 from tests.fakes.cluster import FakeCluster
 from tests.fakes.typed import log_of
-from tests.pipelines.loading.test_avro_table import V1, V2, framed, schema
+from tests.pipelines.fetch.test_avro_table import V1, V2, framed, schema
 
 
 def tail(folder: Path, values: Sequence[bytes | None], format_: str, *arguments: str) -> list[str]:

@@ -15,8 +15,8 @@ from kafka_io.errors import ConnectFailed, Corrupt, OffsetOutOfRange, TopicRepla
 from kafka_io.model import BrokerPartition
 from kafka_io.reader.reader import ReadSettings
 from kafka_io.records.build import Record, record_batch
-from pipelines.cli.tail_lines import rows_of
-from pipelines.loading.positions import NamedPosition, TableCursor, TopicPosition
+from pipelines.cli.output.tail_lines import rows_of
+from pipelines.plan.positions import NamedPosition, TableCursor, TopicPosition
 from pipelines.tail.follow import Tail
 from pipelines.tail.query import TailQuery, TailRefused
 from tests.fakes.cluster import FakeBroker, FakeCluster, Log

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from kafka_io.model import BrokerPartition
-from pipelines.loading.positions import NamedPosition, TableCursor, TimePosition, TopicPosition, parse_topic_position
+from pipelines.plan.positions import NamedPosition, TableCursor, TimePosition, TopicPosition, parse_topic_position
 from pipelines.tail.query import TailQuery
 
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)

@@ -7,7 +7,7 @@ import pytest
 from kafka_io.model import BrokerPartition, TopicEntry
 from pipelines.tail.query import table_cursors
 from resources.errors import TopicRecreated
-from resources.settings import Settings
+from resources.settings.settings import Settings
 from tests.small_table import SmallTable
 
 

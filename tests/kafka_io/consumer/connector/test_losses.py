@@ -9,7 +9,7 @@ import pytest
 from kazoo.client import KazooClient
 
 from kafka_io.consumer.connector.connector import ConsumerConnector
-from resources.zookeeper_server import ZooKeeperServer
+from resources.machines.zookeeper_server import ZooKeeperServer
 from tests.kafka_io.consumer.connector.conftest import SHORT_INTERVALS, Connect
 from tests.kafka_io.consumer.connector.readers import offsets, owners, reading, until
 from tests.kafka_io.testing.v07.talk import Client, message

@@ -10,7 +10,7 @@ from kazoo.client import KazooClient
 
 from kafka_io.messages.delete_topics import DeleteTopic, DeleteTopicsRequest
 from kafka_io.model import Broker, Generation
-from kafka_io.registry.zookeeper import Registry
+from kafka_io.zookeeper.zookeeper import Registry
 from tests.kafka_io.testing.modern.conftest import Connect, StartModern
 from tests.kafka_io.testing.modern.talk import TIMEOUT_S
 from tests.registry_nodes import PartitionState, partition_states

@@ -11,9 +11,9 @@ import pytest
 
 from kafka_io.errors import RegistryError, RegistryUnavailable
 from kafka_io.model import Broker, BrokerPartition
-from kafka_io.registry.zookeeper import Registry
 from kafka_io.testing.topic_registrar import TopicRegistrar
 from kafka_io.testing.v07.server import BrokerServer07
+from kafka_io.zookeeper.zookeeper import Registry
 from tests.kafka_io.testing.v07.conftest import StartBroker
 from tests.kafka_io.testing.v07.talk import TIMEOUT_S, Client, numbered
 

@@ -7,7 +7,7 @@ import sys
 
 from pyspark.sql.functions import col, struct, to_json
 
-from resources.spark import close_session, open_session
+from resources.machines.spark import close_session, open_session
 
 _WRITTEN = 50
 

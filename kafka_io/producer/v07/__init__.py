@@ -1,0 +1,1 @@
+"""Sending to brokers of 0.7."""

@@ -1,0 +1,1 @@
+"""Bounded reads of partitions of 0.7."""

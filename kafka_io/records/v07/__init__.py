@@ -1,0 +1,1 @@
+"""Message sets of 0.7 to Arrow columns."""

@@ -1,0 +1,1 @@
+"""How commands print: results, tables, progress, and JSON."""

@@ -1,0 +1,135 @@
+"""A change that replaces rows of a table: a replay, or a cut, which takes back rows that a log has lost."""
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar, Self
+
+import pyarrow as pa
+
+from kafka_io.model import OffsetRange
+from pipelines.commit.commit import Change, columns_to_add, state_after
+from pipelines.commit.offset_ranges import split_ranges, with_counts
+from pipelines.layout.columns import NO_COLUMNS
+from pipelines.ledger.incarnations import incarnations
+from pipelines.ledger.ledger import CommitKind, Coverage, LedgerEntry
+from pipelines.ledger.work import CommittedRange, LoadedRange
+from pipelines.plan.valid_through import moved_back
+from pipelines.table.table_store import TableLog, TableSnapshot
+from resources.errors import CommitRefused, LoadError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplaceChange(Change):
+    """Replaces the rows of `ranges` by those of `facts`, which cover the same offsets.
+
+    `columns` are the columns for fields that the files of the facts have.
+    """
+
+    ranges: tuple[OffsetRange, ...]
+    columns: pa.Schema = NO_COLUMNS
+    shortfall: ClassVar[type[LoadError]] = CommitRefused
+    """The error if rows are missing outside of the ranges."""
+
+    @abstractmethod
+    def coverage_after(self, covered: Coverage) -> Coverage:
+        """The coverage of the table after the change, if it is `covered` before.
+
+        Raises:
+            CommitRefused: the ranges are no longer covered.
+        """
+
+    def complete(
+        self, entry: LedgerEntry, log: TableLog, snapshot: TableSnapshot
+    ) -> tuple[LedgerEntry, Sequence[CommittedRange]]:
+        """See Change."""
+        by_topic = {incarnation.topic: incarnation.ranges for incarnation in incarnations(log.entries(snapshot))}
+        inside, outside = split_ranges(by_topic.get(self.state.topic, ()), self.ranges)
+        self._check_shortfall(log, snapshot, outside)
+        fetched = list(map(CommittedRange.of, self.facts))
+        # The replaced rows are written into new files. So the entry's ranges do not name the files of before.
+        ranges = [
+            replace(committed, path=None, more_paths=())
+            for committed in (*fetched, *with_counts(log, snapshot, outside))
+        ]
+        columns = columns_to_add(self.state, snapshot, self.columns)
+        covered = self.coverage_after(self.state.covered)
+        changed = replace(
+            entry,
+            ranges=tuple(ranges),
+            covered=covered,
+            columns=columns,
+            written=tuple(map(LoadedRange.of, fetched)),
+            event_time=moved_back(self.state, log, snapshot, self.ranges, by=self.kind),
+        )
+        return changed, inside
+
+    def _check_shortfall(
+        self, log: TableLog, snapshot: TableSnapshot, outside: Sequence[tuple[CommittedRange, CommittedRange]]
+    ) -> None:
+        """Check that the parts outside of the replaced offsets have all their rows, in the snapshot to be written on.
+
+        The commit counts the rows of these parts again. Rows that somebody deleted there would count as a gap from then
+        on, and `verify` would not notice them any more (fault P04). The ledger only knows the rows of the whole range.
+        So either the whole range has them all, or what it lacks is among the rows that were fetched again.
+
+        Raises:
+            LoadError: a part lacks rows.
+        """
+        wholes = list(dict.fromkeys(whole.offsets for _, whole in outside))
+        by_offsets = {whole.offsets: whole for _, whole in outside}
+        counts = log.count_rows(snapshot, [by_offsets[offsets] for offsets in wholes])
+        for offsets, rows in zip(wholes, counts, strict=True):
+            whole = by_offsets[offsets]
+            if rows == whole.rows:
+                continue
+            inside, _ = split_ranges([whole], self.ranges)
+            rows_outside = log.count_rows(snapshot, [part for part, owner in outside if owner.offsets == offsets])
+            if sum(rows_outside) + sum(map(self.rows_again, inside)) != whole.rows:
+                raise self.shortfall(
+                    f"{whole} holds {rows} rows, but its commit counted {whole.rows}, and rows are missing outside of "
+                    f"{', '.join(map(str, inside))}: replay all of it first, or `penstock rewind` to a version that "
+                    "has them",
+                    self.state.topic.where,
+                )
+
+    def rows_again(self, part: CommittedRange) -> int:
+        """The number of new rows with the offsets of `part`, a part of a committed range that is replaced."""
+        del part
+        return 0
+
+    def rebased(self, newest: TableSnapshot) -> Self:
+        """The same change on top of another run's commit. Before it is written, `complete` checks its coverage."""
+        entry = newest.entry
+        if entry is None or entry.topic != self.state.topic:
+            raise CommitRefused("the table holds another incarnation now; run again", self.state.topic.where)
+        state = state_after(entry, self.state)
+        for partition in sorted({offsets.partition for offsets in self.ranges}):
+            # Under another leader the log may have been truncated and written again (fault B04).
+            if state.epochs.get(partition) != self.state.epochs.get(partition):
+                raise CommitRefused(
+                    f"partition {partition} was loaded from another leader since; run again", self.state.topic.where
+                )
+        return replace(self, state=state)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CutChange(ReplaceChange):
+    """Takes back offsets that a log has lost: each range leads from a partition's new end to its present cursor."""
+
+    kind: CommitKind = CommitKind.CUT
+
+    def coverage_after(self, covered: Coverage) -> Coverage:
+        """See ReplaceChange."""
+        after = dict(covered)
+        for offsets in self.ranges:
+            partition = offsets.partition
+            # None: a rewind may have gone to a version before the partition's first load.
+            start, cursor = covered.get(partition, (None, None))
+            if start is None or cursor != offsets.stop:
+                raise CommitRefused(
+                    f"partition {partition}: the cursor moved from {offsets.stop} to {cursor}; run again",
+                    self.state.topic.where,
+                )
+            after[partition] = (min(start, offsets.start), offsets.start)
+        return after

@@ -1,0 +1,1 @@
+"""The rows of a table compared with the records of the brokers."""

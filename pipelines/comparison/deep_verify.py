@@ -1,0 +1,223 @@
+"""Deep verify: read again what the brokers still hold of a table, and compare it with the table row by row.
+
+This process reads the records as a load reads them: with the caps and the rack of the settings, and with the
+isolation of the load.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, fields, replace
+from functools import partial
+from itertools import groupby
+from typing import Any
+
+from kafka_io.cluster.cluster import Cluster
+from kafka_io.errors import LocatedError
+from kafka_io.model import BrokerPartition, OffsetRange, TopicEntry
+from kafka_io.records.gaps import ABORTED
+from pipelines.comparison.broker_rows import BrokerRows
+from pipelines.comparison.compare import Comparison, compare
+from pipelines.comparison.table_rows import LiveRows, TableRows
+from pipelines.delta.delta_table import LakeTable
+from pipelines.fetch.decode_plan import check_format
+from pipelines.fetch.decoding import Decoding, OpenRegistry, no_registry
+from pipelines.fetch.unreadable import GAPS
+from pipelines.identity.identity import table_state
+from pipelines.ledger.ledger import TopicIdentity
+from pipelines.ledger.work import CommittedRange, SliceFailure
+from pipelines.reports.outcome import printed_range
+from pipelines.table.table_store import TableSnapshot
+from pipelines.verify.verify import Proof, verify
+from resources.errors import TopicUnknown
+from resources.progress import Progress
+from resources.settings.topic_formats import RAW_FORMAT, TopicFormat
+
+_ISOLATION_HINT = (
+    " (the ledger does not say with which `isolation` they were loaded; if it was another one than in the settings, "
+    "that explains the difference)"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionComparison:
+    """The comparison of one partition.
+
+    Args:
+        offsets: the compared offsets.
+        not_compared: the number of the table's offsets that were not compared.
+        comparison: the result.
+        is_known: whether the ledger says with which isolation all of them were loaded.
+        aborted: the number of offsets of aborted transactions, where the ledger does not say it.
+    """
+
+    offsets: OffsetRange
+    not_compared: int
+    comparison: Comparison
+    is_known: bool
+    aborted: int
+
+    def as_dict(self) -> dict[str, Any]:
+        """The JSON fields of `penstock verify --deep --json`."""
+        return {**printed_range(self.offsets), "not_compared": self.not_compared, **self.comparison.as_dict()}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeepProof(Proof):
+    """The result of a deep verify. Differences between the table and the brokers are among the problems."""
+
+    compared: tuple[PartitionComparison, ...] = ()
+
+    def as_dict(self) -> dict[str, Any]:
+        """The JSON fields of `penstock verify --deep --json`."""
+        return {**Proof.as_dict(self), "compared": [partition.as_dict() for partition in self.compared]}
+
+
+def deep_verify(
+    table: LakeTable,
+    cluster: Cluster,
+    *,
+    format_: TopicFormat = RAW_FORMAT,
+    open_registry: OpenRegistry = no_registry,
+    on_progress: Progress = lambda _done, _total: None,
+) -> DeepProof:
+    """Check the table as `verify` does, then compare the rows of the newest incarnation with the brokers' records.
+
+    Offsets that retention has removed from the log are reported as not compared; that is not a problem. From 0.8 on
+    rows that only the table has are not a problem either: compaction removes records from the log. The values of a
+    typed table are compared with the records as the topic's format decodes them now.
+
+    Raises:
+        LakeUnavailable: the store does not answer.
+    """
+    proof = verify(table)
+    problems, failure = list(proof.problems), proof.failure
+    compared: list[PartitionComparison] = []
+    try:
+        snapshot = table.existing()
+        if snapshot is not None and snapshot.entry is not None:
+            check_format(format_, snapshot, table.uri)
+            topic, rows = _newest_incarnation(table, snapshot, cluster)
+            skipped = _skipped(table, snapshot)
+            broker_rows = BrokerRows(cluster, topic, Decoding(format_, snapshot, open_registry))
+            for result in _comparisons(broker_rows, rows, skipped, on_progress):
+                if isinstance(result, PartitionComparison):
+                    compared.append(result)
+                    problems += _problems(result)
+                else:
+                    problems.append(result)
+    except LocatedError as error:
+        failure = SliceFailure.of(error, table.where)
+        problems.append(f"nothing was compared with the brokers: {error}")
+    values = {item.name: getattr(proof, item.name) for item in fields(proof)}
+    changed = {"problems": tuple(problems), "compared": tuple(compared), "failure": failure}
+    return DeepProof(**{**values, **changed})
+
+
+def _skipped(table: LakeTable, snapshot: TableSnapshot) -> Sequence[OffsetRange]:
+    """The offsets that loads skipped by choice, because their records could not be read, in order."""
+    choices = [choice for _, entry in table.entries(snapshot) for choice in entry.choices if choice.setting in GAPS]
+    return sorted(OffsetRange(BrokerPartition.parse(choice.partition), choice.start, choice.stop) for choice in choices)
+
+
+def _comparisons(
+    broker_rows: BrokerRows, rows: TableRows, skipped: Sequence[OffsetRange], on_progress: Progress
+) -> Iterator[PartitionComparison | str]:
+    """The comparison of each partition, or why it was not compared."""
+    done, total = 0, sum(_extent(ranges) for ranges in rows.ranges.values())
+    with broker_rows:
+        for partition, ranges in sorted(rows.ranges.items()):
+            try:
+                report = partial(_report, on_progress, done, total)
+                yield _compare(broker_rows, rows.of(partition), ranges, skipped, report)
+            except LocatedError as error:
+                broker_rows.drop()
+                yield f"partition {partition} was not compared with its broker: {error}"
+            done += _extent(ranges)
+            on_progress(done, total)
+
+
+def _report(on_progress: Progress, done: int, total: int, more: int) -> None:
+    on_progress(done + more, total)
+
+
+def _extent(ranges: Sequence[CommittedRange]) -> int:
+    """The number of offsets from the first range's start to the last one's stop."""
+    return ranges[-1].offsets.stop - ranges[0].offsets.start
+
+
+def _newest_incarnation(table: LakeTable, snapshot: TableSnapshot, cluster: Cluster) -> tuple[TopicEntry, TableRows]:
+    """The topic, and the table's rows of its present incarnation.
+
+    Raises:
+        LocatedError: the topic is unknown, or the table holds another incarnation.
+    """
+    entry = cluster.topic(table.where.topic or "")
+    if entry is None:
+        raise TopicUnknown("the cluster has no such topic; `penstock topics` lists its topics")
+    state = table_state(snapshot, TopicIdentity.of(cluster, entry), entry.also)
+    return entry, TableRows(table, snapshot, state.topic, without=table.damaged(snapshot.handle))
+
+
+def _compare(
+    broker_rows: BrokerRows,
+    rows: LiveRows,
+    ranges: Sequence[CommittedRange],
+    skipped: Sequence[OffsetRange],
+    on_progress: Callable[[int], None],
+) -> PartitionComparison:
+    """Compare what the broker still holds of the partition's committed ranges, each read as it was loaded.
+
+    The offsets that the load skipped are not compared.
+
+    Raises:
+        KafkaIOError: it cannot be read.
+        LogTruncated: the log ends before the table does.
+    """
+    first, on_broker = ranges[0].offsets.start, broker_rows.retained(ranges)
+    comparison, aborted, left_out = Comparison(), 0, 0
+    filled = (committed for committed in ranges if committed.offsets.size)
+    for isolation, group in groupby(filled, key=lambda committed: committed.isolation):
+        members = [committed.offsets for committed in group]
+        offsets = replace(members[0], stop=members[-1].stop).intersection(on_broker)
+        if offsets is None:
+            continue
+        broker_rows.gaps.clear()
+        readable = list(_without(offsets, skipped))
+        left_out += offsets.size - sum(part.size for part in readable)
+        for part in readable:
+            for piece_end, piece in compare(broker_rows.batches(part, isolation), rows, part):
+                comparison += piece
+                on_progress(piece_end - first)
+        aborted += 0 if isolation else broker_rows.gaps[ABORTED]
+    return PartitionComparison(
+        offsets=on_broker,
+        not_compared=on_broker.start - first + left_out,
+        comparison=comparison,
+        is_known=all(committed.isolation for committed in ranges if committed.offsets.size),
+        aborted=aborted,
+    )
+
+
+def _without(offsets: OffsetRange, skipped: Sequence[OffsetRange]) -> Iterator[OffsetRange]:
+    """The parts of the range between the skipped offsets, which are in order."""
+    start = offsets.start
+    for hidden in skipped:
+        overlap = hidden.intersection(offsets)
+        if overlap is not None:
+            if start < overlap.start:
+                yield replace(offsets, start=start, stop=overlap.start)
+            start = max(start, overlap.stop)
+    if start < offsets.stop:
+        yield replace(offsets, start=start)
+
+
+def _problems(compared: PartitionComparison) -> Iterator[str]:
+    partition, comparison = compared.offsets.partition, compared.comparison
+    # Versions before 0.7.0 did not record the isolation. Transactions exist only where partitions have no broker.
+    hint = "" if compared.is_known or partition.broker is not None else _ISOLATION_HINT
+    if comparison.differing.count:
+        yield f"partition {partition} differs from its broker: {comparison.differing}"
+    if comparison.only_on_broker.count:
+        yield f"partition {partition} lacks what its broker has: {comparison.only_on_broker}{hint}"
+    # A log of 0.7 is never compacted. Later, compaction explains such rows, unless records of transactions may.
+    if comparison.only_in_table.count and (partition.broker is not None or compared.aborted):
+        yield f"partition {partition} has what its broker does not have: {comparison.only_in_table}{hint}"

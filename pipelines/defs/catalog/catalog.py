@@ -1,0 +1,208 @@
+"""The catalog: from the settings and the known topics to asset specs, and the names of everything else in Dagster."""
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import dagster as dg
+
+from pipelines.defs.catalog.checks import checks_of
+from pipelines.defs.catalog.known_topics import KnownTopics
+from pipelines.defs.catalog.table_facts import TableInputs
+from pipelines.defs.catalog.topic_keys import identifier
+from pipelines.defs.catalog.translator import GONE, NOT_ALLOWED, STATE_TAG, PenstockTranslator, TopicProps
+from resources.penstock import PenstockResource
+from resources.settings.groups import matches
+from resources.settings.settings import Settings
+from resources.settings.topic_formats import TopicFormat
+from resources.stores.lake import Lake
+
+DEFAULT_NAME = "penstock"
+MAX_TOPICS_PER_ASSETS = 1000
+"""A run pays for all outputs of its op, so larger groups are cut into several multi-assets."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Catalog:
+    """Everything from which definitions are built.
+
+    Args:
+        name: the name of these definitions; several can be in one code location.
+        source: opens clusters, the lake and Spark in runs and ticks.
+        settings: the settings as they were when definitions were built.
+        known: the topics of each cluster that the instance knew then.
+        patterns: regular expressions of topics that belong to these definitions; None for all.
+        key_prefix: the first parts of the keys of tables.
+        translator: makes the specs.
+        automation_condition: the condition of assets whose translator gives them none.
+    """
+
+    name: str = DEFAULT_NAME
+    source: PenstockResource
+    settings: Settings
+    known: Mapping[str, KnownTopics] = field(default_factory=dict)
+    patterns: tuple[str, ...] | None = None
+    key_prefix: tuple[str, ...] = ("lake",)
+    translator: PenstockTranslator = field(default_factory=PenstockTranslator)
+    automation_condition: dg.AutomationCondition[dg.AssetKey] | None = None
+
+    def takes(self, topic: str) -> bool:
+        """Whether a topic with this name belongs to these definitions."""
+        return self.patterns is None or matches(self.patterns, topic)
+
+    def names(self, cluster: str) -> list[str]:
+        """The known topics of a cluster that belong to these definitions, in the order of their addition."""
+        return [name for name in self.known.get(cluster, KnownTopics()).names if self.takes(name)]
+
+    def props(self, cluster: str, topic: str) -> TopicProps:
+        """What the translator gets for a topic, also for one that is not known yet."""
+        return TopicProps(
+            cluster=cluster,
+            name=topic,
+            group=self.settings.group_of(cluster, topic),
+            settings=self.settings.format_of(topic),
+            table=self._lake.table_uri(cluster, topic),
+            state=self._state(cluster, topic),
+            key_prefix=self.key_prefix,
+            source_prefix=("kafka",) if self.name == DEFAULT_NAME else ("kafka", self.name),
+        )
+
+    def _state(self, cluster: str, topic: str) -> str:
+        if not self.settings.rules(cluster).allows(topic):
+            return NOT_ALLOWED
+        return GONE if topic in self.known.get(cluster, KnownTopics()).deleted else ""
+
+    @cached_property
+    def _lake(self) -> Lake:
+        return Lake.of(self.settings)
+
+    def spec(self, props: TopicProps) -> dg.AssetSpec:
+        """The spec of the asset of a topic: what the translator makes, with what runs need."""
+        spec = self.translator.get_asset_spec(props)
+        state = {STATE_TAG: props.state} if props.state else {}
+        return spec.replace_attributes(
+            skippable=True,
+            tags={**spec.tags, **state},
+            code_version=spec.code_version
+            or _digest(props.settings.model_dump_json(include=set(TopicFormat.model_fields))),
+            automation_condition=None if state else spec.automation_condition or self.automation_condition,
+        )
+
+    def key(self, cluster: str, topic: str) -> dg.AssetKey:
+        """The key of the asset of a topic, also of one that is not known yet."""
+        return self.translator.get_asset_spec(self.props(cluster, topic)).key
+
+    @property
+    def io_key(self) -> str:
+        """The key of the IO manager of the tables, which no resource of a project has."""
+        return f"{self.name}_tables"
+
+    @cached_property
+    def resources(self) -> dict[str, dg.IOManagerDefinition]:
+        """The IO manager by its key. Dagster wants the same object in all assets."""
+        return {self.io_key: dg.IOManagerDefinition.hardcoded_io_manager(TableInputs(self._lake.options))}
+
+    @property
+    def suffix(self) -> str:
+        """What ends the names of jobs, schedules and sensors, so that several definitions can be in one location."""
+        return "" if self.name == DEFAULT_NAME else f"__{self.name}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicGroup:
+    """Known topics of one cluster that are loaded on the same schedule, with their keys.
+
+    Args:
+        catalog: the catalog of which the group is a part.
+        cluster: its name in the settings.
+        name: the group's name in the settings; `topics` for all topics that no group takes.
+        specs: the specs of the tables, by topic.
+    """
+
+    catalog: Catalog
+    cluster: str
+    name: str
+    specs: Mapping[str, dg.AssetSpec]
+
+    @property
+    def topics(self) -> dict[dg.AssetKey, str]:
+        """The topics of the group, by the keys of their tables."""
+        return {spec.key: topic for topic, spec in self.specs.items()}
+
+    def key(self, topic: str) -> dg.AssetKey:
+        """The key of the table of a topic, also of one that is not known yet."""
+        return self.specs[topic].key if topic in self.specs else self.catalog.key(self.cluster, topic)
+
+    def checks(self, topic: str) -> list[str]:
+        """The names of the checks of a topic."""
+        settings = self.catalog.settings
+        limits = settings.timing_of(self.name).limits
+        return checks_of(is_typed=settings.format_of(topic).is_typed, limits=limits)
+
+    def named(self, action: str) -> str:
+        """The name of the group's job or schedule for an action such as `load`."""
+        return f"{action}__{identifier(self.cluster)}__{identifier(self.name)}{self.catalog.suffix}"
+
+    def op(self, action: str) -> str:
+        """The name of an op of the group, which no op of the user has."""
+        return f"{identifier(self.catalog.name)}_{action}__{identifier(self.cluster)}__{identifier(self.name)}"
+
+    def buckets(self) -> Iterator[tuple[str, Sequence[str]]]:
+        """The topics of each multi-asset, with the end of its name: empty if one is enough.
+
+        Topics whose keys give the same names of outputs, such as `a-b` and `a_b`, are in different multi-assets.
+        """
+        count = -(-len(self.specs) // MAX_TOPICS_PER_ASSETS)
+        buckets: dict[tuple[int, int], list[str]] = {}
+        seen: dict[str, int] = {}
+        for topic, spec in self.specs.items():
+            name = spec.key.to_python_identifier()
+            twin = seen[name] = seen.get(name, -1) + 1
+            part = int(_digest(topic), 16) % count if count > 1 else 0
+            buckets.setdefault((part, twin), []).append(topic)
+        for (part, twin), topics in buckets.items():
+            yield (f"__{part}" if count > 1 else "") + (f"__twins_{twin}" if twin else ""), topics
+
+
+def groups(catalog: Catalog) -> Iterator[TopicGroup]:
+    """The groups of all clusters, with the known topics."""
+    settings = catalog.settings
+    for cluster in sorted(settings.clusters):
+        props = [catalog.props(cluster, topic) for topic in catalog.names(cluster)]
+        for name in settings.groups_of(cluster):
+            specs = {topic.name: catalog.spec(topic) for topic in props if topic.group == name}
+            yield TopicGroup(catalog=catalog, cluster=cluster, name=name, specs=specs)
+
+
+def source_specs(group: TopicGroup) -> list[dg.AssetSpec]:
+    """The specs of the Kafka topics of a group: external assets, from which the tables are loaded."""
+    return [
+        dg.AssetSpec(
+            group.catalog.props(group.cluster, topic).source_key,
+            group_name=spec.group_name,
+            kinds={"kafka"},
+            description=f"The topic {topic} in the Kafka cluster {group.cluster}.",
+            metadata={"penstock/topic": topic, "penstock/cluster": group.cluster},
+        )
+        for topic, spec in group.specs.items()
+    ]
+
+
+def cluster_named(catalog: Catalog, action: str, cluster: str) -> str:
+    """The name of a definition that exists once per cluster."""
+    return f"{action}__{identifier(cluster)}{catalog.suffix}"
+
+
+def pool_of(cluster: str) -> str:
+    """The pool that limits how many runs load from the cluster at once."""
+    return f"kafka_{identifier(cluster)}"
+
+
+def watch_pool_of(cluster: str) -> str:
+    """The pool of the runs that only look at the cluster: they never wait behind loads."""
+    return f"kafka_{identifier(cluster)}_watch"
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:12]

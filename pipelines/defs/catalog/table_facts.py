@@ -1,0 +1,150 @@
+"""What Dagster knows of a table: its columns with comments, its rows, its versions, and how assets read it."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import dagster as dg
+from deltalake import DeltaTable
+
+from pipelines.delta.delta_table import LakeTable
+from pipelines.delta.row_filters import arrow_filter
+from pipelines.layout.delta_schema import type_text
+from pipelines.table.table_store import TableSnapshot
+from resources.stores.lake import Lake, lake_errors
+from resources.stores.store_options import store_options
+
+_MAX_TEXT = 100  # characters in a cell of a sample row
+_BATCH_ROWS = 1024
+_MAX_CURSORS = 5  # a data version with more cursors would be too long to read
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableFacts:
+    """One version of a table.
+
+    Args:
+        uri: the URI of the table.
+        columns: its columns, with their types and comments.
+        rows: how many rows it has.
+        version: the number of the version.
+        data_version: says which records of the topic the table has: it changes with each of the table's cursors.
+        sample: rows of the last commit, if the settings ask for some.
+        valid_through_s: the table is complete through this event time, in seconds since 1970; None if nothing proves
+            any time.
+    """
+
+    uri: str
+    columns: dg.TableSchema
+    rows: int
+    version: int
+    data_version: str
+    sample: dg.TableMetadataValue | None
+    valid_through_s: float | None = None
+
+
+def table_facts(lake: Lake, cluster: str, topic: str, samples: int = 0) -> TableFacts | None:
+    """What the newest version of a table holds, with so many sample rows; None if there is no table.
+
+    Raises:
+        LocatedError: the table cannot be read, or is not Penstock's.
+    """
+    table = LakeTable.of(lake, cluster, topic)
+    snapshot = table.newest()
+    if snapshot is None:
+        return None
+    covered = snapshot.entry.covered if snapshot.entry else {}
+    cursors = {str(partition): cursor for partition, (_, cursor) in sorted(covered.items())}
+    incarnation = snapshot.entry.topic.incarnation if snapshot.entry else ""
+    return TableFacts(
+        uri=table.uri,
+        columns=_columns(json.loads(snapshot.handle.schema().to_json())["fields"], snapshot.layout.meanings),
+        rows=snapshot.count(),
+        version=snapshot.version,
+        data_version=_data_version(incarnation, cursors),
+        sample=sample_rows(table, snapshot, samples),
+        valid_through_s=_valid_through_s(snapshot),
+    )
+
+
+def _valid_through_s(snapshot: TableSnapshot) -> float | None:
+    times = snapshot.entry.event_time if snapshot.entry else None
+    return None if times is None or times.valid_through_ms is None else times.valid_through_ms / 1000
+
+
+def _columns(fields: list[Mapping[str, object]], meanings: Mapping[str, str]) -> dg.TableSchema:
+    """The columns of a table; those without a comment of their own have the meaning that Penstock gives them."""
+    return dg.TableSchema(
+        columns=[
+            dg.TableColumn(
+                str(field["name"]),
+                type_text(field["type"]),
+                description=_comment(field["metadata"]) or meanings.get(str(field["name"])),
+                constraints=dg.TableColumnConstraints(nullable=bool(field["nullable"])),
+            )
+            for field in fields
+        ]
+    )
+
+
+def _comment(metadata: object) -> str | None:
+    return metadata.get("comment") if isinstance(metadata, Mapping) else None
+
+
+def _data_version(incarnation: str, cursors: Mapping[str, int]) -> str:
+    """The cursors of all partitions, readable if they are few. Another incarnation of the topic has other records."""
+    digest = hashlib.sha256(json.dumps([incarnation, cursors]).encode()).hexdigest()[:12]
+    if len(cursors) > _MAX_CURSORS:
+        return digest
+    return " ".join([*(f"{partition}:{cursor}" for partition, cursor in cursors.items()), digest])
+
+
+def sample_rows(table: LakeTable, snapshot: TableSnapshot, count: int) -> dg.TableMetadataValue | None:
+    """At most `count` rows of the last commit; None if it added no rows.
+
+    Raises:
+        LakeUnavailable: the file cannot be read.
+    """
+    ranges = snapshot.entry.ranges if snapshot.entry else ()
+    newest = next((committed for committed in reversed(ranges) if committed.rows), None)
+    if newest is None or not count:
+        return None
+    with lake_errors(table.uri):
+        rows = snapshot.handle.to_pyarrow_dataset().head(
+            count,
+            filter=arrow_filter(newest, snapshot.layout),
+            batch_size=_BATCH_ROWS,
+            batch_readahead=1,
+            fragment_readahead=1,
+        )
+    columns = [dg.TableColumn(field.name, str(field.type)) for field in rows.schema]
+    records = [dg.TableRecord({name: _cell(value) for name, value in row.items()}) for row in rows.to_pylist()]
+    return dg.MetadataValue.table(records, dg.TableSchema(columns))
+
+
+def _cell(value: Any) -> str | int | float | bool | None:
+    """A value as Dagster's tables take it. Bytes are shown as text, with a replacement for each invalid one."""
+    if value is None or isinstance(value, (bool, int, float)):
+        return value
+    text = value[: 4 * _MAX_TEXT].decode(errors="replace") if isinstance(value, bytes) else str(value)
+    return text if len(text) <= _MAX_TEXT else f"{text[: _MAX_TEXT - 1]}…"
+
+
+class TableInputs(dg.IOManager):
+    """The IO manager of the tables: an asset that takes a table as an input gets it from the lake.
+
+    Loads write the tables themselves, so Dagster never asks this IO manager to store something.
+    """
+
+    def __init__(self, options: Mapping[str, str]) -> None:
+        self._options = dict(options)
+
+    def load_input(self, context: dg.InputContext) -> DeltaTable:
+        """The Delta table of the upstream asset."""
+        metadata = context.upstream_output.definition_metadata if context.upstream_output else {}
+        return DeltaTable(str(metadata["dagster/uri"]), storage_options=store_options(self._options))
+
+    def handle_output(self, context: dg.OutputContext, obj: Any) -> None:
+        """Loads store nothing here."""

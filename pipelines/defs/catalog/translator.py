@@ -1,0 +1,105 @@
+"""Translates topics into asset specs. A subclass of a user chooses other keys, groups, tags or descriptions."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+import dagster as dg
+
+from pipelines.defs.catalog.topic_keys import key_name
+from resources.settings.topic_options import DEFAULT_TOPIC, TopicOptions
+
+GONE, NOT_ALLOWED = "gone", "not_allowed"
+"""States of topics that are loaded no more: the cluster has the topic no longer, or the settings do not allow it."""
+STATE_TAG = "penstock/state"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicProps:
+    """A topic, as a translator sees it.
+
+    Args:
+        cluster: the name of its cluster in the settings.
+        name: its exact name.
+        group: the name of its group in the settings; `topics` if no group takes it.
+        settings: its section `[topics.NAME]`, or the defaults.
+        table: the URI of its table.
+        state: empty for a topic that is loaded; otherwise `gone` or `not_allowed`.
+        key_prefix: the first parts of the key of its asset.
+        source_prefix: the first parts of the key of the Kafka topic.
+    """
+
+    cluster: str
+    name: str
+    group: str = "topics"
+    settings: TopicOptions = DEFAULT_TOPIC
+    table: str = ""
+    state: str = ""
+    key_prefix: tuple[str, ...] = ("lake",)
+    source_prefix: tuple[str, ...] = ("kafka",)
+
+    @property
+    def source_key(self) -> dg.AssetKey:
+        """The key of the Kafka topic, on which the asset of the table depends."""
+        return dg.AssetKey([*self.source_prefix, self.cluster, key_name(self.name)])
+
+
+@dataclass(frozen=True)
+class PenstockTranslator:
+    """Makes the asset spec of each topic. A subclass overrides `get_asset_spec` and changes what the base returns.
+
+    Penstock adds what its runs need: the code version, the state of a topic that is loaded no more, and that a run may
+    skip the asset.
+    """
+
+    extra_tags: Mapping[str, str] = field(default_factory=dict)
+
+    def get_asset_spec(self, topic: TopicProps) -> dg.AssetSpec:
+        """The spec of the asset that is the topic's table.
+
+        Args:
+            topic: the topic and its settings.
+        """
+        settings = topic.settings
+        return dg.AssetSpec(
+            key=[*topic.key_prefix, topic.cluster, key_name(topic.name)],
+            deps=[topic.source_key],
+            group_name=settings.group or default_group(topic),
+            owners=list(settings.owners),
+            tags={**self.extra_tags, **settings.tags},
+            description=settings.description or f"The Delta table of the Kafka topic {topic.name}.",
+            kinds={"kafka", "deltalake", "spark"},
+            automation_condition=condition_of(settings.automation),
+            freshness_policy=_freshness_policy(settings.freshness_minutes),
+            metadata={
+                "dagster/table_name": f"{topic.cluster}.{topic.name}",
+                "dagster/uri": topic.table,
+                "penstock/topic": topic.name,
+                "penstock/cluster": topic.cluster,
+                "penstock/format": settings.format,
+            },
+        )
+
+
+def default_group(topic: TopicProps) -> str:
+    """Dagster's group of a topic: its cluster, and its group if the settings name one."""
+    group = topic.cluster if topic.group == "topics" else f"{topic.cluster}__{topic.group}"
+    return group.replace("-", "_")
+
+
+def condition_of(text: str | None) -> Any:
+    """The automation condition of a setting: `eager`, `on_cron: 0 * * * *`, or none.
+
+    Raises:
+        dagster.DagsterInvalidDefinitionError: the cron expression is invalid.
+    """
+    if not text or text == "none":
+        return None
+    if text == "eager":
+        return dg.AutomationCondition.eager()
+    return dg.AutomationCondition.on_cron(text.removeprefix("on_cron:").strip())
+
+
+def _freshness_policy(minutes: float | None) -> dg.FreshnessPolicy | None:
+    return None if minutes is None else dg.FreshnessPolicy.time_window(fail_window=timedelta(minutes=minutes))

@@ -1,0 +1,1 @@
+"""What Dagster runs: assets, checks and jobs."""

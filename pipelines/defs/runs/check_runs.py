@@ -1,0 +1,138 @@
+"""Evaluates checks of topics: for checks that a user executes, for loads, and for the schedules that watch topics."""
+
+import time
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import dagster as dg
+
+from pipelines.defs.catalog.catalog import TopicGroup
+from pipelines.defs.catalog.checks import (
+    PROOF_CHECKS,
+    SCHEMA_CHANGES,
+    STATUS_CHECKS,
+    Verdict,
+    judge_proof,
+    judge_schemas,
+    judge_status,
+)
+from pipelines.defs.catalog.metadata import status_metadata
+from pipelines.defs.runs.group_status import ask_group_status
+from pipelines.delta.delta_table import LakeTable
+from pipelines.status.status import TopicStatus, now_ms
+from pipelines.verify.last_proof import LastProofs
+from pipelines.verify.verify import Proof, verify
+from resources.penstock import PenstockResource
+
+REPEAT_AFTER_S = 24 * 3600.0
+"""A result that does not change is reported again after this time: each event costs Dagster time and space."""
+_COLUMNS = "dagster/column_schema"
+PROOF_NAMES = frozenset(PROOF_CHECKS)
+Results = Mapping[tuple[str, str], Verdict]
+"""Verdicts by topic and name of the check."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckRun:
+    """Evaluates checks of the topics of one group.
+
+    Args:
+        instance: has the columns of earlier loads, and earlier results.
+        penstock: opens the cluster and the lake.
+        group: the group.
+    """
+
+    instance: dg.DagsterInstance
+    penstock: PenstockResource
+    group: TopicGroup
+
+    @cached_property
+    def statuses(self) -> dict[str, TopicStatus]:
+        """The status of each topic of the group. The brokers are asked once."""
+        return {status.topic: status for status in ask_group_status(self.penstock, self.group)}
+
+    def observations(self) -> Iterator[dg.AssetObservation]:
+        """The status of each topic that has records without a row, as an event about the topic in Kafka."""
+        now = now_ms()
+        for topic, status in self.statuses.items():
+            if status.lag != 0:
+                key = self.group.catalog.props(self.group.cluster, topic).source_key
+                yield dg.AssetObservation(asset_key=key, metadata=status_metadata(status, now))
+
+    def results(self, wanted: Mapping[str, Collection[str]]) -> dict[tuple[str, str], Verdict]:
+        """The verdicts of the wanted checks, by topic. The brokers are asked only if a check needs them."""
+        needs_brokers = any(name in STATUS_CHECKS for names in wanted.values() for name in names)
+        statuses = self.statuses if needs_brokers else {}
+        now, limits = now_ms(), self.penstock.settings().timing_of(self.group.name).limits
+        proofs = self._proofs([topic for topic, names in wanted.items() if not PROOF_NAMES.isdisjoint(names)])
+        verdicts: dict[tuple[str, str], Verdict] = {}
+        for topic, names in wanted.items():
+            for name in STATUS_CHECKS:
+                if name in names and topic in statuses:
+                    verdicts[topic, name] = judge_status(name, statuses[topic], limits, now)
+            verdicts |= self._of_table(topic, names, proofs.get(topic))
+        return verdicts
+
+    def of_table(self, topic: str, names: Collection[str]) -> dict[tuple[str, str], Verdict]:
+        """The verdicts of those of the named checks that need no broker."""
+        proofs = {} if PROOF_NAMES.isdisjoint(names) else self._proofs([topic])
+        return self._of_table(topic, names, proofs.get(topic))
+
+    def _proofs(self, topics: Sequence[str]) -> dict[str, Proof]:
+        """The proofs of those topics that have a table. Several tables are read at a time."""
+        if not topics:
+            return {}
+        lake, cluster = self.penstock.lake(), self.group.cluster
+        tables = {topic: LakeTable.of(lake, cluster, topic) for topic in topics if lake.has_table(cluster, topic)}
+        proofs = LastProofs(lake, cluster).prove_all(list(tables.values()), verify)
+        # The warnings are about the copies in the lake; the proofs themselves are in Dagster.
+        return {topic: proof for topic, (proof, _) in zip(tables, proofs, strict=True)}
+
+    def _of_table(self, topic: str, names: Collection[str], proof: Proof | None) -> dict[tuple[str, str], Verdict]:
+        verdicts = {}
+        if proof is not None:
+            verdicts = {(topic, name): judge_proof(name, proof) for name in PROOF_CHECKS if name in names}
+        if SCHEMA_CHANGES in names:
+            verdicts[topic, SCHEMA_CHANGES] = judge_schemas(*self._columns(topic))
+        return verdicts
+
+    def _columns(self, topic: str) -> tuple[dg.TableSchema | None, dg.TableSchema | None]:
+        """The columns of the two newest materializations."""
+        records = self.instance.fetch_materializations(self.group.key(topic), limit=2).records
+        values = [
+            record.asset_materialization.metadata.get(_COLUMNS) for record in records if record.asset_materialization
+        ]
+        schemas = [value.schema if isinstance(value, dg.TableSchemaMetadataValue) else None for value in values]
+        newest, before, *_ = [*schemas, None, None]
+        return newest, before
+
+    def evaluations(self, verdicts: Results) -> Iterator[dg.AssetCheckEvaluation]:
+        """The verdicts as events about the tables."""
+        for (topic, name), verdict in verdicts.items():
+            yield dg.AssetCheckEvaluation(asset_key=self.group.key(topic), check_name=name, **verdict.fields())
+
+    def changed(self, verdicts: Results) -> dict[tuple[str, str], Verdict]:
+        """The verdicts that differ from the newest result in Dagster, or whose newest result is old."""
+        keys = {dg.AssetCheckKey(self.group.key(topic), name): (topic, name) for topic, name in verdicts}
+        newest = newest_results(self.instance, list(keys))
+        oldest = time.time() - REPEAT_AFTER_S
+        return {
+            pair: verdicts[pair]
+            for key, pair in keys.items()
+            if key not in newest or newest[key][0] != verdicts[pair].state or newest[key][1] < oldest
+        }
+
+
+def newest_results(
+    instance: dg.DagsterInstance, keys: Sequence[dg.AssetCheckKey]
+) -> dict[dg.AssetCheckKey, tuple[str, float]]:
+    """The state and the time of the newest result of each check that has one."""
+    results = {}
+    for key, record in instance.event_log_storage.get_latest_asset_check_execution_by_key(keys).items():
+        event = record.event.dagster_event if record.event else None
+        if event is not None and event.event_type is dg.DagsterEventType.ASSET_CHECK_EVALUATION:
+            evaluation = event.asset_check_evaluation_data
+            state = "PASSED" if evaluation.passed else evaluation.severity.value
+            results[key] = state, record.create_timestamp
+    return results

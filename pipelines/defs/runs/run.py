@@ -1,0 +1,259 @@
+"""One run of a group: its config, the order in which its topics load, their results, and how the run ends."""
+
+from collections.abc import Collection, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal
+
+import dagster as dg
+from pydantic import Field
+
+from kafka_io.cluster.cluster import Cluster
+from kafka_io.errors import LocatedError
+from pipelines.defs.catalog.catalog import TopicGroup
+from pipelines.defs.catalog.metadata import Metadata, load_metadata, log_progress
+from pipelines.defs.catalog.table_facts import TableFacts, table_facts
+from pipelines.defs.runs.group_status import group_status
+from pipelines.ledger.ledger import TableState
+from pipelines.load.load import Loader
+from pipelines.load.load_topics import TopicLoads
+from pipelines.plan.window import LoadWindow
+from pipelines.reports.outcome import TopicLoad
+from pipelines.status.status import TopicStatus, now_ms
+from resources.explanations.codes import code_of, coded
+from resources.machines.spark import ui_of
+from resources.penstock import PenstockResource
+from resources.settings.choices import Choices
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SINCE_TAG, UNTIL_TAG = "penstock/since", "penstock/until"
+REPEATED = "repeated"
+"""The metadata of a failed run that names the topics whose loads failed before with the same kind of error."""
+_FROM_SETTINGS = "settings"
+"""The value of a choice in the run config that keeps the choice of the settings."""
+
+
+def _choice_field(name: str) -> Any:
+    """A field of the run config that can replace a setting of Choices."""
+    meaning = Choices.model_fields[name].description
+    return Field(default=_FROM_SETTINGS, description=f"{_FROM_SETTINGS}: keep the value of the settings. {meaning}")
+
+
+class LoadConfig(dg.Config):
+    """What this run loads, and how. By default it continues at each table's cursor, up to the newest records."""
+
+    # No default is None: the launchpad would not show its field.
+    since: str = Field(
+        default="",
+        description="Also load older records that the brokers still hold from before a table's first offsets, back to "
+        "this point: earliest, a time (2026-01-31T12:00Z), or a duration before now (-2h, -7d). A new table starts "
+        f"there. The run tag {SINCE_TAG} has the same meaning.",
+    )
+    until: str = Field(
+        default="",
+        description="Load nothing from this point on; the next run continues there. The run tag "
+        f"{UNTIL_TAG} has the same meaning.",
+    )
+    on_expired: Literal["settings", "fail", "skip"] = _choice_field("on_expired")
+    on_missing: Literal["settings", "fail", "skip"] = _choice_field("on_missing")
+    on_truncated: Literal["settings", "fail", "rewind"] = _choice_field("on_truncated")
+    on_recreated: Literal["settings", "fail", "restart", "adopt"] = _choice_field("on_recreated")
+    on_cluster_changed: Literal["settings", "fail", "adopt"] = _choice_field("on_cluster_changed")
+    on_vanished: Literal["settings", "fail", "wait"] = _choice_field("on_vanished")
+    on_corrupt: Literal["settings", "fail", "skip"] = _choice_field("on_corrupt")
+    on_too_large: Literal["settings", "fail", "skip"] = _choice_field("on_too_large")
+
+    def window(self, tags: Mapping[str, str]) -> LoadWindow:
+        """The part of the logs that the run loads. Where the config says nothing, the run's tags decide."""
+        since, until = self.since or tags.get(SINCE_TAG), self.until or tags.get(UNTIL_TAG)
+        return LoadWindow.parse(since, until, now=datetime.now(UTC))
+
+    def choices(self) -> dict[str, str]:
+        """The choices that replace those of the settings, by name."""
+        return {name: value for name in Choices.model_fields if (value := getattr(self, name)) != _FROM_SETTINGS}
+
+
+@dataclass(kw_only=True)
+class GroupRun:
+    """A run over topics of a group, and what it has done so far, by topic.
+
+    Args:
+        context: the context of the step.
+        penstock: opens the cluster and starts Spark.
+        group: the group.
+        stack: closes the cluster at the end of the run.
+        loads: the results.
+        before: the status of the topics when the run began, as far as it is known.
+        after: the status of the topics after their loads, if it is known.
+        spark_page: the address of Spark's UI, if Spark was started.
+    """
+
+    context: dg.AssetExecutionContext
+    penstock: PenstockResource
+    group: TopicGroup
+    stack: ExitStack
+    loads: dict[str, TopicLoad] = field(default_factory=dict)
+    before: dict[str, TopicStatus] = field(default_factory=dict)
+    after: dict[str, TopicStatus] = field(default_factory=dict)
+    began_ms: int = field(default_factory=now_ms)
+    spark_page: str | None = None
+
+    @cached_property
+    def cluster(self) -> Cluster:
+        """The group's cluster. One connection serves the whole run: the status before, the loads, the status after."""
+        return self.stack.enter_context(self.penstock.cluster(self.group.cluster))
+
+    @property
+    def failed(self) -> dict[str, TopicLoad]:
+        """The loads of the topics that could not be loaded completely."""
+        return {topic: load for topic, load in self.loads.items() if load.error}
+
+    def load(self, config: LoadConfig, topics: Collection[str]) -> None:
+        """Load topics, several at a time; those whose records will be lost first begin first.
+
+        An error that concerns the whole group, such as a cluster that does not answer, is the result of each topic.
+        """
+        try:
+            self.before = self._statuses(topics)
+            topic_loads = TopicLoads(self.cluster)
+            loader = self._loader(config, topic_loads)
+        except (LocatedError, ValueError) as error:
+            for topic in topics:
+                self._add(topic, _failed(topic, error))
+            return
+        ordered = list(dict.fromkeys((*self.before, *topics)))
+        reasons = {topic: self._reason_to_skip(topic, self.before.get(topic)) for topic in ordered}
+        wanted = [topic for topic in ordered if not reasons[topic]]
+        for topic, reason in reasons.items():
+            if reason:
+                self._add(topic, _skipped(loader, topic, reason))
+        topic_loads.load(loader, wanted, on_end=lambda load: self._add(load.topic, load))
+        self.loads = {topic: self.loads[topic] for topic in ordered}
+
+    def _statuses(self, topics: Collection[str]) -> dict[str, TopicStatus]:
+        statuses = group_status(self.penstock.settings(), self.cluster, self.group, topics)
+        return {status.topic: status for status in statuses}
+
+    def _loader(self, config: LoadConfig, topic_loads: TopicLoads) -> Loader:
+        settings = self.penstock.settings()
+        loader = Loader.of(
+            settings,
+            topic_loads.cluster,
+            topic_loads.called_here(self._session),
+            choices=settings.choices_of(self.group.cluster).with_overrides(config.choices()),
+            window=config.window(self.context.run.tags),
+            run_id=self.context.run.run_id,
+            on_progress=lambda topic: log_progress(self.context.log, topic),
+        )
+        if loader.new_lake:
+            self.context.log.warning(loader.new_lake)
+        return replace(loader, evidence=(*loader.evidence, self._materialized))
+
+    def _materialized(self, state: TableState) -> str | None:
+        """See Evidence: Dagster remembers the newest commit to the topic's table."""
+        key = self.group.key(state.topic.name)
+        event = self.context.instance.get_latest_materialization_event(key)
+        materialization = event.asset_materialization if event else None
+        version = materialization.metadata.get("table_version") if materialization else None
+        if version is not None and version.value:  # version 0 is an empty table
+            return (
+                f"Dagster has a materialization of this topic, with version {version.value} of its table, but the "
+                "lake has no rows of it: check `lake` in the settings"
+            )
+        return None
+
+    def _session(self) -> "SparkSession":
+        """Start Spark when the first topic needs it, and keep the address of its UI, which ends with the run."""
+        session = self.penstock.session()
+        page = ui_of(session)
+        if page and page != self.spark_page:
+            self.spark_page = page
+            self.context.log.info("Spark's UI, while this run lasts: %s", page)
+        return session
+
+    def _reason_to_skip(self, topic: str, status: TopicStatus | None) -> str | None:
+        """Why this run must not load a topic that belongs to its group; None if it may. The topic's table stays."""
+        if status is not None:
+            return "the cluster no longer has the topic" if status.incarnation is None else None
+        settings, cluster = self.penstock.settings(), self.group.cluster
+        if not settings.rules(cluster).allows(topic):
+            return "the settings no longer allow the topic"
+        current_group = settings.group_of(cluster, topic)
+        return None if current_group == self.group.name else f"the topic belongs to the group {current_group} now"
+
+    def _add(self, topic: str, load: TopicLoad) -> None:
+        """Remember the result of one topic and write it into the run's log."""
+        self.loads[topic] = load
+        self.context.log.info("%s: %d rows, version %s, %.1f s", topic, load.rows, load.version, load.seconds)
+        for warning in load.warnings:
+            self.context.log.warning("%s: %s", topic, warning)
+        if load.error:
+            self.context.log.error("%s: %s", topic, load.error)
+        for failure in load.failures:
+            self.context.log.debug("%s: %s", topic, failure.trace)
+
+    def ask_statuses_after(self) -> None:
+        """Ask for the status of the loaded topics. If it cannot be determined, the run's log says why."""
+        try:
+            self.after = self._statuses(self.loads)
+        except (LocatedError, ValueError) as error:
+            self.context.log.warning("the status of the topics after this run is unknown: %s", error)
+
+    def facts(self, topic: str) -> TableFacts | None:
+        """What the table of a topic holds now; None if it cannot be read."""
+        try:
+            samples = self.penstock.settings().format_of(topic).sample_rows
+            return table_facts(self.penstock.lake(), self.group.cluster, topic, samples)
+        except LocatedError as error:
+            self.context.log.warning("%s: the table cannot be described: %s", topic, error)
+            return None
+
+    def metadata(self, topic: str) -> Metadata:
+        """The metadata of the result of one topic."""
+        load, before = self.loads[topic], self.before.get(topic)
+        late_s = before.late_s(self.began_ms) if before else None
+        # Small loads do not use Spark, also in a run that has started it.
+        with_spark = self.spark_page if load.rows else None
+        return load_metadata(load, late_before_s=late_s, after=self.after.get(topic), spark_page=with_spark)
+
+    def failure(self) -> Exception:
+        """The exception that ends a run in which a topic failed.
+
+        It asks Dagster for a retry if an error is temporary and attempts are left; otherwise it fails the run for good.
+        """
+        retries = self.group.catalog.settings.retries
+        errors = {topic: str(load.error) for topic, load in self.failed.items()}
+        first, sentence = next(iter(errors.items()))
+        summary = f"{len(errors)} of {len(self.loads)} topics were not loaded completely: {first}: {sentence}"
+        retry_number = self.context.retry_number
+        if any(load.retriable for load in self.loads.values()) and retry_number < retries.most:
+            wait_s = retries.wait_s * 2**retry_number
+            self.context.log.warning("%s; the next attempt starts in %.0f s", summary, wait_s)
+            return dg.RetryRequested(max_retries=retries.most, seconds_to_wait=wait_s)
+        repeated = [topic for topic in errors if self._failed_before(topic)]
+        metadata = {"errors": dg.MetadataValue.json(errors), REPEATED: dg.MetadataValue.json(repeated)}
+        return dg.Failure(summary, metadata=metadata, allow_retries=False)
+
+    def _failed_before(self, topic: str) -> bool:
+        """Whether the load before this one failed with the same kind of error, so that an alert was sent then."""
+        before, load = self.before.get(topic), self.loads[topic]
+        last = before.last_error if before else None
+        kinds = {failure.kind for failure in load.failures}
+        return last is not None and bool(kinds) and kinds <= {failure.kind for failure in last.failures}
+
+
+def _skipped(loader: Loader, topic: str, reason: str) -> TopicLoad:
+    return TopicLoad(topic=topic, table=loader.tables(topic).uri, warnings=(f"not loaded: {reason}",))
+
+
+def _failed(topic: str, error: Exception) -> TopicLoad:
+    is_temporary = isinstance(error, LocatedError) and error.retriable
+    return TopicLoad(topic=topic, table="", error=_described(error), retriable=is_temporary)
+
+
+def _described(error: Exception) -> str:
+    return coded(f"{type(error).__name__}: {error}", code_of(type(error)))

@@ -1,0 +1,44 @@
+"""The tags of runs: people see which topics a run loads; what only machines read is hidden."""
+
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+
+import dagster as dg
+
+from pipelines.defs.runs.run_liveness import WORKER_TAG, worker
+
+TOPICS_TAG, CLUSTER_TAG = "penstock/topics", "penstock/cluster"
+_SHOWN = 3
+
+StepContext = dg.AssetExecutionContext | dg.AssetCheckExecutionContext | dg.OpExecutionContext
+
+
+def topics_text(topics: Collection[str]) -> str:
+    """The topics of a run in a few words."""
+    first = ", ".join(list(topics)[:_SHOWN])
+    other_count = len(topics) - _SHOWN
+    return f"{first} and {other_count} more" if other_count > 0 else first
+
+
+def topic_tags(cluster: str, topics: Collection[str]) -> dict[str, str]:
+    """The visible tags of a run."""
+    return {CLUSTER_TAG: cluster, TOPICS_TAG: topics_text(topics)}
+
+
+@contextmanager
+def tagged_run(context: StepContext, cluster: str, topics: Collection[str]) -> Iterator[None]:
+    """Tag the run of a step with its topics, whoever launched it, and with its process.
+
+    An executor that starts a process for each step continues the run after the step, so the tag of the process is
+    emptied at the end. Otherwise the sensor of lost runs would fail a run whose next step is somebody else's.
+    """
+    tags = {**topic_tags(cluster, topics), WORKER_TAG: worker()}
+    context.instance.add_run_tags(context.run.run_id, tags)
+    yield
+    if _has_other_processes(context):
+        context.instance.add_run_tags(context.run.run_id, {WORKER_TAG: ""})
+
+
+def _has_other_processes(context: StepContext) -> bool:
+    op_context = context if isinstance(context, dg.OpExecutionContext) else context.op_execution_context
+    return op_context.job_def.executor_def is not dg.in_process_executor

@@ -1,0 +1,1 @@
+"""What Dagster does without a user: sensors and schedules."""

@@ -1,0 +1,189 @@
+"""Alerts: sensors that run the user's command when a run over our assets fails, and when a check no longer passes."""
+
+import json
+import subprocess
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+import dagster as dg
+import msgspec
+
+from kafka_io.errors import system_reason
+from pipelines.defs.catalog.catalog import Catalog, TopicGroup
+from pipelines.defs.runs.run import REPEATED
+from pipelines.defs.sensors.sensor_cursors import cursor_from
+from resources.explanations.codes import UNEXPECTED, code_of_kind, coded
+
+_TIMEOUT_S = 60
+_MAX_EVENTS = 1000
+"""How many evaluations one tick reads. The next tick reads those after them."""
+_EVALUATION = dg.DagsterEventType.ASSET_CHECK_EVALUATION
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Watched:
+    """What alerts are about.
+
+    Args:
+        keys: the assets of these definitions.
+        ops: the names of their ops.
+    """
+
+    keys: Collection[dg.AssetKey]
+    ops: Collection[str]
+
+    def touches(self, instance: dg.DagsterInstance, run: dg.DagsterRun) -> bool:
+        """Whether a run has to do with these assets, whoever launched it and whatever its job is."""
+        if run.asset_selection:
+            return not run.asset_selection.isdisjoint(self.keys)
+        if run.execution_plan_snapshot_id is None:
+            return False
+        plan = instance.get_execution_plan_snapshot(run.execution_plan_snapshot_id)
+        return not set(plan.step_keys_to_execute).isdisjoint(self.ops)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckStates:
+    """The cursor of the sensor of checks: how far it has read, and which checks did not pass then.
+
+    Args:
+        after: the number of the newest event that was read; None before the first tick.
+        failing: the severity of each check that does not pass, by its name.
+    """
+
+    after: int | None = None
+    failing: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def parse(cls, cursor: str | None) -> Self:
+        """Read a cursor, which is JSON. An unreadable cursor is an empty one."""
+        return cursor_from(cursor, cls)
+
+
+def alert_sensors(catalog: Catalog, groups: Sequence[TopicGroup], ops: Sequence[str]) -> list[dg.SensorDefinition]:
+    """The sensors that watch the assets of the groups. Without a command there are no sensors."""
+    command = catalog.settings.alerts.command
+    if not command:
+        return []
+    watched = Watched(keys=frozenset(key for group in groups for key in group.topics), ops=frozenset(ops))
+    return [
+        failed_runs_sensor(f"alert_failed_runs{catalog.suffix}", command, watched),
+        failed_checks_sensor(f"alert_failed_checks{catalog.suffix}", command, watched),
+    ]
+
+
+def failed_runs_sensor(name: str, command: Sequence[str], watched: Watched) -> dg.SensorDefinition:
+    """The sensor that alerts of failed runs. A topic that fails again in the same way does not alert again."""
+
+    @dg.run_failure_sensor(
+        name=name,
+        description="Runs the command of the setting alerts.command for each run over topics that fails, unless the "
+        "same topics failed in the same way before.",
+        default_status=dg.DefaultSensorStatus.RUNNING,
+    )
+    def failed_runs(context: dg.RunFailureSensorContext) -> None:
+        run = context.dagster_run
+        if not watched.touches(context.instance, run):
+            return
+        failures = [event.step_failure_data for event in context.get_step_failure_events()]
+        details = [failure.user_failure_data for failure in failures if failure.user_failure_data]
+        if details and all(_is_repeated(detail.metadata) for detail in details):
+            return
+        reasons = [detail.description for detail in details if detail.description]
+        reasons += [_sentence(failure.error) for failure in failures if failure.error]
+        reason = next(iter(reasons), context.failure_event.message)
+        _run_command(command, {**_alert("run failed", run), "tags": dict(run.tags), "reason": reason})
+
+    return failed_runs
+
+
+def _is_repeated(metadata: Mapping[str, Any]) -> bool:
+    errors, repeated = (metadata[name].value if name in metadata else () for name in ("errors", REPEATED))
+    return bool(errors) and set(errors) <= set(repeated)
+
+
+def _sentence(error: Any) -> str:
+    """The sentence of the error that ended a step, without Dagster's words around it, with the code of our errors."""
+    while error.cause:
+        error = error.cause
+    code = code_of_kind(str(error.cls_name))
+    return coded(str(error.message).strip(), None if code == UNEXPECTED else code)
+
+
+def failed_checks_sensor(name: str, command: Sequence[str], watched: Watched) -> dg.SensorDefinition:
+    """The sensor that alerts of checks: once when a check of a table stops passing, and once when it gets worse.
+
+    It reads every evaluation in the order of the events, whichever run reported it, so no evaluation hides another.
+    """
+
+    @dg.sensor(
+        name=name,
+        description="Runs the command of the setting alerts.command for each check that no longer passes.",
+        minimum_interval_seconds=30,
+        default_status=dg.DefaultSensorStatus.RUNNING,
+    )
+    def failed_checks(context: dg.SensorEvaluationContext) -> dg.SensorResult:
+        states = CheckStates.parse(context.cursor)
+        failing, after, alerts = dict(states.failing), states.after, 0
+        for number, run_id, evaluation in _evaluations(context.instance, after):
+            after = number
+            if evaluation.asset_key not in watched.keys:
+                continue
+            check = f"{evaluation.asset_key.to_user_string()}:{evaluation.check_name}"
+            if evaluation.passed:
+                failing.pop(check, None)
+            elif failing.get(check) != evaluation.severity.value:
+                failing[check] = evaluation.severity.value
+                _run_command(command, _check_alert(context.instance, run_id, evaluation))
+                alerts += 1
+        cursor = msgspec.json.encode(CheckStates(after=after, failing=failing)).decode()
+        reason = f"alerts: {alerts}; checks that do not pass: {len(failing)}"
+        return dg.SensorResult(skip_reason=reason, cursor=cursor)
+
+    return failed_checks
+
+
+def _evaluations(instance: dg.DagsterInstance, after: int | None) -> Iterator[tuple[int, str, dg.AssetCheckEvaluation]]:
+    """The evaluations after an event, each with its number and its run; the oldest first."""
+    events_after = dg.EventRecordsFilter(event_type=_EVALUATION, after_cursor=after)
+    records = instance.event_log_storage.get_event_records(events_after, limit=_MAX_EVENTS, ascending=True)
+    for record in records:
+        event = record.event_log_entry.dagster_event
+        if event is not None:
+            yield record.storage_id, record.event_log_entry.run_id, event.asset_check_evaluation_data
+
+
+def _check_alert(instance: dg.DagsterInstance, run_id: str, evaluation: dg.AssetCheckEvaluation) -> dict[str, Any]:
+    run = instance.get_run_by_id(run_id) if run_id else None
+    alert = _alert("check failed", run) if run else {"event": "check failed", "run": "", "job": ""}
+    return {
+        **alert,
+        "check": evaluation.check_name,
+        "asset": evaluation.asset_key.to_user_string(),
+        "severity": evaluation.severity.value,
+        "reason": evaluation.description or "",
+    }
+
+
+def _alert(event: str, run: dg.DagsterRun) -> dict[str, Any]:
+    return {"event": event, "run": run.run_id, "job": run.job_name}
+
+
+def _run_command(command: Sequence[str], alert: Mapping[str, Any]) -> None:
+    """Run the user's command with the alert as JSON on its standard input.
+
+    Raises:
+        dagster.Failure: the command cannot be run, or its exit code is not 0. The sensor's tick shows the reason.
+    """
+    try:
+        process = subprocess.run(  # noqa: S603 - the command is the user's own, from the settings
+            command, input=json.dumps(alert).encode(), capture_output=True, timeout=_TIMEOUT_S, check=False
+        )
+    except subprocess.TimeoutExpired as error:
+        raise dg.Failure(f"the command of alerts.command did not end within {_TIMEOUT_S} s") from error
+    except OSError as error:
+        raise dg.Failure(f"the command of alerts.command could not be run: {system_reason(error)}") from error
+    if process.returncode:
+        output = process.stderr.decode(errors="replace")[-500:]
+        raise dg.Failure(f"the command of alerts.command ended with exit code {process.returncode}: {output}")

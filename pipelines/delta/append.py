@@ -1,0 +1,74 @@
+"""Writes the entry of a load without deltalake: its files, the columns that the table lacks, and the cursors.
+
+deltalake needs several milliseconds for such an entry, because it reads the log for each one. A load has read it
+already. Entries that take files out of a table are written by deltalake, and so are all entries of tables with
+features of Delta that a writer has to know; see `can_append`.
+"""
+
+import json
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+from urllib.parse import quote
+
+import msgspec
+
+from pipelines.delta.log_segment import DeltaLogSegment, TableDefinition
+from pipelines.delta.writes import add_action, fields_after, transactions
+from pipelines.ledger.ledger import KEY, LedgerEntry
+from pipelines.ledger.work import SliceFacts
+from pipelines.table.table_store import TableSnapshot
+from resources.failpoints import failpoint
+
+_MAX_WRITER_VERSION = 2
+_FEATURES_VERSION = 7
+_KNOWN_FEATURES = {"appendOnly", "invariants", "timestampNtz", "vacuumProtocolCheck"}
+"""Features of writers that ask nothing of an entry that only adds files."""
+_INVARIANTS = "delta.invariants"
+
+
+def can_append(definition: TableDefinition) -> bool:
+    """Whether an entry that only adds files and columns needs nothing else, by the rules of the table's protocol."""
+    version = definition.min_writer_version
+    known = version <= _MAX_WRITER_VERSION or (
+        version == _FEATURES_VERSION and _KNOWN_FEATURES.issuperset(definition.writer_features)
+    )
+    return known and _INVARIANTS not in definition.schema_json
+
+
+def appended_entry(snapshot: TableSnapshot, entry: LedgerEntry, files: Sequence[SliceFacts]) -> bytes:
+    """The text of the next entry of the log: `entry`, with the files and the columns that the table lacks."""
+    return b"\n".join(msgspec.json.encode(action) for action in _actions(snapshot, entry, files))
+
+
+def _actions(snapshot: TableSnapshot, entry: LedgerEntry, files: Sequence[SliceFacts]) -> Iterator[Mapping[str, Any]]:
+    segment: DeltaLogSegment = snapshot.segment
+    layout = snapshot.layout.with_columns(entry.columns)
+    yield {
+        "commitInfo": {
+            "timestamp": time.time_ns() // 1_000_000,
+            "operation": "WRITE",
+            "operationParameters": {"mode": "Append", "partitionBy": json.dumps([layout.partition_column])},
+            "engineInfo": f"penstock:{entry.code}",
+            KEY: entry.to_json(),
+        }
+    }
+    fields = fields_after(json.loads(segment.definition.schema_json)["fields"], snapshot.layout, entry)
+    if fields:
+        failpoint("columns changed")
+        schema = json.dumps({"type": "struct", "fields": fields})
+        yield {"metaData": {**segment.metadata, "schemaString": schema}}
+    for file in (file for facts in files for file in facts.files):
+        action = add_action(file, layout)
+        yield {
+            "add": {
+                "path": quote(action.path, safe="/="),
+                "partitionValues": action.partition_values,
+                "size": action.size,
+                "modificationTime": action.modification_time,
+                "dataChange": action.data_change,
+                "stats": action.stats,
+            }
+        }
+    for application, version in transactions(snapshot, entry):
+        yield {"txn": {"appId": application, "version": version}}

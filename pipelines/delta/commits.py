@@ -1,0 +1,106 @@
+"""One commit of a table's log, made by Penstock or by anybody else, as its commit info describes it."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, NamedTuple, Self
+from urllib.parse import unquote
+
+from pipelines.ledger.ledger import KEY, SEQUENCE, LedgerEntry
+
+_RESTORE = "RESTORE"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogCommit:
+    """A version of the log.
+
+    Args:
+        version: the version's number.
+        time: when it was committed.
+        operation: Delta's word for what the commit did.
+        entry: Penstock's entry; None if somebody else made the commit.
+        restored: the version whose files a RESTORE without an entry brought back, if it says.
+        added: the paths of the data files that the commit added to the table.
+        changed_rows: whether the commit took rows out of the table or replaced some. A compaction does neither.
+        transactions: the versions that the commit gives to `txn` entries, by their application id.
+        digest: the SHA-256 of the entry's text.
+    """
+
+    version: int
+    time: datetime
+    operation: str
+    entry: LedgerEntry | None = None
+    restored: int | None = None
+    added: tuple[str, ...] = ()
+    changed_rows: bool = False
+    transactions: Mapping[str, int] = field(default_factory=dict)
+    digest: str = ""
+
+    @classmethod
+    def of(cls, version: int, actions: Sequence[Mapping[str, Any]], *, digest: str = "") -> Self:
+        """The commit with these actions, one of which is its commit info."""
+        info: Mapping[str, Any] = next((action["commitInfo"] for action in actions if "commitInfo" in action), {})
+        restored = str((info.get("operationParameters") or {}).get("version"))
+        entry = LedgerEntry.from_json(info[KEY]) if KEY in info else None
+        operation = str(info.get("operation", ""))
+        return cls(
+            version=version,
+            time=datetime.fromtimestamp(info.get("timestamp", 0) / 1000, UTC),
+            operation=operation,
+            entry=entry,
+            restored=int(restored) if operation == _RESTORE and entry is None and restored.isdecimal() else None,
+            added=tuple(unquote(action["add"]["path"]) for action in actions if "add" in action),
+            changed_rows=any(action["remove"].get("dataChange", True) for action in actions if "remove" in action),
+            transactions={action["txn"]["appId"]: action["txn"]["version"] for action in actions if "txn" in action},
+            digest=digest,
+        )
+
+    @property
+    def time_ms(self) -> int:
+        """When it was committed, in ms since 1970."""
+        return round(self.time.timestamp() * 1000)
+
+    def restore_mismatch(self, topic: str | None) -> str:
+        """The sentence that says how this RESTORE broke the topic's cursor, and how to repair it."""
+        source, arguments = "an old version", ""
+        if self.restored is not None:
+            source, arguments = f"version {self.restored}", f" {topic} --version {self.restored}"
+        return (
+            f"version {self.version} restored {source} of the table, but not its cursor: "
+            f"`penstock rewind{arguments}` takes both back together"
+        )
+
+
+class NewestCommits(NamedTuple):
+    """The facts in the commits of a log from Penstock's newest commit on.
+
+    Args:
+        entry: Penstock's newest entry; None if there is none.
+        restore: the newest RESTORE by others on top of it (fault L14).
+        sequence: the newest version of the `txn` SEQUENCE in these commits; None if none of them sets it.
+        digest: the digest of the newest commit.
+        entry_ms: when Penstock's newest entry was committed, in ms since 1970.
+    """
+
+    entry: LedgerEntry | None = None
+    restore: LogCommit | None = None
+    sequence: int | None = None
+    digest: str = ""
+    entry_ms: int | None = None
+
+
+def newest_commits(commits: Iterable[LogCommit]) -> NewestCommits:
+    """Read the newest commits down to the one with Penstock's newest entry.
+
+    `commits` are in order of version, newest first; they are read only as far as needed.
+    """
+    restore, sequence, digest = None, None, None
+    for commit in commits:
+        digest = commit.digest if digest is None else digest
+        sequence = commit.transactions.get(SEQUENCE) if sequence is None else sequence
+        if commit.entry is not None:
+            return NewestCommits(commit.entry, restore, sequence, digest, commit.time_ms)
+        if commit.operation == _RESTORE and restore is None:
+            restore = commit
+    return NewestCommits(None, restore, sequence, digest or "")

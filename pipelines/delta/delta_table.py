@@ -1,0 +1,336 @@
+"""A topic's Delta table: snapshots with their cursors, and one log entry per commit.
+
+An entry lands on the snapshot that it was built on, or not at all: it is the next version of the log, and no other
+entry of that version may exist. Every commit of Penstock also sets the `txn` of SEQUENCE. deltalake refuses an entry if
+its handle has not seen the newest version of such a `txn`, but a fresh handle accepts any version, even a lower one
+(decision D14): no handle is replaced between reading the cursor and committing.
+"""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Self
+
+import pyarrow.compute as pc
+import pyarrow.fs as pafs
+from deltalake import DeltaTable
+from deltalake.exceptions import CommitFailedError, DeltaError, DeltaProtocolError, SchemaMismatchError
+
+from kafka_io.errors import Where, system_reason
+from kafka_io.records.last_message import LastMessage
+from pipelines.delta.append import appended_entry, can_append
+from pipelines.delta.handle import TableSize, cleaned_before, file_paths
+from pipelines.delta.log_segment import LOG, DeltaLogSegment, log_entry
+from pipelines.delta.reader import TableReader
+from pipelines.delta.row_filters import arrow_filter
+from pipelines.delta.snapshot_checks import CONFIGURATION
+from pipelines.delta.table_copy import first_entry
+from pipelines.delta.writes import (
+    AFTER_COMMIT,
+    AFTER_ENTRY,
+    append,
+    checkpoint_interval,
+    convert,
+    properties,
+    replace_rows,
+)
+from pipelines.delta.written_files import check_files
+from pipelines.layout.layout import RAW, TableLayout
+from pipelines.layout.rows import decoded_rows
+from pipelines.ledger.ledger import CommitKind, LedgerEntry
+from pipelines.ledger.work import CommittedRange, SliceFacts
+from pipelines.table.table_store import CommitConflict, CommitOutcomeUnknown, TableSnapshot
+from resources.errors import (
+    CommitUnknown,
+    LakeRefused,
+    LakeUnavailable,
+    LogTorn,
+    RewindRefused,
+    TableReplaced,
+)
+from resources.failpoints import failpoint
+from resources.stores import durable
+from resources.stores.lake import Lake, filesystem, lake_errors
+from resources.stores.store_client import store_client
+from resources.stores.store_errors import is_refusal, reason_of
+
+DAMAGED = "_damaged"
+"""The folder for damaged data files inside a table. Names with an underscore are hidden from readers."""
+_LOGGED = {".json", ".parquet"}
+_REPLACING = {CommitKind.REPLAY, CommitKind.CUT, CommitKind.REDECODE}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LakeTable(TableReader):
+    """One topic's table in a lake; see TableLog."""
+
+    new_layout: TableLayout = RAW
+    """The layout of the table, if it is created."""
+
+    @classmethod
+    def of(cls, lake: Lake, cluster: str, topic: str, new_layout: TableLayout = RAW) -> Self:
+        """The table of a topic. Nothing is opened yet."""
+        where = Where(cluster=cluster, topic=topic)
+        return cls(lake=lake, uri=lake.table_uri(cluster, topic), where=where, new_layout=new_layout)
+
+    def snapshot(self) -> TableSnapshot:
+        """The newest version. A table that does not exist is created.
+
+        Raises:
+            LoadError: see `existing`.
+        """
+        return self.existing() or self._create()
+
+    def newer(self, snapshot: TableSnapshot) -> TableSnapshot:
+        """See TableLog."""
+        newest = self.existing(after=snapshot)
+        self._check_same_table(snapshot, newest)
+        assert newest is not None
+        return newest
+
+    def _check_same_table(self, snapshot: TableSnapshot, newest: TableSnapshot | None) -> None:
+        if newest is None or newest.table_id != snapshot.table_id:
+            raise TableReplaced(
+                f"the table {self.uri} was removed while this run used it"
+                f"{', and another table is there now' if newest else ''}; run again to load the topic into a new table",
+                self.where,
+            )
+
+    def _check_same_log(self, snapshot: TableSnapshot) -> None:
+        """Check that the log still has the snapshot's version. A write would create the log of a removed table.
+
+        No two tables have the same entry: every entry has a random id, such as that of the table, of Penstock's commit
+        or of a data file. So this one request shows as much as to open the table again (fault P07).
+        """
+        try:
+            digest = next(self.commits(snapshot.version)).digest
+        except LogTorn:
+            digest = ""
+        if not digest or digest != snapshot.digest:
+            self.newer(snapshot)
+
+    def _create(self) -> TableSnapshot:
+        failpoint("no table found")
+        layout, client = self.new_layout, store_client(self.uri, self.lake.options)
+        definition: dict[str, Any] = {"partition_by": [layout.partition_column], "configuration": CONFIGURATION}
+        with lake_errors(self.uri):
+            if client is None:
+                self.lake.create(self.uri, layout.table_schema, **definition)
+            else:
+                entry = first_entry(layout.table_schema, **definition)
+                durable.make_folder(self.uri, LOG)
+                with suppress(FileExistsError):  # another run may have created it
+                    client.create(log_entry(0), entry)
+        failpoint("table made")
+        self.sync(after=-1)
+        snapshot = self.existing()
+        if snapshot is None:
+            raise LakeUnavailable(f"the store does not show the new table {self.uri}; load again", self.where)
+        return snapshot
+
+    def drop(self, snapshot: TableSnapshot, damaged: Collection[str]) -> TableSnapshot:
+        """Take damaged files out of the table, in a commit of its own; returns the table after it.
+
+        What is left of them is moved into the folder DAMAGED, where no reader finds it.
+
+        Raises:
+            LakeUnavailable: that failed, for example because another writer was first.
+        """
+        files = filesystem(self.uri, self.lake.options)
+        with lake_errors(self.uri):
+            for info in files.get_file_info(sorted(damaged)):
+                if info.type == pafs.FileType.File:
+                    files.create_dir(DAMAGED, recursive=True)
+                    files.move(info.path, f"{DAMAGED}/{info.base_name}")
+            snapshot.writer().repair(post_commithook_properties=AFTER_COMMIT)
+        return self.newer(snapshot)
+
+    def check_restorable(self, snapshot: TableSnapshot, target: int) -> None:
+        """See TableLog."""
+        missing = sorted(self.paths(target) - file_paths(snapshot.handle))
+        cleaned = cleaned_before(snapshot.handle)
+        if cleaned > target:
+            paths_kept = self.paths(cleaned)
+            lost = [path for path in missing if path not in paths_kept]
+            reason = f"may be deleted at any time, because `penstock clean` cleaned up before version {cleaned}"
+        else:
+            with lake_errors(self.uri):
+                infos = filesystem(self.uri, self.lake.options).get_file_info(missing)
+            lost = [info.path for info in infos if info.type != pafs.FileType.File]
+            reason = "was deleted, for example by a vacuum"
+        if lost:
+            and_more = f" (and {len(lost) - 1} more)" if len(lost) > 1 else ""
+            raise RewindRefused(
+                f"the data file {lost[0]}{and_more} of version {target} {reason}; `penstock history "
+                f"{self.where.topic}` lists later versions",
+                self.where,
+            )
+
+    def check(self, files: Sequence[SliceFacts]) -> None:
+        """See TableLog and `check_files`."""
+        check_files(self.uri, self.lake.options, self.where, files)
+
+    def write(
+        self,
+        snapshot: TableSnapshot,
+        entry: LedgerEntry,
+        new_slices: Sequence[SliceFacts],
+        replaced: Sequence[CommittedRange],
+    ) -> int:
+        """Write `entry` on top of `snapshot`, with what its kind does to the rows; returns the version.
+
+        Raises:
+            CommitConflict: another commit is on top of the snapshot already.
+            CommitOutcomeUnknown: whether the entry landed is not known.
+            LakeRefused: the table does not accept the rows; nothing was written.
+            TableReplaced: see TableLog.
+        """
+        self._check_same_log(snapshot)
+        files = [facts for facts in new_slices if facts.path]
+        # deltalake's delete writes no entry if it finds no row: then the entry is appended without files.
+        replaces = entry.kind in _REPLACING and (files or any(self.count_rows(snapshot, replaced)))
+        appends = not replaces and entry.target is None and entry.kind is not CommitKind.CONVERT
+        try:
+            if appends and snapshot.segment and can_append(snapshot.segment.definition):
+                return self._append(snapshot, snapshot.segment, entry, files)
+            return self._write_by_deltalake(snapshot, entry, files, replaced if replaces else None)
+        except (CommitFailedError, FileExistsError) as error:
+            raise CommitConflict(reason_of(error)) from error
+        except (SchemaMismatchError, DeltaProtocolError) as error:  # deltalake raises them before it writes the entry
+            raise LakeRefused(
+                f"the table {self.uri} does not accept the rows: {reason_of(error)}", self.where
+            ) from error
+        except (DeltaError, OSError, LakeUnavailable) as error:
+            refused = isinstance(error, LakeRefused) or is_refusal(error)
+            raise CommitOutcomeUnknown(reason_of(error), refused=refused) from error
+
+    def _append(
+        self, snapshot: TableSnapshot, segment: DeltaLogSegment, entry: LedgerEntry, files: Sequence[SliceFacts]
+    ) -> int:
+        """Write the entry as the next one of the log, which must be absent; returns its version.
+
+        Raises:
+            FileExistsError: another commit is on top of the snapshot already.
+            OSError: whether the entry landed is not known.
+            TableReplaced: another table is there now.
+        """
+        client = store_client(self.uri, self.lake.options)
+        assert client is not None
+        content = appended_entry(snapshot, entry, files)
+        client.create(log_entry(snapshot.version + 1), content)
+        failpoint("log entry written")
+        self._check_same_log(snapshot)
+        version = snapshot.version + 1
+        configuration = segment.definition.configuration  # the entry changes columns, and no properties
+        self._write_checkpoint(configuration, version, lambda: self._opened_at(segment.followed_by(content)))
+        return version
+
+    def _write_by_deltalake(
+        self,
+        snapshot: TableSnapshot,
+        entry: LedgerEntry,
+        files: Sequence[SliceFacts],
+        replaced: Sequence[CommittedRange] | None,
+    ) -> int:
+        """Write the entry, and replace the rows of the replaced ranges unless they are None; returns its version."""
+        handle: DeltaTable = snapshot.writer()
+        if handle.version() != snapshot.version:
+            # A write through a newer handle would not notice the commits since the snapshot (decision D14).
+            raise CommitConflict("the snapshot was written on before")
+        if entry.target is not None:
+            # All cursors are set, because those in the table may differ from those in the newest entry.
+            all_cursors = properties(replace(snapshot, entry=None), entry)
+            handle.restore(entry.target, commit_properties=all_cursors, post_commithook_properties=AFTER_ENTRY)
+        elif entry.kind is CommitKind.CONVERT:
+            convert(snapshot, entry, files)
+        elif replaced is not None:
+            replace_rows(snapshot, entry, files, replaced, filesystem(self.uri, self.lake.options))
+        else:
+            append(snapshot, entry, files)
+        failpoint("log entry written")
+        version = snapshot.version + 1
+        if not self._has_entry(version, entry):
+            raise CommitOutcomeUnknown(f"the entry {entry.commit} was written, but the log does not show it")
+        self._check_same_log(snapshot)
+
+        def updated() -> DeltaTable:
+            handle.update_incremental()
+            return handle
+
+        self._write_checkpoint(handle.metadata().configuration, version, updated)
+        return version
+
+    def _has_entry(self, version: int, entry: LedgerEntry) -> bool:
+        try:
+            written = next(self.commits(version)).entry
+        except LogTorn:
+            return False
+        return written is not None and written.commit == entry.commit
+
+    @staticmethod
+    def _write_checkpoint(configuration: Mapping[str, str], version: int, opened: Callable[[], DeltaTable]) -> None:
+        """Write a checkpoint of `version`, which was committed now, if it is a multiple of the interval.
+
+        Whoever opens the table reads the checkpoint and the entries after it. A table without a checkpoint is correct,
+        so a failure is ignored: a later commit writes the next one.
+        """
+        if version % checkpoint_interval(configuration) == 0:
+            with suppress(DeltaError, OSError, LakeUnavailable):
+                opened().create_checkpoint()
+
+    def count_rows(self, snapshot: TableSnapshot, ranges: Sequence[CommittedRange]) -> list[int]:
+        """The number of rows that the table has of each range: with its partition, offsets and loading time."""
+        rows = snapshot.handle.to_pyarrow_dataset()
+        with lake_errors(self.uri):
+            return [rows.count_rows(filter=arrow_filter(committed, snapshot.layout)) for committed in ranges]
+
+    def size(self, snapshot: TableSnapshot) -> TableSize:
+        """The number of rows, bytes and files of the snapshot's version, from its log."""
+        return TableSize.of(snapshot.handle)
+
+    def row_offsets(self, snapshot: TableSnapshot, committed: CommittedRange) -> Sequence[int]:
+        """The offsets of the range's rows, ascending, each once."""
+        rows, offset = snapshot.handle.to_pyarrow_dataset(), snapshot.layout.name("offset")
+        with lake_errors(self.uri):
+            offsets = rows.to_table(columns=[offset], filter=arrow_filter(committed, snapshot.layout)).column(offset)
+        return sorted(set(offsets.to_pylist()))
+
+    def message(self, snapshot: TableSnapshot, committed: CommittedRange, offset: int) -> LastMessage:
+        """The last message of the range's rows with this offset, as it was read from the log."""
+        row_filter = arrow_filter(committed, snapshot.layout) & (pc.field("offset") == offset)
+        with lake_errors(self.uri):
+            rows = snapshot.handle.to_pyarrow_dataset().to_table(filter=row_filter)
+        return LastMessage.of(decoded_rows(rows.sort_by("inner").combine_chunks()))
+
+    def sync(self, *, after: int) -> None:
+        """Force the log's files of versions above `after` to disk, including checkpoints.
+
+        Raises:
+            CommitUnknown: that failed, so a loss of power may undo the versions.
+        """
+        root = durable.local_path(self.uri)
+        if root is None:
+            return
+        try:
+            folder = root / "_delta_log"
+            for file in sorted(folder.iterdir()):
+                number = file.name.partition(".")[0]
+                # Names such as `<n>.json#1` are files that another writer is about to rename to an entry: they may
+                # vanish at any time.
+                is_entry = file.suffix in _LOGGED and number.isdigit() and int(number) > after
+                if is_entry or file.name == "_last_checkpoint":
+                    durable.sync(file)
+            durable.sync_below(Path(self.lake.root), folder)
+        except OSError as error:
+            raise CommitUnknown(
+                f"the commit landed, but could not be forced to disk: {system_reason(error)}", self.where
+            ) from error
+
+
+def table_at(table: LakeTable | str, options: dict[str, str] | None = None) -> LakeTable:
+    """The table of a topic. A text is its URI, and `options` are those of its store."""
+    if isinstance(table, LakeTable):
+        return table
+    uri = table.rstrip("/")
+    return LakeTable(lake=Lake.of_table(uri, options or {}), uri=uri, where=Where(topic=uri.rpartition("/")[2]))

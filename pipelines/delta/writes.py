@@ -1,0 +1,204 @@
+"""Writes entries with new files into a table's log: one entry has the columns, the ledger's entry and the cursors."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+import pyarrow.fs as pafs
+from deltalake import (
+    CommitProperties,
+    DeltaTable,
+    Field,
+    PostCommitHookProperties,
+    Schema,
+    Transaction,
+    WriterProperties,
+    write_deltalake,
+)
+from deltalake.transaction import AddAction
+
+from pipelines.delta.handle import other_columns
+from pipelines.delta.row_filters import sql_filter
+from pipelines.layout.delta_schema import DeltaField
+from pipelines.layout.event_days import EventDays
+from pipelines.layout.file_statistics import with_decimals
+from pipelines.layout.layout import NO_DAY, TableLayout
+from pipelines.layout.rows import FILE_SCHEMA
+from pipelines.ledger.ledger import KEY, SEQUENCE, LedgerEntry
+from pipelines.ledger.work import CommittedRange, DataFile, SliceFacts
+from pipelines.table.table_store import TableSnapshot
+from resources.failpoints import failpoint
+
+AFTER_COMMIT = PostCommitHookProperties(cleanup_expired_logs=False)
+"""After a commit of Penstock, deltalake may write a checkpoint. It never deletes entries of the log."""
+AFTER_ENTRY = PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False)
+"""After the commit of a ledger entry, `LakeTable.write` decides about the checkpoint."""
+WRITING = WriterProperties(compression="ZSTD", compression_level=1)
+"""The options for files that deltalake writes, when rows are replaced or files are merged."""
+_CHECKPOINT_INTERVAL = "delta.checkpointInterval"
+_COMMITS_PER_CHECKPOINT = 10
+_TWO_DAYS = ("1970-01-01", "1970-01-02")  # a file has one date, so no file matches both
+
+
+def append(snapshot: TableSnapshot, entry: LedgerEntry, files: Sequence[SliceFacts]) -> None:
+    """Write `entry` with the files. The table gets the columns that it lacks in the same commit."""
+    handle, layout = snapshot.writer(), snapshot.layout.with_columns(entry.columns)
+    schema = _schema_after(handle, snapshot.layout, entry)
+    # An append ignores its schema, so the new columns would never be visible. An overwrite adds them. It removes the
+    # files that match the filters: no file can have two dates, so it removes none.
+    days = [(layout.partition_column, "=", day) for day in _TWO_DAYS]
+    adding: dict[str, Any] = {"mode": "overwrite", "partition_filters": days}
+    if schema:
+        failpoint("columns changed")
+    handle.create_write_transaction(
+        [add_action(file, layout) for facts in files for file in facts.files],
+        schema=schema or handle.schema(),
+        partition_by=[layout.partition_column],
+        commit_properties=properties(snapshot, entry),
+        post_commithook_properties=AFTER_ENTRY,
+        **(adding if schema else {"mode": "append"}),
+    )
+
+
+def checkpoint_interval(configuration: Mapping[str, str]) -> int:
+    """The number of commits between two checkpoints of a table with these properties. deltalake's default is 100."""
+    return max(1, int(configuration.get(_CHECKPOINT_INTERVAL, _COMMITS_PER_CHECKPOINT)))
+
+
+def convert(snapshot: TableSnapshot, entry: LedgerEntry, files: Sequence[SliceFacts]) -> None:
+    """Write `entry` with typed files that replace all files of a raw table, and with the columns of a typed table."""
+    layout = snapshot.layout.converted().with_columns(entry.columns)
+    failpoint("columns changed")
+    snapshot.writer().create_write_transaction(
+        [add_action(file, layout) for facts in files for file in facts.files],
+        mode="overwrite",
+        schema=Schema.from_arrow(layout.table_schema),
+        partition_by=[layout.partition_column],
+        commit_properties=properties(snapshot, entry),
+        post_commithook_properties=AFTER_ENTRY,
+    )
+
+
+def replace_rows(
+    snapshot: TableSnapshot,
+    entry: LedgerEntry,
+    new_files: Sequence[SliceFacts],
+    replaced: Sequence[CommittedRange],
+    store: pafs.FileSystem,
+) -> None:
+    """Write `entry` with the rows of the new files in place of the rows of the ranges.
+
+    This process writes the new rows into new files, together with the other rows of the files that held replaced
+    ones.
+    """
+    options: dict[str, Any] = {
+        "writer_properties": WRITING,
+        "commit_properties": properties(snapshot, entry),
+        "post_commithook_properties": AFTER_ENTRY,
+    }
+    ranges = [*replaced, *map(CommittedRange.of, new_files)]
+    predicate = " OR ".join(sql_filter(committed, snapshot.layout) for committed in ranges)
+    if new_files:
+        # "merge" adds the columns that a table of an older version lacks.
+        write_deltalake(
+            snapshot.writer(),
+            _staged(new_files, snapshot.layout.with_columns(entry.columns), other_columns(snapshot), store),
+            mode="overwrite",
+            schema_mode="merge",
+            predicate=predicate,
+            **options,
+        )
+    else:
+        snapshot.writer().delete(predicate, **options)
+
+
+def _staged(
+    files: Sequence[SliceFacts], layout: TableLayout, others: Sequence[pa.Field], store: pafs.FileSystem
+) -> pa.RecordBatchReader:
+    """The rows of the files, with the partition column: the date in the name of their folder, or the day of each row.
+
+    `others` are columns of the table that Penstock did not add. Fetched rows do not have them; they are null.
+    """
+    import pyarrow.dataset as pads  # noqa: PLC0415 - it imports pandas, which a load does not need
+
+    schema = pa.schema([*layout.file_schema, *others])
+
+    def rows() -> Iterator[pa.RecordBatch]:
+        for facts in files:
+            days = EventDays(layout, facts.loaded_at_us) if layout.is_by_day else None
+            date = None if days else pa.scalar(_folder_value(str(facts.path), layout)).cast(pa.date32())
+            dataset = pads.dataset([str(facts.path)], schema=schema, filesystem=store, format="parquet")
+            for batch in dataset.to_batches():
+                column = days.column(batch) if days else pa.repeat(date, batch.num_rows)
+                yield batch.append_column(layout.partition_field, column)
+
+    *columns, date_column = layout.table_schema
+    return pa.RecordBatchReader.from_batches(pa.schema([*columns, *others, date_column]), rows())
+
+
+def transactions(snapshot: TableSnapshot, entry: LedgerEntry) -> Sequence[tuple[str, int]]:
+    """The `txn` entries of a commit: its number, and the cursors that it moves."""
+    before = snapshot.entry.covered if snapshot.entry and snapshot.entry.topic == entry.topic else {}
+    moved = {
+        partition: cursor
+        for partition, (_, cursor) in sorted(entry.covered.items())
+        if partition not in before or before[partition][1] != cursor
+    }
+    cursors = [(entry.topic.app_id(partition), cursor) for partition, cursor in moved.items()]
+    return [(SEQUENCE, entry.sequence), *cursors]
+
+
+def properties(snapshot: TableSnapshot, entry: LedgerEntry) -> CommitProperties:
+    """The properties of a commit in the log: the entry, its number, and the cursors that it moves.
+
+    Without the retries of deltalake the entry is the next version or does not land. With them, deltalake would write it
+    on top of a compaction too, which has other files than those that the entry removes.
+    """
+    return CommitProperties(
+        custom_metadata={KEY: entry.to_json()},
+        app_transactions=[Transaction(*transaction) for transaction in transactions(snapshot, entry)],
+        max_commit_retries=0,
+    )
+
+
+def fields_after(fields: Sequence[DeltaField], layout: TableLayout, entry: LedgerEntry) -> Sequence[DeltaField]:
+    """The fields of the table's schema with the columns of the entry that it lacks; none if it lacks none.
+
+    A raw table of an older version lacks the columns that files have since.
+    """
+    present = {field["name"]: field for field in fields}
+    if layout.is_typed:
+        needed_fields = {field["name"]: field for field in entry.columns}
+    else:
+        missing = [column for column in FILE_SCHEMA if column.name not in present]
+        needed_fields = {field.name: json.loads(field.to_json()) for field in map(Field.from_arrow, missing)}
+    return list((present | needed_fields).values()) if needed_fields else ()
+
+
+def _schema_after(handle: DeltaTable, layout: TableLayout, entry: LedgerEntry) -> Schema | None:
+    """The table's schema with the columns of the entry that it lacks; None if it lacks none."""
+    fields = fields_after(json.loads(handle.schema().to_json())["fields"], layout, entry)
+    return Schema.from_json(json.dumps({"type": "struct", "fields": fields})) if fields else None
+
+
+def add_action(file: DataFile, layout: TableLayout) -> AddAction:
+    """The action that adds the file to a table."""
+    decimals = {column.name for column in layout.values if pa.types.is_decimal(column.type)}
+    return AddAction(
+        path=file.path,
+        size=file.size,
+        partition_values={layout.partition_column: _folder_value(file.path, layout)},
+        modification_time=int(datetime.now(UTC).timestamp() * 1000),
+        data_change=True,
+        stats=msgspec.json.encode(with_decimals(file.stats, decimals)).decode(),
+    )
+
+
+def _folder_value(path: str, layout: TableLayout) -> str | None:
+    """The value of the partition column, from the name of a file's folder."""
+    prefix = f"{layout.partition_column}="
+    [value] = [part.removeprefix(prefix) for part in path.split("/") if part.startswith(prefix)]
+    return None if value == NO_DAY else value

@@ -1,0 +1,1 @@
+"""Slices are fetched, decoded and written as Parquet files, in this process or by Spark."""

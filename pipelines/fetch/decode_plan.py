@@ -1,0 +1,241 @@
+"""The plan by which workers decode values. It is made before the fetch: all rows of a file have the same columns."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Protocol
+
+import pyarrow as pa
+import pyarrow.ipc
+
+from kafka_io.schema_registry.schemas import RegisteredSchema
+from kafka_io.values.columns import assign, grow, grow_until_stable
+from kafka_io.values.json.inference import grow_by_fields
+from pipelines.fetch.formats import encoding_of
+from pipelines.layout.columns import (
+    Grow,
+    grown,
+    key_columns,
+    rename_warnings,
+    stored_type,
+    value_columns,
+    with_key_prefix,
+)
+from pipelines.layout.layout import DATE_COLUMN, EVENT_DAY, LOADED, RAW, TYPED, TableLayout
+from resources.errors import FormatChanged, LayoutChanged, LayoutRefused
+
+if TYPE_CHECKING:  # pydantic is slow to import, and workers need no settings; the log's interface imports this module
+    from pipelines.table.table_store import TableSnapshot
+    from resources.settings.topic_formats import TopicFormat
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriterSchemas:
+    """The schemas of a topic's values that are known, by id, and why the values of other ids cannot be decoded."""
+
+    known: Mapping[int, RegisteredSchema] = field(default_factory=dict)
+    refused: Mapping[int, str] = field(default_factory=dict)
+
+    @property
+    def ids(self) -> frozenset[int]:
+        """All ids that need not be asked for."""
+        return frozenset(self.known) | frozenset(self.refused)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartPlan:
+    """The columns for the fields of one part of the records, values or keys, and the encoding of that part.
+
+    Args:
+        encoding: how it is encoded: a name that `encoding_of` takes.
+        columns: all columns of the table for its fields, with those that the load adds, as an Arrow IPC message.
+        schemas: its schemas, for an encoding that has them: those of a registry, or the one in a file of the settings.
+    """
+
+    encoding: str
+    columns: bytes
+    schemas: WriterSchemas = field(default_factory=WriterSchemas)
+
+    @property
+    def values(self) -> pa.Schema:
+        """The columns for fields, with the types that the decoder gives them; those for keys without their prefix."""
+        return pa.ipc.read_schema(pa.py_buffer(self.columns))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DecodePlan(PartPlan):
+    """The columns of the files of a load, and the encodings of what fills them.
+
+    The plan itself is that of the values; `keys` is that of the keys, None if they stay bytes.
+    """
+
+    keys: PartPlan | None = None
+    date_column: str = DATE_COLUMN
+    partition_by: str = LOADED
+
+    @property
+    def stored(self) -> pa.Schema:
+        """The columns for fields of values and keys, with the types that the table has."""
+        columns = [*self.values, *(with_key_prefix(self.keys.values) if self.keys else ())]
+        return pa.schema([column.with_type(stored_type(column.type)) for column in columns])
+
+    @property
+    def layout(self) -> TableLayout:
+        """The layout of the files."""
+        return TableLayout(
+            is_typed=True, values=self.stored, date_column=self.date_column, partition_by=self.partition_by
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Learned:
+    """What a run has learned of the values or of the keys.
+
+    Args:
+        schemas: the schemas that were asked for.
+        samples: the fields of samples, in order: a sample has what the columns did not hold after the samples before
+            it.
+    """
+
+    schemas: WriterSchemas = field(default_factory=WriterSchemas)
+    samples: tuple[Sequence[pa.Field], ...] = ()
+
+
+NOTHING_LEARNED = Learned()
+
+
+class _GrowBy(Protocol):
+    """Grows the columns of values, or those of keys, by the fields of a schema or of a sample."""
+
+    def __call__(self, columns: pa.Schema, fields: Iterable[pa.Field], grow_: Grow) -> pa.Schema: ...
+
+
+def plan_decoding(
+    format_: "TopicFormat", layout: TableLayout, values: Learned = NOTHING_LEARNED, keys: Learned = NOTHING_LEARNED
+) -> tuple[DecodePlan | None, Sequence[str]]:
+    """The plan for a topic of this format with a table of this layout, and warnings about columns with other names.
+
+    There is no plan for a raw table.
+    """
+    if not format_.is_typed:
+        return None, ()
+
+    def grow_values(columns: pa.Schema, fields: Iterable[pa.Field], grow_: Grow) -> pa.Schema:
+        return grown(columns, fields, layout.taken, grow_)
+
+    def grow_keys(columns: pa.Schema, fields: Iterable[pa.Field], grow_: Grow) -> pa.Schema:
+        return grow_(columns, fields)
+
+    columns = _planned(format_, format_.encoding, values, value_columns(layout.values), grow_values)
+    key_plan = None
+    if format_.key_encoding:
+        of_keys = _planned(format_, format_.key_encoding, keys, key_columns(layout.values), grow_keys)
+        key_plan = PartPlan(encoding=format_.key_encoding, columns=of_keys, schemas=keys.schemas)
+    plan = DecodePlan(
+        encoding=format_.encoding,
+        columns=columns,
+        schemas=_in_file(format_, format_.encoding) or values.schemas,
+        keys=key_plan,
+        date_column=layout.date_column,
+        partition_by=layout.partition_by,
+    )
+    return plan, [*rename_warnings(layout.values, plan.stored), *_time_column_warnings(plan)]
+
+
+def _time_column_warnings(plan: DecodePlan) -> Iterator[str]:
+    """The warning that no value has had the field whose day is the folder of a row.
+
+    Raises:
+        LayoutRefused: the column is neither a date nor a time.
+    """
+    name, columns = plan.partition_by, plan.stored
+    if name in {LOADED, EVENT_DAY} or not columns.names:
+        return
+    if name not in columns.names:
+        yield f"no record has had the field {name} of `partition_by`: all rows are in the folder without a day"
+    elif not pa.types.is_temporal(columns.field(name).type):
+        raise LayoutRefused(
+            f"`partition_by` names the column {name} of the type {columns.field(name).type}, but only a date or a "
+            "timestamp has a day. Declare such a type for it, for example with `columns` or in the schema"
+        )
+
+
+def _in_file(format_: "TopicFormat", encoding: str) -> WriterSchemas | None:
+    """The schema in a file of the settings, for an encoding whose decoder needs it."""
+    in_file = encoding_of(encoding).in_file
+    return WriterSchemas(known=in_file(format_)) if in_file else None
+
+
+def _planned(format_: "TopicFormat", encoding: str, learned: Learned, columns: pa.Schema, grow_by: _GrowBy) -> bytes:
+    """The columns with everything added that declared fields and samples need, as an Arrow IPC message."""
+    declared = [(fields, _stored(fields)) for fields in _declared(format_, encoding, learned.schemas)]
+    steps = [
+        *(partial(grow_by, fields=stored, grow_=grow) for _, stored in declared),
+        *(partial(grow_by, fields=_stored(fields), grow_=grow_by_fields) for fields in learned.samples),
+    ]
+    columns = grow_until_stable(columns, steps)
+    read = _as_declared(columns, declared)
+    message: bytes = read.serialize().to_pybytes()
+    return message
+
+
+def _stored(fields: Iterable[pa.Field]) -> Sequence[pa.Field]:
+    return [field.with_type(stored_type(field.type)) for field in fields]
+
+
+def _as_declared(columns: pa.Schema, declared: Iterable[tuple[Sequence[pa.Field], Sequence[pa.Field]]]) -> pa.Schema:
+    """The columns as the fields of each schema declare them; a later schema comes before an earlier one.
+
+    Each schema is a pair: its fields, and the same fields with the types that the table stores. Delta's schema keeps no
+    metadata of the elements of lists and maps, and no difference between the types of times.
+    """
+    present = list(columns)
+    read = list(present)
+    for fields, stored in declared:
+        for declared_field, kind, place in zip(fields, stored, assign(stored, present), strict=True):
+            if place is not None and present[place].type == kind.type:
+                read[place] = present[place].with_type(declared_field.type)
+    return pa.schema(read)
+
+
+def _declared(format_: "TopicFormat", encoding: str, schemas: WriterSchemas) -> Iterator[Sequence[pa.Field]]:
+    """The fields that the settings declare, and those of each schema; older schemas come first."""
+    yield encoding_of(encoding).declared(format_)
+    for _, schema in sorted(schemas.known.items()):
+        yield encoding_of(encoding).of_schema(schema)
+
+
+def layout_of(format_: "TopicFormat") -> TableLayout:
+    """The layout of a new table for a topic of this format."""
+    return (TYPED if format_.is_typed else RAW).partitioned_by(format_.partition_by)
+
+
+def check_format(format_: "TopicFormat", snapshot: "TableSnapshot", uri: str) -> None:
+    """Check that the table is of the kind that the format needs.
+
+    Raises:
+        FormatChanged: it is not.
+    """
+    if format_.is_typed != snapshot.layout.is_typed:
+        kinds = {True: "typed", False: "raw"}
+        decode = "run `penstock redecode TOPIC --all` to make the table typed, " if format_.is_typed else ""
+        raise FormatChanged(
+            f'the table {uri} is {kinds[snapshot.layout.is_typed]}, but the format of the topic is "{format_.format}" '
+            f"now: {decode}set the former format again in [topics.NAME], or move the table away to load the topic into "
+            "a new one"
+        )
+
+
+def check_partition_by(format_: "TopicFormat", snapshot: "TableSnapshot", uri: str) -> None:
+    """Check that the table has the folders of the settings, because Delta cannot change them.
+
+    Raises:
+        LayoutChanged: it has others.
+    """
+    present, wanted = snapshot.layout.partition_by, format_.partition_by
+    if present != wanted:
+        raise LayoutChanged(
+            f'the table {uri} has folders for partition_by = "{present}", but the settings say "{wanted}" now, and the '
+            f'folders of a table cannot change: set partition_by = "{present}" again in [topics.NAME], or move the '
+            "table away to load the topic into a new one"
+        )

@@ -1,0 +1,233 @@
+"""Plans, in the driver, how workers decode values, and asks registries for the schemas that workers need.
+
+An id never gets another schema, so a run asks for each id once. The table's ledger keeps the ids of all values that
+were loaded, and a run asks for them before it plans. A worker that meets a new id reports it, and the slice is fetched
+again. Values with an id that the registry does not know are bad records; `penstock redecode` decodes them when the
+registry has got the schema.
+
+Values without a declared schema are treated in the same way: a worker that meets keys without columns, or values that
+their columns cannot hold, reports their fields, and the slice is fetched again with columns for them. So no key is
+lost, and a load without new keys fetches everything once.
+
+The first load reads a sample first, also to find ids of schemas, because otherwise it would fetch everything twice.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.ipc
+
+from kafka_io.errors import InvalidSchema
+from kafka_io.schema_registry.client import SchemaRegistry
+from kafka_io.values.json.inference import merged_fields
+from pipelines.fetch.decode_plan import DecodePlan, Learned, PartPlan, WriterSchemas, plan_decoding
+from pipelines.fetch.formats import encoding_of
+from pipelines.fetch.typed_rows import IncompletePlan
+from pipelines.layout.delta_schema import delta_fields, type_text
+from pipelines.ledger.slice_times import RECORD_TIME, EventTimeColumn, is_time
+from pipelines.ledger.work import SliceFacts
+from pipelines.table.table_store import TableSnapshot
+from resources.errors import TooManyColumns
+
+if TYPE_CHECKING:
+    from resources.settings.topic_formats import TopicFormat
+
+_MAX_COLUMNS = 1000
+"""The maximum number of columns that keys of values may add to a table, if nothing declares them."""
+OpenRegistry = Callable[[str], SchemaRegistry]
+"""Gives the client of a registry by its name in the settings."""
+
+
+def no_registry(name: str) -> SchemaRegistry:
+    """The registries of topics whose formats need none."""
+    raise LookupError(f"there is no registry {name!r}")
+
+
+class Decoding:
+    """The plan by which the records of a topic are decoded into a table of a snapshot.
+
+    Attributes:
+        plan: the plan with all schemas that are known so far; None for a raw table.
+        warnings: sentences for the user about the plan.
+    """
+
+    def __init__(self, format_: "TopicFormat", snapshot: TableSnapshot, open_registry: OpenRegistry) -> None:
+        self._format = format_
+        self._snapshot = snapshot
+        self._values = _Part(format_.encoding, format_.registry, open_registry)
+        self._keys = _Part(format_.key_encoding, format_.key_registry, open_registry)
+        self.plan: DecodePlan | None = None
+        self.warnings: Sequence[str] = ()
+        self._earlier_warnings: Sequence[str] = ()
+        self._columns_of_files: pa.Schema | None = None
+        entry = snapshot.entry
+        self.learn(
+            entry.schemas if entry and format_.has_schemas else (),
+            key_ids=entry.key_schemas if entry and format_.has_key_schemas else (),
+        )
+
+    @property
+    def schema_ids(self) -> tuple[int, ...]:
+        """The ids of the known schemas of values."""
+        return tuple(sorted(self._values.learned.schemas.known))
+
+    @property
+    def key_schema_ids(self) -> tuple[int, ...]:
+        """The ids of the known schemas of keys."""
+        return tuple(sorted(self._keys.learned.schemas.known))
+
+    @property
+    def partition_by(self) -> str:
+        """The kind of date in the names of the table's folders (see TableLayout)."""
+        return self._snapshot.layout.partition_by
+
+    @property
+    def event_times(self) -> EventTimeColumn | None:
+        """The column from which workers read event times; None if the settings name no event time."""
+        setting, layout = self._format.event_time, self.plan.layout if self.plan else self._snapshot.layout
+        if setting is None:
+            return None
+        times = self._snapshot.entry.event_time if self._snapshot.entry else None
+        known_ms = times.valid_through_ms if times and times.column == setting else None
+        return EventTimeColumn(layout.name(setting) if setting == RECORD_TIME else setting, known_ms)
+
+    def event_time_warnings(self) -> Iterator[str]:
+        """A sentence if the table has no column with the event time of the settings."""
+        times = self.event_times
+        if times is None or self.plan is None or times.name == self.plan.layout.name(RECORD_TIME):
+            return
+        stored = self.plan.stored
+        if times.name not in stored.names:
+            yield f"event_time: the table has no column {times.name!r} yet, so no row has an event time"
+        elif not is_time(stored.field(times.name).type):
+            [column] = delta_fields([stored.field(times.name)])
+            kind = type_text(column["type"])
+            yield f"event_time: the column {times.name!r} has the type {kind}; it must be timestamp, date or long"
+
+    def fix_columns(self, columns: pa.Schema) -> None:
+        """Plan from now on as if the table had these columns already, because files with them were written."""
+        self._columns_of_files = columns
+        self.learn(())
+
+    def keep_columns(self, facts: Iterable[SliceFacts]) -> None:
+        """Keep the plan's columns in later plans, if a slice has a file with them (fault L18).
+
+        Without that, an older schema that a later fetch finds could give a column of this file another type.
+        """
+        if self.plan and any(slice_facts.path for slice_facts in facts):
+            self._columns_of_files = self.plan.stored
+
+    @property
+    def needs_sample(self) -> bool:
+        """Whether only a sample can say which columns the table needs, or which schemas its first records have."""
+        if self.plan is None:
+            return False
+        parts = ((self.plan, self._format.has_schemas), (self.plan.keys, self._format.has_key_schemas))
+        return any(part and _is_unknown(part, has_schemas=has_schemas) for part, has_schemas in parts)
+
+    def learn_from(self, undecoded: Iterable[SliceFacts]) -> None:
+        """Learn the ids and fields that these slices have and the plan lacks; see `learn`."""
+        facts = list(undecoded)
+        self.learn(
+            (id_ for slice_facts in facts for id_ in slice_facts.unknown_schemas),
+            _merged(slice_facts.new_fields for slice_facts in facts),
+            key_ids=(id_ for slice_facts in facts for id_ in slice_facts.unknown_key_schemas),
+            key_fields=_merged(slice_facts.new_key_fields for slice_facts in facts),
+        )
+
+    def learn_missing(self, missing: Sequence[IncompletePlan]) -> None:
+        """Learn the ids and fields that batches had and the plan lacked; see `learn`."""
+        self.learn(
+            (id_ for part in missing for id_ in part.ids),
+            merged_fields(part.fields for part in missing),
+            key_ids=(id_ for part in missing for id_ in part.key_ids),
+            key_fields=merged_fields(part.key_fields for part in missing),
+        )
+
+    def learn(
+        self,
+        ids: Iterable[int],
+        fields: Sequence[pa.Field] = (),
+        *,
+        key_ids: Iterable[int] = (),
+        key_fields: Sequence[pa.Field] = (),
+    ) -> None:
+        """Ask the registry for the ids of schemas, unless they are known, and plan again with columns for the fields.
+
+        Raises:
+            KafkaIOError: the registry does not answer.
+            TooManyColumns: the fields need too many columns.
+        """
+        self._values.learn(ids, fields)
+        self._keys.learn(key_ids, key_fields)
+        if self._columns_of_files is not None:
+            layout = replace(self._snapshot.layout, values=self._columns_of_files)
+            self._snapshot, self._columns_of_files = replace(self._snapshot, layout=layout), None
+            self._earlier_warnings = self.warnings
+        layout = self._snapshot.layout
+        self.plan, warnings = plan_decoding(self._format, layout, self._values.learned, self._keys.learned)
+        self.warnings = [*self._earlier_warnings, *warnings]
+        columns = len(self.plan.stored) if self.plan else 0
+        if (fields or key_fields) and columns > _MAX_COLUMNS:
+            raise TooManyColumns(
+                f"the keys of the objects would need {columns} columns, and {_MAX_COLUMNS} are allowed: objects with "
+                "names as keys are maps, so declare their types with `columns` or `json_schema` in [topics.NAME]"
+            )
+
+
+class _Part:
+    """What a run learns of the values, or of the keys, which have this encoding.
+
+    Attributes:
+        learned: what is known so far.
+    """
+
+    def __init__(self, encoding: str, registry: str | None, open_registry: OpenRegistry) -> None:
+        self._encoding = encoding
+        self._registry = registry
+        self._open_registry = open_registry
+        self.learned = Learned()
+
+    def learn(self, ids: Iterable[int], fields: Sequence[pa.Field]) -> None:
+        """Ask the registry for these ids, unless they are known, and add the fields.
+
+        Raises:
+            KafkaIOError: the registry does not answer.
+        """
+        if fields:
+            self.learned = replace(self.learned, samples=(*self.learned.samples, fields))
+        new = sorted(set(ids) - self.learned.schemas.ids)
+        if new:
+            self.learned = replace(self.learned, schemas=self._with(new))
+
+    def _with(self, ids: Sequence[int]) -> WriterSchemas:
+        """The known schemas and those of these ids, or why they cannot be used."""
+        assert self._registry is not None
+        registry = self._open_registry(self._registry)
+        known, refused = dict(self.learned.schemas.known), dict(self.learned.schemas.refused)
+        registered = registry.known_schemas(ids)
+        for id_ in ids:
+            if id_ not in registered:
+                refused[id_] = f"the registry {registry.name} has no schema with the id {id_}"
+                continue
+            try:
+                encoding_of(self._encoding).of_schema(registered[id_])
+            except InvalidSchema as error:
+                refused[id_] = f"the schema {id_} cannot be used: {error.reason}"
+            else:
+                known[id_] = registered[id_]
+        return WriterSchemas(known=known, refused=refused)
+
+
+def _is_unknown(part: PartPlan, *, has_schemas: bool) -> bool:
+    """Whether no column of this part is known, or no schema if it has schemas in a registry."""
+    if has_schemas:
+        return not part.schemas.ids
+    return encoding_of(part.encoding).of_sample is not None and not part.values
+
+
+def _merged(samples: Iterable[bytes]) -> Sequence[pa.Field]:
+    """The fields of samples, which are messages of Arrow's format; an empty one has none."""
+    return merged_fields(list(pa.ipc.read_schema(pa.py_buffer(sample))) for sample in samples if sample)

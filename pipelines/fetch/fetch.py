@@ -1,0 +1,199 @@
+"""The worker's part of a load: fetch a group of slices, and write each as one Parquet file.
+
+It runs in Spark's Python workers through `mapInArrow`. An error in one slice comes back as that slice's failure, so
+that the other slices of the task are not lost. If a worker process dies, or a folder of new files cannot be forced to
+disk, the task fails and Spark starts it again; no commit will name the files of the attempt that failed.
+"""
+
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import groupby
+from pathlib import Path
+
+import pyarrow as pa
+
+from kafka_io.errors import LocatedError
+from kafka_io.model import Broker, OffsetRange
+from kafka_io.reader.kept_readers import KeptReaders
+from kafka_io.reader.reader import Reader
+from kafka_io.reader.source import Source
+from kafka_io.reader.unreadable import is_unreadable
+from kafka_io.records.decoded_batch import DecodedBatch
+from kafka_io.records.last_message import LastMessage
+from kafka_io.values.json.inference import merged_fields
+from pipelines.fetch.day_files import DayFiles
+from pipelines.fetch.fetch_task import FetchTask, decode_task, to_json
+from pipelines.fetch.slice_file import SliceFile
+from pipelines.fetch.typed_rows import IncompletePlan, TypedRows
+from pipelines.fetch.unreadable import SkipByChoice, readable_batches
+from pipelines.layout.rows import RAW_TIME_COLUMN, table_rows
+from pipelines.ledger.slice_times import TimesOfRows
+from pipelines.ledger.work import SliceFacts, SliceFailure, described
+from resources.failpoints import failpoint
+from resources.stores import durable
+from resources.stores.table_files import table_errors
+
+TASK_SCHEMA = pa.schema([("spark_task", pa.int32()), ("fetch_task", pa.string())])
+FACTS_SCHEMA = "facts string"
+COMMITTED = "committed"
+"""The isolation that leaves out the records of open and aborted transactions."""
+
+
+def fetch_slices(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The function for `mapInArrow`: for each row of TASK_SCHEMA it gives one row of FACTS_SCHEMA."""
+    with KeptReaders() as readers:
+        yield from fetch_through(readers, batches)
+
+
+def fetch_through(readers: KeptReaders, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The same, through readers that other fetches share."""
+    failpoint("fetch began")
+    tasks = [decode_task(text) for batch in batches for text in batch.column("fetch_task").to_pylist()]
+    by_source = sorted(tasks, key=lambda task: (task.source.brokers, task.offsets))
+    for source, group in groupby(by_source, key=lambda task: task.source):
+        for facts in _fetch_group(source, list(group), readers):
+            yield pa.RecordBatch.from_pydict({"facts": [to_json(facts)]})
+            failpoint("facts sent")
+
+
+def _fetch_group(source: Source, tasks: Sequence[FetchTask], readers: KeptReaders) -> Iterator[SliceFacts]:
+    """The facts of slices that have one source, read through one reader.
+
+    At the end, the folders of all new files are forced to disk. Until then nobody may rely on the facts.
+    """
+    unforced: set[Path] = set()
+    with readers.lent(source) as reader:
+        for task, batches in zip(tasks, reader.read([task.planned for task in tasks]), strict=True):
+            began = time.monotonic()
+            try:
+                facts = _fetch_slice(task, reader, batches, began, unforced)
+            except Exception as error:  # noqa: BLE001 - whatever fails belongs to this slice and is reported with it
+                facts = [_failed(task.offsets, task, error)]
+            for part in facts:
+                yield part if part.failure else replace(part, source=_name(reader.serving(task.planned)))
+    with table_errors(tasks[0].table_uri):
+        for folder in unforced:
+            durable.sync(folder)
+
+
+def _failed(offsets: OffsetRange, task: FetchTask, error: Exception) -> SliceFacts:
+    return SliceFacts(offsets=offsets, failure=SliceFailure.of(error, task.where))
+
+
+def _isolation(source: Source) -> str:
+    """The setting `isolation` with which the source is read."""
+    return COMMITTED if source.read_settings.committed else "uncommitted"
+
+
+def _name(broker: Broker | None) -> str:
+    return f"{broker.id}@{broker.address}" if broker else ""
+
+
+def _fetch_slice(
+    task: FetchTask, reader: Reader, batches: Iterator[DecodedBatch], began: float, unforced: set[Path]
+) -> Sequence[SliceFacts]:
+    """Write the slice's rows to its file. If a record cannot be read, the facts of what is before it come first."""
+    rows = _SliceRows(task)
+    skip = SkipByChoice(task)
+    failed: list[SliceFacts] = []
+    with SliceFile(task, unforced) if task.folder else DayFiles(task, unforced) as output:
+        try:
+            for decoded in readable_batches(reader, task.planned, batches, skip):
+                failpoint("batch fetched")
+                rows.add(decoded, output)
+                del decoded  # its columns are free before the next batch is decoded, which fills them again
+        except LocatedError as error:
+            if rows.next_offset == task.offsets.start or not is_unreadable(error):
+                raise
+            failed = [_failed(replace(task.offsets, start=rows.next_offset), task, error)]
+    if rows.is_undecoded:
+        return [rows.missing]
+    partition = task.offsets.partition
+    offsets = replace(task.offsets, stop=rows.next_offset)
+    fetched = SliceFacts(
+        offsets=offsets,
+        rows=output.rows,
+        bytes=rows.column_bytes if partition.broker is None else offsets.size,
+        **described(output.files),
+        gaps=dict(rows.gaps),
+        isolation=_isolation(task.source) if partition.broker is None else "",
+        odd_times=rows.odd_times,
+        bad=rows.typed.bad if rows.typed else 0,
+        bad_examples=tuple(rows.typed.examples) if rows.typed else (),
+        last=rows.last_message,
+        holes=OffsetRange(partition, *rows.holes) if rows.holes else None,
+        skipped=tuple(skip.skipped),
+        times=rows.times.result if rows.times else None,
+        seconds=time.monotonic() - began,
+        loaded_at_us=task.loaded_at_us,
+    )
+    return [fetched, *failed]
+
+
+class _SliceRows:
+    """Turns decoded batches into rows of a file, and counts what the facts report."""
+
+    def __init__(self, task: FetchTask) -> None:
+        partition = task.offsets.partition
+        self._constants: dict[str, object] = {
+            "topic": task.planned.topic,
+            "broker": partition.broker,
+            "partition": partition.partition,
+            "loaded_at": task.loaded_at_us,
+        }
+        self.typed = TypedRows(task.decode) if task.decode else None
+        self.times = TimesOfRows(task.times, before_ms=task.loaded_at_us // 1000) if task.times else None
+        self._offsets = task.offsets
+        self._missing: list[IncompletePlan] = []
+        self._raw_time_column = task.layout.name(RAW_TIME_COLUMN)
+        self.next_offset = task.offsets.start
+        self.gaps: Counter[str] = Counter()
+        self.holes: tuple[int, int] | None = None
+        self.column_bytes = 0
+        self.odd_times = 0
+        self.last_message: LastMessage | None = None
+
+    @property
+    def is_undecoded(self) -> bool:
+        """Whether the plan lacks something, so that nothing of this attempt will be used."""
+        return bool(self._missing)
+
+    @property
+    def missing(self) -> SliceFacts:
+        """The facts of a slice for which the plan lacks something."""
+        return SliceFacts(
+            offsets=self._offsets,
+            unknown_schemas=tuple(sorted({id_ for part in self._missing for id_ in part.ids})),
+            new_fields=_message(part.fields for part in self._missing),
+            unknown_key_schemas=tuple(sorted({id_ for part in self._missing for id_ in part.key_ids})),
+            new_key_fields=_message(part.key_fields for part in self._missing),
+        )
+
+    def add(self, decoded: DecodedBatch, output: SliceFile | DayFiles) -> None:
+        """Write the batch's rows."""
+        self.next_offset = decoded.next_offset
+        self.gaps.update(decoded.gaps)
+        if decoded.holes:
+            self.holes = (self.holes or decoded.holes)[0], decoded.holes[1]
+        self.column_bytes += decoded.batch.nbytes
+        if decoded.batch.num_rows:
+            self.last_message = LastMessage.of(decoded.batch)  # a row that is kept would keep the columns of its batch
+            as_rows = self.typed.rows if self.typed else table_rows
+            try:
+                rows = as_rows(decoded.batch, self._constants)
+            except IncompletePlan as missing:
+                self._missing.append(missing)
+            else:
+                self.odd_times += rows.num_rows - rows.column(self._raw_time_column).null_count
+                if self.times:
+                    self.times.add(rows)
+                if not self.is_undecoded:  # nothing of this attempt will be used
+                    output.write(rows)
+
+
+def _message(samples: Iterable[Sequence[pa.Field]]) -> bytes:
+    """The fields of samples as an Arrow IPC message; empty if there are none."""
+    fields = merged_fields(samples)
+    return pa.schema(fields).serialize().to_pybytes() if fields else b""

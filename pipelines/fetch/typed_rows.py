@@ -1,0 +1,166 @@
+"""The rows of a typed table: a worker decodes the values of each batch into the columns of its file.
+
+A value that does not decode is a row too: it has the reason in `_error` and the bytes in `_raw`. Nothing here is done
+per record in Python, except for the records that do not decode.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kafka_io.values.decoding import DecodedValues, FailedValue, ValueDecoder, in_order
+from kafka_io.values.json.inference import grow_by_fields, split_sample
+from pipelines.fetch.decode_plan import DecodePlan, PartPlan
+from pipelines.fetch.formats import encoding_of
+from pipelines.layout.columns import ERROR_COLUMN, KEY_PREFIX, RAW_COLUMN, TOMBSTONE_COLUMN
+from pipelines.layout.rows import FILE_SCHEMA, table_rows
+from pipelines.ledger.work import BadRecord
+
+_MAX_EXAMPLES = 3
+_TEXT = pa.string()
+
+
+class IncompletePlan(Exception):
+    """The plan lacks schemas or fields that records of a batch have. The error has their ids and fields."""
+
+    def __init__(self, values: "DecodedPart", keys: "DecodedPart | None" = None) -> None:
+        self.ids, self.fields = values.unknown, values.fields
+        self.key_ids, self.key_fields = (keys.unknown, keys.fields) if keys else (frozenset[int](), ())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DecodedPart:
+    """The decoded values, or keys, of a batch.
+
+    Args:
+        columns: the columns for fields, by name.
+        failures: what does not decode.
+        unknown: ids of schemas that the driver must resolve first.
+        fields: fields that must get columns first.
+    """
+
+    columns: Mapping[str, pa.Array]
+    failures: Sequence[FailedValue]
+    unknown: frozenset[int]
+    fields: Sequence[pa.Field]
+
+    @property
+    def is_incomplete(self) -> bool:
+        """Whether the plan lacks something."""
+        return bool(self.unknown or self.fields)
+
+
+class TypedRows:
+    """Decodes batches as a plan says, and counts the records that do not decode in `bad`."""
+
+    def __init__(self, plan: DecodePlan) -> None:
+        self.bad = 0
+        self.examples: list[BadRecord] = []
+        self._layout = plan.layout
+        self._values = _PartRows(plan)
+        self._keys = _PartRows(plan.keys) if plan.keys else None
+        self._own_names = {self._layout.name(field.name): field.name for field in FILE_SCHEMA}
+
+    def rows(self, records: pa.RecordBatch, constants: Mapping[str, object]) -> pa.RecordBatch:
+        """The rows of `records`, as kafka_io.records decodes them; `constants` are the values of other columns.
+
+        Raises:
+            IncompletePlan: the driver must resolve ids or add columns first.
+        """
+        return self.of_raw_rows(table_rows(records, dict(constants)))
+
+    def of_raw_rows(self, kafka: pa.RecordBatch) -> pa.RecordBatch:
+        """The rows of a raw table, which have the columns of FILE_SCHEMA, as rows of the typed table.
+
+        Raises:
+            IncompletePlan: the driver must resolve ids or add columns first.
+        """
+        raw = kafka.column("value")
+        values = self._values.decode(raw)
+        keys = self._keys.decode(kafka.column("key")) if self._keys else None
+        if values.is_incomplete or (keys and keys.is_incomplete):
+            raise IncompletePlan(values, keys)
+        failures, columns = values.failures, dict(values.columns)
+        if keys:
+            of_keys = {failure.row: f"key: {failure.reason}" for failure in keys.failures}
+            reasons = of_keys | {failure.row: failure.reason for failure in failures}
+            failures = [FailedValue(row=row, reason=reasons[row]) for row in sorted(reasons)]
+            columns |= {KEY_PREFIX + name: column for name, column in keys.columns.items()}
+        self._count(kafka, failures)
+        columns[ERROR_COLUMN], columns[RAW_COLUMN] = _failed_columns(raw, failures)
+        columns[TOMBSTONE_COLUMN] = raw.is_null()
+        arrays = [
+            columns[field.name].cast(field.type) if field.name in columns else kafka.column(self._own_names[field.name])
+            for field in self._layout.file_schema
+        ]
+        return pa.RecordBatch.from_arrays(arrays, schema=self._layout.file_schema)
+
+    def _count(self, rows: pa.RecordBatch, failures: Sequence[FailedValue]) -> None:
+        self.bad += len(failures)
+        offsets = rows.column("offset")
+        for failure in failures[: _MAX_EXAMPLES - len(self.examples)]:
+            self.examples.append(BadRecord(offset=offsets[failure.row].as_py(), reason=failure.reason))
+
+
+class _PartRows:
+    """Decodes the values, or the keys, as a plan says."""
+
+    def __init__(self, plan: PartPlan) -> None:
+        self._refused = plan.schemas.refused
+        self._encoding, self._columns = encoding_of(plan.encoding), plan.values
+        self._decoder = decoder_of(plan)
+
+    def decode(self, values: pa.BinaryArray) -> DecodedPart:
+        """The columns of these values or keys."""
+        decoded = self._decoder.decode(values)
+        failures = decoded.failures
+        if decoded.unknown_schemas:
+            failures = in_order(failures, self._without_schema(values))
+        return DecodedPart(
+            columns=dict(zip(decoded.rows.schema.names, decoded.rows.columns, strict=True)),
+            failures=failures,
+            unknown=decoded.unknown_schemas - self._refused.keys(),
+            fields=self._new_fields(values, decoded),
+        )
+
+    def _new_fields(self, values: pa.BinaryArray, decoded: DecodedValues) -> Sequence[pa.Field]:
+        """The fields without columns, for encodings where only the values themselves show the fields.
+
+        All values with new keys, and all that do not decode, are looked at until some of them have new fields.
+        """
+        of_sample = self._encoding.of_sample
+        if of_sample is None:
+            return ()
+        rows = np.union1d(decoded.new_keys, np.array([failure.row for failure in decoded.failures], np.int64))
+        for sample in split_sample(values, rows.tolist()):
+            fields = of_sample(sample)
+            if not grow_by_fields(self._columns, fields).equals(self._columns):
+                return fields
+        return ()
+
+    def _without_schema(self, values: pa.BinaryArray) -> Iterator[FailedValue]:
+        """The values whose schemas the registry does not have."""
+        from kafka_io.values.framing import read_frames  # noqa: PLC0415 - the driver needs no numba
+
+        ids = read_frames(values).ids
+        for row in np.flatnonzero(np.isin(ids, list(self._refused))).tolist():
+            yield FailedValue(row=row, reason=self._refused[int(ids[row])])
+
+
+def decoder_of(plan: PartPlan) -> ValueDecoder:
+    """The decoder for the plan's encoding. It fills the columns for the fields."""
+    return encoding_of(plan.encoding).decoder(plan.values, plan.schemas.known)
+
+
+def _failed_columns(values: pa.BinaryArray, failures: Sequence[FailedValue]) -> tuple[pa.Array, pa.Array]:
+    """The reason and the bytes of each value that does not decode; null for the others."""
+    if not failures:
+        return pa.nulls(len(values), _TEXT), pa.nulls(len(values), pa.binary())
+    rows = np.array([failure.row for failure in failures])
+    indexes, is_good = np.zeros(len(values), np.int64), np.ones(len(values), np.bool_)
+    indexes[rows], is_good[rows] = np.arange(len(rows)), False
+    reasons = pa.array([failure.reason for failure in failures], _TEXT).take(pa.array(indexes, mask=is_good))
+    return reasons, pc.if_else(pa.array(~is_good), values, pa.scalar(None, values.type))

@@ -1,0 +1,1 @@
+"""Whether a topic and its table still belong together: incarnations, truncated and rewritten logs, holes."""

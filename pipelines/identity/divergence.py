@@ -1,0 +1,383 @@
+"""Finds the first offset at which a log and its table differ, where neither epochs nor a topic id show it.
+
+A log that was truncated has the same messages as the table up to some offset, and others from there on. So a binary
+search needs only a few messages of both. A log that was created again has no message in common with the table. It may
+also begin before offsets that expired in the table.
+"""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import NamedTuple, TypeGuard
+
+from kafka_io.cluster.cluster import Cluster
+from kafka_io.errors import KafkaIOError, OffsetOutOfRange
+from kafka_io.model import Bounds, BrokerPartition, OffsetRange
+from kafka_io.reader.unreadable import is_unreadable
+from kafka_io.records.last_message import LastMessage
+from pipelines.ledger.incarnations import incarnations
+from pipelines.ledger.ledger import CommitKind, LedgerEntry, TableState
+from pipelines.ledger.work import EXPIRED, CommittedRange
+from pipelines.table.table_store import TableLog, TableSnapshot
+from resources.errors import CursorAheadOfLog, TopicRecreated
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Divergence:
+    """The first message of the table that the log does not have.
+
+    `common` is false if the log has other messages than the table, and none of the table's: it is another log.
+    """
+
+    offset: int
+    common: bool
+
+
+def has_news(state: TableState, bounds: Mapping[BrokerPartition, Bounds]) -> bool:
+    """Whether a log has offsets after the table's cursor."""
+    return any(state.covered.get(partition, (0, 0))[1] < bound.latest for partition, bound in bounds.items())
+
+
+class ComparedMessages(NamedTuple):
+    """The answers of logs that were asked for the last message of the table, if they do not confirm it.
+
+    Args:
+        differing: the offsets at which logs have another message.
+        out_of_range: partitions whose log has lost the offset since its bounds were read.
+        errors: the errors of brokers that did not answer.
+    """
+
+    differing: dict[BrokerPartition, int]
+    out_of_range: set[BrokerPartition]
+    errors: dict[BrokerPartition, KafkaIOError]
+
+
+def compare_last_messages(
+    cluster: Cluster, state: TableState, bounds: Mapping[BrokerPartition, Bounds], *, with_idle: bool
+) -> ComparedMessages:
+    """Compare the last message before each cursor with the one that the log has at its offset.
+
+    Only partitions with something to load are asked, or also idle ones. A message that expired, was compacted or cannot
+    be read contradicts nothing. If the table and the cluster know the same topic id, no log is asked.
+    """
+    ranges = {
+        partition: OffsetRange(partition, message.offset, state.covered[partition][1])
+        for partition, message in state.last_messages.items()
+        if partition in bounds
+        and not state.same_topic_id
+        and bounds[partition].earliest <= message.offset
+        and state.covered[partition][1] < bounds[partition].latest + with_idle
+    }
+    answers = cluster.last_messages(state.topic.name, ranges) if ranges else {}
+    differing = {
+        partition: answer.offset
+        for partition, answer in answers.items()
+        if isinstance(answer, LastMessage)
+        and answer != state.last_messages[partition]
+        and not _is_later(answer, ranges[partition])
+    }
+    return ComparedMessages(
+        differing,
+        out_of_range={partition for partition, answer in answers.items() if isinstance(answer, OffsetOutOfRange)},
+        errors={partition: answer for partition, answer in answers.items() if _is_failure(answer)},
+    )
+
+
+def _is_failure(answer: LastMessage | KafkaIOError | None) -> TypeGuard[KafkaIOError]:
+    """Whether an answer says nothing about the log, which has to be asked again."""
+    return isinstance(answer, KafkaIOError) and not isinstance(answer, OffsetOutOfRange) and not is_unreadable(answer)
+
+
+def check_same_logs(cluster: Cluster, state: TableState, bounds: Mapping[BrokerPartition, Bounds]) -> None:
+    """Check that the logs, from which rows were just read, still have the last messages of the table.
+
+    Raises:
+        TopicRecreated: a log has another message.
+        KafkaIOError: a log cannot be read.
+    """
+    differing, _, errors = compare_last_messages(cluster, state, bounds, with_idle=True)
+    for partition in sorted(state.last_messages.keys() & bounds.keys()) if not state.same_topic_id else ():
+        if bounds[partition].latest < state.covered[partition][1]:
+            differing.setdefault(partition, bounds[partition].latest)
+    for error in errors.values():
+        raise error
+    for partition, offset in sorted(differing.items()):
+        raise TopicRecreated(
+            f"the log of partition {partition} has another message at offset {offset} than the table: it was truncated "
+            "or created again; the next load says what to do",
+            state.topic.where,
+        )
+
+
+def check_expired(cluster: Cluster, state: TableState, skipped: Iterable[OffsetRange]) -> None:
+    """Check that the logs still do not have the offsets that a load skips as expired.
+
+    The log may have been created again between the answer that they expired and the fetch of its messages.
+
+    Raises:
+        TopicRecreated: a log has some of them.
+        CursorAheadOfLog: a log ends before them.
+        KafkaIOError: a log cannot be read.
+    """
+    ends = {offsets.partition: offsets.stop for offsets in skipped} if not state.same_topic_id else {}
+    bounds: dict[BrokerPartition, Bounds] = {}
+    for partition, answer in cluster.bounds(state.topic.name, ends).items() if ends else ():
+        if not isinstance(answer, Bounds):
+            raise answer
+        if answer.latest < ends[partition]:
+            raise CursorAheadOfLog(
+                f"the log of partition {partition} ends at {answer.latest}, but records up to {ends[partition]} had "
+                "expired: it was truncated or created again; load again",
+                state.topic.where,
+            )
+        bounds[partition] = answer
+    for partition in sorted(_with_messages_before(cluster, state, bounds, ends)):
+        raise TopicRecreated(
+            f"the log of partition {partition} has messages before offset {ends[partition]}, which had expired: it was "
+            "created again; load again",
+            state.topic.where,
+        )
+
+
+def _with_messages_before(
+    cluster: Cluster,
+    state: TableState,
+    bounds: Mapping[BrokerPartition, Bounds],
+    ends: Mapping[BrokerPartition, int],
+) -> set[BrokerPartition]:
+    """The partitions whose log has a message before the end. The message is read, as bounds may be wrong (fault B14).
+
+    Raises:
+        KafkaIOError: a log cannot be read.
+    """
+    first = {
+        partition: OffsetRange(partition, bound.earliest, bound.earliest + 1)
+        for partition, bound in bounds.items()
+        if bound.earliest < min(bound.latest, ends.get(partition, 0))
+    }
+    answers = cluster.last_messages(state.topic.name, first) if first else {}
+    partitions = set()
+    for partition, answer in answers.items():
+        if isinstance(answer, LastMessage):
+            partitions |= {partition} if answer.offset < ends[partition] else set()
+        elif _is_failure(answer):
+            raise answer
+        elif answer is not None and is_unreadable(answer):
+            partitions.add(partition)
+    return partitions
+
+
+def unexplained_beginnings(
+    state: TableState, bounds: Mapping[BrokerPartition, Bounds]
+) -> dict[BrokerPartition, Bounds]:
+    """The bounds of logs that begin between the last message of the table and its cursor.
+
+    Such a log has offsets that are in the table without a message; see `DivergenceSearch.with_expired`.
+    """
+    if state.same_topic_id:
+        return {}
+    messages = {partition: message.offset for partition, message in state.last_messages.items()}
+    return {
+        partition: bound
+        for partition, bound in bounds.items()
+        if partition in state.covered
+        and state.covered[partition][0] < state.covered[partition][1]
+        and messages.get(partition, -1) < bound.earliest < state.covered[partition][1]
+    }
+
+
+class _Shown(Enum):
+    """What the log shows at the offset of a message of the table."""
+
+    SAME = "the same message"
+    OTHER = "another message"
+    NOTHING = "nothing: the message was compacted or cannot be read"
+
+
+class _Row(NamedTuple):
+    """A message of the table: the range that contains it, and its offsets up to the next message."""
+
+    committed: CommittedRange
+    offsets: OffsetRange
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DivergenceSearch:
+    """Searches in one partition; see `run`."""
+
+    cluster: Cluster
+    log: TableLog
+    snapshot: TableSnapshot
+    state: TableState
+
+    def run(self, partition: BrokerPartition, bound: Bounds, *, differs: bool = False) -> Divergence:
+        """Find the offset at which the log diverged from the table.
+
+        Offsets before the log's earliest one cannot be compared. If `differs`, the log has another message than the
+        last one of the table.
+
+        Raises:
+            KafkaIOError: a broker does not answer, or the log has changed since its bounds were read.
+            LakeUnavailable: the table cannot be read.
+        """
+        if self.snapshot.layout.is_typed:
+            return self._after_last_common_commit(partition, bound)
+        ranges = [
+            committed
+            for committed in self._ranges(self.log.entries(self.snapshot))
+            if committed.partition == partition and committed.rows and committed.offsets.stop > bound.earliest
+        ]
+        comparison = _Comparison(search=self, ranges=ranges)
+        # The log has messages of the table before `low`, and none of its messages from `high` on. Where it shows
+        # nothing, a message may have been compacted, and nothing would load it again. So it is not taken back.
+        low, high = bound.earliest, min(bound.latest, self.state.covered[partition][1])
+        diverged, shown_kinds = high, {_Shown.OTHER} if differs else set[_Shown]()
+        while low < high:
+            middle = (low + high) // 2
+            offset, answer = comparison.first_shown(middle, high)
+            shown_kinds.add(answer)
+            if answer is _Shown.SAME:
+                low = offset + 1
+            else:
+                high = middle if answer is _Shown.NOTHING else offset
+                diverged = diverged if answer is _Shown.NOTHING else offset
+        # A log that has only become shorter shows no other message: it was truncated, and not created again.
+        common = _Shown.SAME in shown_kinds or (
+            _Shown.OTHER not in shown_kinds and not self.with_expired({partition: bound})
+        )
+        return Divergence(offset=diverged, common=common)
+
+    def with_expired(self, bounds: Mapping[BrokerPartition, Bounds]) -> set[BrokerPartition]:
+        """The partitions whose log has a message at an offset that the table records as expired.
+
+        The first offset of a log never decreases, so such a log was created again. In 0.8 to 0.10 it may also belong to
+        a new leader that expires later than the former one did. Then, too, the log has records that the table skipped,
+        and the user decides about them. What expired before the user adopted another log says nothing about this one.
+
+        Raises:
+            KafkaIOError: a log cannot be read.
+        """
+        expired = {
+            committed.partition: committed.offsets.stop
+            for committed in self._ranges(_since_adoption(self.log.entries(self.snapshot)))
+            if EXPIRED in committed.gaps
+        }
+        return _with_messages_before(self.cluster, self.state, bounds, expired)
+
+    def _ranges(self, entries: Iterable[tuple[int, LedgerEntry]]) -> Sequence[CommittedRange]:
+        by_topic = {incarnation.topic: incarnation.ranges for incarnation in incarnations(entries)}
+        return by_topic.get(self.state.topic, ())
+
+    def _after_last_common_commit(self, partition: BrokerPartition, bound: Bounds) -> Divergence:
+        """Where the log may have diverged from a typed table, which lacks the bytes of its messages.
+
+        The ledger has the digest of the last message of each commit. The log has some of them up to one commit, and
+        none of the later ones. What is in the table after this commit is loaded again. Compaction may have removed
+        some of it from the log, so nothing of a compacted topic is found: the user decides as about another log.
+        """
+        if self._may_be_compacted():
+            return Divergence(offset=bound.earliest, common=False)
+        comparable = [
+            (message, cursor)
+            for message, cursor in self._committed_messages(partition)
+            if bound.earliest <= message.offset < bound.latest
+        ]
+        count = bisect_left(comparable, True, key=lambda committed: not self._is_in_log(partition, *committed))
+        if not count:
+            return Divergence(offset=bound.earliest, common=False)
+        return Divergence(offset=min(comparable[count - 1][1], bound.latest), common=True)
+
+    def _may_be_compacted(self) -> bool:
+        try:
+            policies = self.cluster.cleanup_policies(self.state.topic.name)
+        except KafkaIOError as error:
+            if error.retriable:
+                raise
+            policies = None
+        return policies is None or "compact" in policies
+
+    def _committed_messages(self, partition: BrokerPartition) -> Sequence[tuple[LastMessage, int]]:
+        """The last message of each commit and the cursor after it, in order, as far as the table still has them."""
+        messages: dict[int, tuple[LastMessage, int]] = {}
+        end = self.state.covered[partition][1]
+        for _, entry in self.log.entries(self.snapshot):
+            if entry.topic != self.state.topic or partition not in entry.covered:
+                break
+            end = min(end, entry.covered[partition][1])  # what is after it was taken back since
+            message = entry.last_messages.get(partition)
+            if message and message.offset < end:
+                messages[message.offset] = (message, end)
+            if entry.kind is CommitKind.REWIND:
+                break  # the commits before it may have rows that the table does not have
+        return [messages[offset] for offset in sorted(messages)]
+
+    def _is_in_log(self, partition: BrokerPartition, message: LastMessage, cursor: int) -> bool:
+        offsets = OffsetRange(partition, message.offset, cursor)
+        answer = self.cluster.last_messages(self.state.topic.name, {partition: offsets})[partition]
+        if isinstance(answer, KafkaIOError) and not is_unreadable(answer):
+            raise answer
+        return answer == message
+
+
+@dataclass(slots=True, kw_only=True)
+class _Comparison:
+    """Compares messages of the ranges of one partition, in order of offset, with its log.
+
+    The offsets of all rows may not fit into memory, so it keeps only those of the range that was read last.
+    """
+
+    search: DivergenceSearch
+    ranges: Sequence[CommittedRange]
+    _read: CommittedRange | None = None
+    _offsets: Sequence[int] = ()
+
+    def first_shown(self, start: int, stop: int) -> tuple[int, _Shown]:
+        """The first row of `[start, stop)` at whose offset the log shows a message, and which one it shows.
+
+        If a message cannot be read, the search skips rows: one at first, then twice as many each time.
+        """
+        step = 1
+        while (row := self._row(start)) and row.offsets.start < stop:
+            answer = self._answer(row.offsets)
+            if isinstance(answer, LastMessage) and not _is_later(answer, row.offsets):
+                stored = self.search.log.message(self.search.snapshot, row.committed, row.offsets.start)
+                return row.offsets.start, _Shown.SAME if answer == stored else _Shown.OTHER
+            if answer is None:
+                break  # the log has no message here or after it
+            start, step = (
+                (answer.offset, 1) if isinstance(answer, LastMessage) else (row.offsets.start + step, 2 * step)
+            )
+        return stop, _Shown.NOTHING
+
+    def _answer(self, offsets: OffsetRange) -> LastMessage | KafkaIOError | None:
+        topic = self.search.state.topic.name
+        answer = self.search.cluster.last_messages(topic, {offsets.partition: offsets})[offsets.partition]
+        # An offset out of range was in the log when its bounds were read, so it has expired or was truncated since.
+        if isinstance(answer, KafkaIOError) and not is_unreadable(answer):
+            raise answer
+        return answer
+
+    def _row(self, offset: int) -> _Row | None:
+        """The first row at this offset or after it."""
+        for committed in self.ranges[bisect_right(self.ranges, offset, key=lambda ranged: ranged.offsets.stop) :]:
+            if self._read is not committed:
+                self._read, self._offsets = committed, self.search.log.row_offsets(self.search.snapshot, committed)
+            number = bisect_left(self._offsets, offset)
+            if number < len(self._offsets):
+                start, stop = (*self._offsets[number : number + 2], committed.offsets.stop)[:2]
+                return _Row(committed, OffsetRange(committed.partition, start, stop))
+        return None
+
+
+def _since_adoption(entries: Iterable[tuple[int, LedgerEntry]]) -> Iterator[tuple[int, LedgerEntry]]:
+    """The newest entries, up to the one in which the user adopted another topic or cluster."""
+    for version, entry in entries:
+        yield version, entry
+        if any(choice.value == "adopt" for choice in entry.choices):
+            return
+
+
+def _is_later(answer: LastMessage, offsets: OffsetRange) -> bool:
+    """Whether the log has no message at the start of the offsets, and showed the next one; in 0.7 it never does."""
+    return offsets.partition.broker is None and answer.offset > offsets.start

@@ -1,0 +1,228 @@
+"""Checks whether the topic and its table agree: truncated logs, vanished partitions, another incarnation."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from kafka_io.cluster.cluster import Cluster
+from kafka_io.errors import KafkaIOError, Where
+from kafka_io.model import Bounds, BrokerPartition, OffsetRange, TopicEntry
+from pipelines.commit.commit import commit
+from pipelines.commit.replacement import CutChange
+from pipelines.identity.divergence import (
+    Divergence,
+    DivergenceSearch,
+    compare_last_messages,
+    has_news,
+    unexplained_beginnings,
+)
+from pipelines.ledger.ledger import Coverage, TableState
+from pipelines.table.table_store import TableLog, TableSnapshot
+from resources.errors import CommitRefused, CursorAheadOfLog, LogTruncated, PartitionsVanished, TopicRecreated
+from resources.settings.choices import Choices
+
+_MAX_LISTED = 5
+_NONE: Mapping[BrokerPartition, Divergence] = {}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogComparison:
+    """How the logs of a topic compare with its table.
+
+    Args:
+        divergences: where logs diverged from the table.
+        errors: the errors of brokers whose logs could not be compared.
+        all_same: whether each partition of the table was compared, and its log is the one of the table.
+    """
+
+    divergences: Mapping[BrokerPartition, Divergence]
+    errors: Mapping[BrokerPartition, KafkaIOError]
+    all_same: bool
+
+
+def compare_logs(
+    search: DivergenceSearch,
+    bounds: Mapping[BrokerPartition, Bounds],
+    choices: Choices,
+    *,
+    loads_older: bool,
+    with_idle: bool = False,
+) -> LogComparison:
+    """Compare the messages of logs with those of the table, where no topic id identifies the topic (fault P11).
+
+    A log that became shorter is searched too. If it was only truncated, the plan refuses it without the user's choice,
+    and the other partitions are loaded. `loads_older` says that the load also fetches what lies before the table's
+    first offsets. `with_idle` compares idle logs even if nothing is loaded, because the load records that they are
+    idle.
+
+    Raises:
+        KafkaIOError: a log that differs from the table cannot be searched, so nobody knows whether it is another log.
+        CursorAheadOfLog: a log is empty, so nobody knows whether it is another log, and the user made no choice.
+    """
+    state = search.state
+    # If anything is loaded, idle partitions are compared again after the fetch. What differs there must be found here,
+    # because only here a choice can continue.
+    news = loads_older or has_news(state, bounds)
+    differing, out_of_range, errors = compare_last_messages(search.cluster, state, bounds, with_idle=news or with_idle)
+    shorter = _shorter_logs(search, bounds, choices) if news or choices.on_truncated == "rewind" else set()
+    truncated = truncations(search.cluster, state, bounds) if differing else {}
+    beginnings = unexplained_beginnings(state, bounds)
+    divergences = {
+        partition: Divergence(offset=bounds[partition].earliest, common=False)
+        for partition in (search.with_expired(beginnings) if beginnings else ())
+    }
+    # Logs whose epochs show where they were truncated need no search. A log that ends before the cursor is searched in
+    # any case: it may belong to another topic, and then its epochs prove nothing.
+    for partition in sorted((differing.keys() - truncated.keys() | shorter) - divergences.keys()):
+        try:
+            divergences[partition] = search.run(partition, bounds[partition], differs=partition in differing)
+        except KafkaIOError as error:
+            # The log has another message than the table. If it was created again, so were the logs of all partitions.
+            if partition in differing:
+                raise
+            errors[partition] = error
+    all_same = news and not divergences and not out_of_range and not errors
+    for partition, (_, cursor) in state.covered.items():
+        all_same = all_same and partition in bounds and cursor <= bounds[partition].latest
+    return LogComparison(divergences=divergences, errors=errors, all_same=all_same)
+
+
+def _shorter_logs(
+    search: DivergenceSearch, bounds: Mapping[BrokerPartition, Bounds], choices: Choices
+) -> set[BrokerPartition]:
+    """The partitions whose log ends before the cursor, if only messages can show whether it is the table's log.
+
+    After a cut the ledger has no last message of a partition. Then the rows of the table show whether it is the same
+    log; those of a typed table lack the bytes of messages.
+
+    Raises:
+        CursorAheadOfLog: such a log has no messages, and the user made no choice.
+    """
+    state = search.state
+    known = state.last_messages.keys() if search.snapshot.layout.is_typed else state.covered.keys()
+    compared = set[BrokerPartition]() if state.same_topic_id else known & bounds.keys()
+    shorter = {partition for partition in compared if bounds[partition].latest < state.covered[partition][1]}
+    empty = {partition for partition in shorter if bounds[partition].earliest >= bounds[partition].latest}
+    for partition in sorted(empty if choices.on_truncated == "fail" else ()):
+        raise CursorAheadOfLog(
+            f"the log is empty and ends at {bounds[partition].latest}, before the committed offset "
+            f"{state.covered[partition][1]}: it was truncated, or the topic was created again, so no partition is "
+            'loaded; on_truncated = "rewind" takes back what the log has lost',
+            state.topic.where.within(Where(partition=str(partition))),
+        )
+    return shorter - empty
+
+
+def truncations(
+    cluster: Cluster, state: TableState, bounds: Mapping[BrokerPartition, Bounds]
+) -> dict[BrokerPartition, int]:
+    """Partitions whose log differs from what was loaded, with the first offset that differs.
+
+    Only partitions with a new leader epoch are looked up: no log is truncated within one epoch.
+    """
+    read = {
+        partition: (state.covered[partition][1], epoch)
+        for partition, epoch in state.epochs.items()
+        if partition in bounds and bounds[partition].epoch != epoch
+    }
+    return cluster.truncations(state.topic.name, read)
+
+
+def lost_offsets(
+    cluster: Cluster,
+    state: TableState,
+    bounds: Mapping[BrokerPartition, Bounds],
+    choices: Choices,
+    divergences: Mapping[BrokerPartition, Divergence] = _NONE,
+) -> tuple[tuple[OffsetRange, ...], dict[BrokerPartition, LogTruncated]]:
+    """The offsets that the table holds and the logs have lost, if the user chose to take them back.
+
+    If not, the errors of partitions whose logs were truncated and written again (faults B03, B04). A log that is only
+    shorter is refused by the plan.
+    """
+    diverged = {
+        partition: divergence.offset
+        for partition, divergence in divergences.items()
+        if divergence.common and divergence.offset < bounds[partition].latest
+    }
+    truncated = {**diverged, **truncations(cluster, state, bounds)}
+    if choices.on_truncated == "fail":
+        return (), {
+            partition: LogTruncated(
+                f"offsets [{end}, {state.covered[partition][1]}) are in the table, but the log was truncated at {end} "
+                'and written again; on_truncated = "rewind" takes the old rows back',
+                state.topic.where.within(Where(partition=str(partition), offset=end)),
+            )
+            for partition, end in truncated.items()
+        }
+    shorter = {
+        partition: bound.latest
+        for partition, bound in bounds.items()
+        if partition in state.covered and bound.earliest <= bound.latest  # the plan refuses other bounds (fault B14)
+    }
+    ends = {**shorter, **truncated}
+    lost = (OffsetRange(partition, end, state.covered[partition][1]) for partition, end in sorted(ends.items()))
+    return tuple(offsets for offsets in lost if offsets.size > 0), {}
+
+
+def take_back(log: TableLog, snapshot: TableSnapshot, change: CutChange) -> tuple[TableSnapshot, TableState]:
+    """Take offsets that the logs have lost out of the table, in a commit of its own; returns the table after it.
+
+    Raises:
+        CommitRefused: another run committed meanwhile.
+    """
+    commit(log, snapshot, change)
+    newest = log.newer(snapshot)
+    # The cut must be the only commit since the snapshot. Another run may have committed just before it (then its
+    # sequence number is higher) or after it (then the newest entry is not the cut). If that was a rewind, it has
+    # restored rows that nobody has compared with the logs.
+    if newest.entry is None or (newest.entry.commit, newest.entry.sequence) != (change.commit, snapshot.next_sequence):
+        raise CommitRefused("another run committed meanwhile; run again", change.state.topic.where)
+    after = TableState.after(newest.entry)
+    return newest, replace(
+        change.state, covered=after.covered, epochs=after.epochs, last_messages=after.last_messages, adopted=None
+    )
+
+
+def check_incarnation(cluster: Cluster, topic: TopicEntry, read: Iterable[BrokerPartition]) -> None:
+    """Check that the topic is still the one that was planned for.
+
+    Answers of brokers before 3.1 do not contain the incarnation. So records that were read before this check belong to
+    `topic` only if the topic is still the same after it (faults B05, B06). The leaders of the partitions
+    that were `read` are asked, because another broker may still describe the former topic (fault B17).
+
+    Raises:
+        TopicRecreated: what was read may belong to another incarnation.
+    """
+    now = cluster.topic_at_leaders(topic.name, read)
+    if now is None:
+        raise TopicRecreated(f"the topic {topic.incarnation} was deleted while it was read; load again")
+    difference = topic.ids.difference(now.ids)
+    if difference:
+        raise TopicRecreated(
+            f"the topic was deleted and created again while it was read: it has {difference}; load again"
+        )
+
+
+def vanished_partitions(covered: Coverage, topic: TopicEntry, choices: Choices) -> list[str]:
+    """Warnings for partitions that the table holds and the registry does not.
+
+    In 0.7 the broker of such a partition is down; the load continues with the partition when the broker is back.
+
+    Raises:
+        PartitionsVanished: a topic from 0.8 on has lost partitions, which never happens to a topic that is not
+            recreated, and the user did not choose to continue.
+    """
+    vanished = sorted(covered.keys() - set(topic.partitions))
+    if any(partition.broker is None for partition in vanished) and choices.on_vanished == "fail":
+        listed = ", ".join(
+            f"{partition} (loaded up to {covered[partition][1]})" for partition in vanished[:_MAX_LISTED]
+        )
+        raise PartitionsVanished(
+            f"the topic has {len(topic.partitions)} partitions, but not these, which the table holds: {listed}; "
+            'on_vanished = "wait" loads the others'
+        )
+    return [
+        f"partition {partition} is not registered, so its broker is probably down; "
+        f"its load continues at {covered[partition][1]} when it is back"
+        for partition in vanished
+    ]

@@ -1,0 +1,102 @@
+"""The statistics of a file's columns from its footer, in the form that Delta's log needs.
+
+Every column that has an order needs its bounds in the log. Readers that use pyarrow conclude from a column without
+bounds that no filter can match it, and leave the whole file out.
+"""
+
+import math
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import Any
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from pipelines.layout.layout import RAW, TableLayout
+
+_MAX_TEXT = 64  # characters of a bound in the log; a longer text is cut, so that the log stays small
+_AFTER_ANY_TEXT = "\U0010ffff"
+_MAX_DOUBLE = 1.7976931348623157e308
+# The years 1 to 9999 as days and as microseconds since 1970: readers cannot parse others.
+_DAYS = (-719_162, 2_932_896)
+_MICROSECONDS = (-62_135_596_800_000_000, 253_402_300_799_999_999)
+
+
+def file_stats(footer: pq.FileMetaData, layout: TableLayout = RAW) -> Mapping[str, Any]:
+    """`numRecords`, and `minValues`, `maxValues` and `nullCount` by column; times are ISO 8601 texts in UTC."""
+    return column_stats(footer, {name: layout.file_schema.field(name).type for name in layout.ordered})
+
+
+def column_stats(footer: pq.FileMetaData, types: Mapping[str, pa.DataType]) -> Mapping[str, Any]:
+    """The same for these columns, which must have an order."""
+    lowest: dict[str, Any] = {}
+    highest: dict[str, Any] = {}
+    nulls: dict[str, int] = {}
+    for name, column in _column_statistics(footer, list(types)):
+        nulls[name] = nulls.get(name, 0) + column.null_count
+        lowest_here, highest_here = _bounds(types[name], column)
+        if lowest_here is not None:
+            lowest[name] = min(lowest_here, lowest.get(name, lowest_here))
+            highest[name] = max(highest_here, highest.get(name, highest_here))
+    printers = {name: _printer(kind) for name, kind in types.items()}
+    return {
+        "numRecords": footer.num_rows,
+        "minValues": {name: printers[name](value) for name, value in lowest.items()},
+        "maxValues": {name: _upper(printers[name](value)) for name, value in highest.items()},
+        "nullCount": nulls,
+    }
+
+
+def with_decimals(stats: Mapping[str, Any], decimals: Collection[str]) -> Mapping[str, Any]:
+    """The statistics with the bounds of these columns as JSON numbers of all their digits, and not as texts."""
+    if not decimals or not stats:
+        return stats
+    bounds = {
+        edge: {name: msgspec.Raw(value.encode()) if name in decimals else value for name, value in stats[edge].items()}
+        for edge in ("minValues", "maxValues")
+    }
+    return {**stats, **bounds}
+
+
+def _column_statistics(footer: pq.FileMetaData, names: Sequence[str]) -> Iterator[tuple[str, Any]]:
+    """Name and statistics of each of these columns, row group by row group."""
+    numbers = {footer.row_group(0).column(number).path_in_schema: number for number in range(footer.num_columns)}
+    for group in range(footer.num_row_groups):
+        for name in names:
+            yield name, footer.row_group(group).column(numbers[name]).statistics
+
+
+def _bounds(type_: pa.DataType, column: pq.Statistics) -> tuple[Any, Any]:
+    """The smallest and the largest value; None if all are null. Dates and times are integers, which have wider limits.
+
+    Texts are decoded: `min_raw` has their bytes. Parquet has no bounds of a column whose values are all NaN.
+    """
+    if not column.has_min_max:
+        return (-_MAX_DOUBLE, _MAX_DOUBLE) if column.num_values and pa.types.is_floating(type_) else (None, None)
+    return (column.min_raw, column.max_raw) if pa.types.is_temporal(type_) else (column.min, column.max)
+
+
+def _printer(type_: pa.DataType) -> Callable[[Any], Any]:
+    """The function that gives a bound as Delta's log has it."""
+    if pa.types.is_timestamp(type_):
+        zone = "Z" if type_.tz else ""
+        return lambda value: f"{np.datetime64(_within(value, _MICROSECONDS), 'us')}{zone}"
+    if pa.types.is_date(type_):
+        return lambda value: str(np.datetime64(_within(value, _DAYS), "D"))
+    if pa.types.is_floating(type_):  # JSON has no infinity
+        return lambda value: math.copysign(min(abs(value), _MAX_DOUBLE), value)
+    return str if pa.types.is_decimal(type_) else _first_characters
+
+
+def _within(value: int, limits: tuple[int, int]) -> int:
+    return min(max(value, limits[0]), limits[1])
+
+
+def _first_characters(value: Any) -> Any:
+    return value[: _MAX_TEXT + 1] if isinstance(value, str) else value
+
+
+def _upper(value: Any) -> Any:
+    """An upper bound: a text that was cut is no smaller than all texts that begin with it."""
+    return value + _AFTER_ANY_TEXT if isinstance(value, str) and len(value) > _MAX_TEXT else value

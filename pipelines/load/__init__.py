@@ -1,0 +1,1 @@
+"""A topic is loaded: discover, reconcile, plan, fetch, commit."""

@@ -1,0 +1,206 @@
+"""Loads many topics in one run, several at a time.
+
+The topics begin in the given order. A topic's thread plans it, fetches it and commits it, so a topic that waits for its
+brokers or its store, or that fails, holds up no other. What needs much CPU time and memory, the fetch, is done for few
+topics at a time, and in the order in which they ask for it.
+"""
+
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from dataclasses import replace
+from functools import partial, wraps
+from queue import Empty, SimpleQueue
+from typing import Any, ParamSpec, TypeVar
+
+from kafka_io.cluster.cluster import Cluster
+from kafka_io.errors import Where
+from kafka_io.stopping import Stopped, check_stop, stops_with
+from pipelines.fetch.execute import FetchSlices
+from pipelines.fetch.fetch_task import FetchTask
+from pipelines.ledger.work import SliceFacts, SliceFailure
+from pipelines.load.first_answers import FirstAnswers
+from pipelines.load.load import Loader
+from pipelines.load.sharing import SharedCluster, Turns
+from pipelines.reports.outcome import RunRecord, TopicLoad
+from resources.progress import Progress
+from resources.stores.lake import tables_at_once
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+FETCHES_AT_ONCE = 2
+"""Each may need as much memory as a load of one topic."""
+_POLL_S = 0.2
+
+
+class TopicLoads:
+    """Loads topics of one cluster in one run, and calls back in the thread that made this object.
+
+    If that thread is interrupted, running topics end at their next safe place: a commit is completed, a question to a
+    broker and a slice are not followed by another one. The interruption is raised again when no topic runs.
+
+    Args:
+        cluster: the open cluster. While topics load, only they may use it.
+
+    Attributes:
+        cluster: the cluster that loaders of `load` must use.
+    """
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = SharedCluster(cluster)
+        self._owner = threading.get_ident()
+        self._stop = threading.Event()
+        self._inbox: SimpleQueue[Callable[[], None] | BaseException | None] = SimpleQueue()
+
+    def called_here(self, function: Callable[P, T]) -> Callable[P, T]:
+        """The same function, which the thread that made this object runs, whichever thread calls it."""
+
+        @wraps(function)
+        def call(*arguments: P.args, **options: P.kwargs) -> T:
+            if threading.get_ident() == self._owner:
+                return function(*arguments, **options)
+            result: Future[T] = Future()
+            self._inbox.put(lambda: _run(result, lambda: function(*arguments, **options)))
+            while not result.done():
+                check_stop()
+                _wait(result)
+            return result.result()
+
+        return call
+
+    def _sent_here(self, update: Progress) -> Progress:
+        """The same function, which the thread that made this object runs later."""
+        return lambda done, total: self._inbox.put(partial(update, done, total))
+
+    def load(
+        self,
+        loader: Loader,
+        topics: Sequence[str],
+        *,
+        on_end: Callable[[TopicLoad], None],
+        on_begin: Callable[[str], None] = lambda _topic: None,
+    ) -> None:
+        """Load topics in this order; see `Loader.load`. Results are passed to `on_end` as topics end.
+
+        Args:
+            loader: loads one topic; its cluster is the one of this object.
+            topics: the names of the topics; each is loaded once.
+            on_end: takes the result of a topic.
+            on_begin: takes the name of a topic whose load begins.
+        """
+        shared = replace(
+            loader,
+            # With a limit, a second fetch at the same time would exceed it, and makes nothing faster.
+            fetch=_in_turns(loader.fetch, 1 if loader.caps.limits_rate else FETCHES_AT_ONCE),
+            first_answers=FirstAnswers(self.cluster, topics, loader.now),
+            mirror=self.called_here(loader.mirror),
+            evidence=tuple(map(self.called_here, loader.evidence)),
+            announce=self.called_here(loader.announce),
+            report=self.called_here(loader.report),
+            on_progress=lambda topic: self._sent_here(loader.on_progress(topic)),
+        )
+        waiting = deque(dict.fromkeys(topics))
+
+        def work() -> None:
+            for topic in iter(partial(_next, waiting), None):
+                self._inbox.put(partial(on_begin, topic))
+                self._inbox.put(partial(on_end, _loaded(shared, topic)))
+
+        with loader.keeping_readers():
+            if len(topics) > 1:
+                self._run_threads(work, min(tables_at_once(loader.tables(topics[0]).uri), len(topics)))
+                return
+            for topic in waiting:
+                on_begin(topic)
+                on_end(_loaded(loader, topic))
+
+    def _run_threads(self, work: Callable[[], None], count: int) -> None:
+        """Run threads, and the calls that they send here, until all threads have ended."""
+        names = [f"topics-{number}" for number in range(count)]
+        threads = [threading.Thread(target=self._run_thread, args=(work,), name=name, daemon=True) for name in names]
+        running = count
+        try:
+            for thread in threads:
+                thread.start()
+            while running:
+                try:
+                    message = self._inbox.get(timeout=_POLL_S)
+                except Empty:  # Python sees a signal that came just before the wait, or to another thread, only now
+                    continue
+                if callable(message):
+                    message()
+                else:
+                    running -= 1
+                    if message is not None:
+                        raise message
+        finally:
+            self._stop.set()
+            for thread in threads:
+                if thread.ident is not None:  # it was started
+                    thread.join()
+            self._stop.clear()
+            self._inbox = SimpleQueue()  # after an interruption, calls are left
+
+    def _run_thread(self, work: Callable[[], None]) -> None:
+        """Work in a thread, and send its ending: None, or what it raised and the owner raises again."""
+        ending: BaseException | None = None
+        try:
+            with stops_with(self._stop):
+                work()
+        except Stopped:
+            pass
+        except BaseException as error:  # noqa: BLE001 - the owner raises it
+            ending = error
+        self._inbox.put(ending)
+
+
+def _loaded(loader: Loader, topic: str) -> TopicLoad:
+    """The result of a load. An error of what follows the load, such as a report, is in it too."""
+    try:
+        return loader.load(topic)
+    except Exception as error:  # noqa: BLE001 - whatever fails belongs to this topic, and others are loaded
+        record = RunRecord(topic=topic, table=loader.tables(topic).uri)
+        record.failures.append(SliceFailure.of(error, Where(cluster=loader.cluster.name, topic=topic)))
+        return record.outcome(seconds=0.0)
+
+
+def _next(waiting: deque[str]) -> str | None:
+    """Take the first of the waiting topics; None if there is none. Several threads may do so."""
+    try:
+        return waiting.popleft()
+    except IndexError:
+        return None
+
+
+def _run(result: Future[T], function: Callable[[], T]) -> None:
+    """Set the result of a call; an interruption of this thread is raised here, and not in the thread that waits."""
+    try:
+        result.set_result(function())
+    except Exception as error:  # noqa: BLE001 - it belongs to the thread that waits
+        result.set_exception(error)
+
+
+def _wait(result: Future[Any]) -> None:
+    try:
+        result.exception(timeout=_POLL_S)
+    except TimeoutError:
+        return
+
+
+def _in_turns(fetch: FetchSlices, most: int) -> FetchSlices:
+    """The same function for several threads: few fetch at a time, and a thread that has to stop fetches no more."""
+    turns = Turns(most)
+
+    def fetch_in_turn(
+        tasks: Sequence[FetchTask], on_progress: Progress, ahead: Sequence[Sequence[FetchTask]]
+    ) -> list[SliceFacts]:
+        def report(done: int, total: int) -> None:
+            check_stop()
+            on_progress(done, total)
+
+        with turns.turn():
+            return fetch(tasks, report, ahead)
+
+    return fetch_in_turn

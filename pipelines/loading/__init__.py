@@ -1,1 +1,0 @@
-"""Plan, execute, commit, verify: how a topic becomes a table."""

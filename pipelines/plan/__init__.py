@@ -1,0 +1,1 @@
+"""Which offsets are loaded next, and how they are cut into slices."""

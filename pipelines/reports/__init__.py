@@ -1,0 +1,1 @@
+"""What loads and other jobs report: results, last errors, metrics, lineage, cursors of groups."""

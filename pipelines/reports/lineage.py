@@ -1,0 +1,133 @@
+"""Sends the OpenLineage events of the jobs of one run to a file or a server. A failure is a warning of the job."""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from deltalake import DeltaTable
+
+from kafka_io.errors import KafkaIOError, LocatedError, system_reason
+from kafka_io.net.http_address import HttpAddress
+from kafka_io.net.http_exchange import HttpContent, HttpServer, http_post
+from kafka_io.net.http_login import HttpLogin
+from kafka_io.net.security import Tls
+from kafka_io.net.tls import tls_context
+from pipelines.reports.lineage_events import DatasetName, JobEnd, LineageJob, run_uuid, schema_fields
+from pipelines.reports.outcome import TopicLoad
+from pipelines.reports.report_places import ReportPlaces
+from resources.settings.lineage import LineageSettings
+from resources.settings.settings import Settings
+from resources.stores.lake import Lake, lake_errors
+from resources.stores.store_options import store_options
+
+_MAX_ANSWER_BYTES = 64 * 1024
+_ACCEPTED = range(200, 300)
+Event = Mapping[str, Any]
+Columns = Sequence[Mapping[str, Any]]
+"""The columns of a table, as OpenLineage lists them."""
+
+
+class LineageFailed(LocatedError):
+    """An event could not be sent."""
+
+
+class LineageSender:
+    """Sends the events of one run to the places that the settings name. A failure is a warning."""
+
+    def __init__(self, settings: LineageSettings) -> None:
+        self._settings = settings
+        self._places = ReportPlaces("the lineage of this run is lost", LineageFailed)
+
+    def send(self, event: Event) -> Sequence[str]:
+        """Send an event to each place; returns warnings."""
+        return self._places.write(event, (self._settings.file, self._append), (self._settings.url, self._post))
+
+    @staticmethod
+    def _append(file: str, event: Event) -> None:
+        """Add a line to the file. It is a single write at its end, so lines of several runs do not mix."""
+        try:
+            with Path(file).open("ab", buffering=0) as lines:
+                lines.write(json.dumps(event).encode() + b"\n")
+        except OSError as error:
+            raise LineageFailed(f"the file {file} cannot be written: {system_reason(error)}") from error
+
+    def _post(self, url: str, event: Event) -> None:
+        address, settings = HttpAddress.parse(url), self._settings
+        try:
+            server = HttpServer(
+                host=address.host,
+                port=address.port,
+                tls=tls_context(settings.tls or Tls()) if address.uses_tls else None,
+                login=HttpLogin.bearer(settings.token.read()) if settings.token else None,
+            )
+            content = HttpContent(media_type="application/json", data=json.dumps(event).encode())
+            answer = http_post(
+                server, address.path or "/", content, timeout_s=settings.timeout_s, max_bytes=_MAX_ANSWER_BYTES
+            )
+        except KafkaIOError as error:
+            raise LineageFailed(f"{url} cannot take it: {error.reason}") from error
+        if answer.status not in _ACCEPTED:
+            raise LineageFailed(f"{url} answers with status {answer.status}")
+
+
+class Lineage:
+    """Sends events about the loads of one run.
+
+    Args:
+        settings: the settings, with the places to send to and the lake.
+        cluster: the name of the cluster.
+    """
+
+    def __init__(self, settings: Settings, cluster: str) -> None:
+        self._namespace = settings.lineage.namespace
+        self._cluster = cluster
+        self._address = cluster_address(settings, cluster)
+        self._lake_options = Lake.of(settings).options
+        self._jobs: dict[str, LineageJob] = {}
+        self._sender = LineageSender(settings.lineage)
+
+    def started(self, topic: str, run_id: str) -> Sequence[str]:
+        """Send the event that the load of a topic has begun; returns warnings."""
+        self._jobs[topic] = LineageJob(
+            namespace=self._namespace,
+            cluster=self._cluster,
+            topic=topic,
+            source=DatasetName.of_topic(self._address, topic),
+            run=uuid4(),
+            parent=run_uuid(run_id),
+        )
+        return self._sender.send(self._jobs[topic].started(datetime.now(UTC)))
+
+    def ended(self, load: TopicLoad) -> Sequence[str]:
+        """Send the event that the load has ended; returns warnings."""
+        job = self._jobs.pop(load.topic)
+        warnings: list[str] = []
+        columns: Columns = ()
+        if load.version is not None:
+            _, columns = version_and_columns(load.table, self._lake_options, warnings.append, load.version)
+        return [*warnings, *self._sender.send(job.ended(JobEnd.of_load(load, columns), datetime.now(UTC)))]
+
+
+def cluster_address(settings: Settings, cluster: str) -> str:
+    """The address by which other programs name the topics of a cluster: the first one of the settings."""
+    addresses = settings.clusters[cluster].bootstrap or settings.clusters[cluster].zookeeper or ""
+    return addresses.partition("/")[0].partition(",")[0].strip()
+
+
+def version_and_columns(
+    uri: str, options: Mapping[str, str], warn: Callable[[str], object], version: int | None = None
+) -> tuple[int | None, Columns]:
+    """The number of a version of a Delta table, by default of the newest one, and the columns in it.
+
+    If the table cannot be read, `warn` is called, and neither is known.
+    """
+    try:
+        with lake_errors(uri):
+            handle = DeltaTable(uri, version=version, storage_options=store_options(options))
+            return handle.version(), schema_fields(handle.schema().to_json())
+    except Exception as error:  # noqa: BLE001 - whatever the store says, the job has ended
+        warn(f"the lineage of this run lacks the columns of the table: {error}")
+        return None, ()

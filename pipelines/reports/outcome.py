@@ -1,0 +1,301 @@
+"""The result of a load: the values that the command line prints and the Dagster UI shows.
+
+Lag is counted in offsets up to the high watermark: in records from 0.8 on, in bytes of the log in 0.7.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
+
+from kafka_io.model import Bounds, BrokerPartition, OffsetRange
+from pipelines.ledger.ledger import Coverage, TableState
+from pipelines.ledger.work import NOTHING_DECODED, DecodedCounts, SliceFacts, SliceFailure
+from pipelines.table.table_store import TableSnapshot
+
+
+def printed_range(offsets: OffsetRange) -> dict[str, int | None]:
+    """The range as the commands print it in JSON, and as Dagster's tables show it."""
+    partition = offsets.partition
+    return {"broker": partition.broker, "partition": partition.partition, "start": offsets.start, "end": offsets.stop}
+
+
+def printed_fields(result: Any) -> dict[str, Any]:
+    """The fields of a dataclass as the commands print them in JSON; its `offsets` come first (see `printed_range`)."""
+    printed = {item.name: getattr(result, item.name) for item in fields(result)}
+    return {**printed_range(printed.pop("offsets")), **printed}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionLoad:
+    """The result of a load for one partition.
+
+    Args:
+        offsets: what was committed; empty if nothing was new.
+        rows: the number of committed rows.
+        bytes: the bytes that were read for them (see SliceFacts).
+        files: the number of files with these rows.
+        gaps: the number of offsets without a row, by cause.
+        odd_times: the number of rows with a time that only `timestampRaw` can hold.
+        bad_records: the number of rows whose value does not decode.
+        lag_before: the offsets that the broker held beyond the cursor when the load was planned; None if the broker
+            did not report them.
+        lag: the offsets among these that no load had committed when this one ended; None in the same case.
+        seconds: the sum of the times that the slices took.
+        source: the broker that served the last read, `id@host:port`; empty if nothing was read.
+    """
+
+    offsets: OffsetRange
+    rows: int
+    bytes: int = 0
+    files: int = 0
+    gaps: Mapping[str, int]
+    odd_times: int = 0
+    bad_records: int = 0
+    lag_before: int | None = 0
+    lag: int | None = 0
+    seconds: float = 0.0
+    source: str = ""
+
+    def as_dict(self) -> dict[str, Any]:
+        """The JSON fields of `penstock load --json`."""
+        return printed_fields(self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicLoad:
+    """The result of a load for one topic.
+
+    Args:
+        topic: the topic's name.
+        table: the table's URI.
+        version: the table's version after the load.
+        rows: the number of rows that this load added.
+        bytes: the bytes that were read for them (see SliceFacts).
+        files: the number of files that this load added.
+        error: what failed, with the first of `failures`; None if everything that was planned is committed.
+        failures: everything that failed.
+        retriable: whether another attempt may succeed, at least in part.
+        partitions: what the load did to each partition.
+        slowest: the slice that took the longest.
+        warnings: sentences for the user, for example about partitions that could not be loaded yet.
+        seconds: how long the load took.
+        trace: the stack trace of the error, if it is known.
+    """
+
+    topic: str
+    table: str
+    version: int | None = None
+    rows: int = 0
+    bytes: int = 0
+    files: int = 0
+    error: str | None = None
+    failures: tuple[SliceFailure, ...] = ()
+    retriable: bool = False
+    partitions: tuple[PartitionLoad, ...] = ()
+    slowest: SliceFacts | None = None
+    warnings: tuple[str, ...] = ()
+    seconds: float = 0.0
+    trace: str | None = None
+
+    @property
+    def bad_records(self) -> int:
+        """The number of rows whose value does not decode."""
+        return sum(partition.bad_records for partition in self.partitions)
+
+    @property
+    def lag_before(self) -> int | None:
+        """The offsets that were there to load when the load began; None if that is unknown for a partition."""
+        return self._sum([partition.lag_before for partition in self.partitions])
+
+    @property
+    def lag(self) -> int | None:
+        """The offsets among these that are not loaded; None if that is unknown for a partition."""
+        return self._sum([partition.lag for partition in self.partitions])
+
+    def _sum(self, numbers: Sequence[int | None]) -> int | None:
+        """The sum. A load that failed before it knew the partitions knows nothing of their lag."""
+        known = [number for number in numbers if number is not None]
+        return None if len(known) < len(numbers) or (self.error and not numbers) else sum(known)
+
+    @property
+    def rows_per_second(self) -> float:
+        """The speed of the whole load in rows."""
+        return self.rows / self.seconds if self.seconds else 0.0
+
+    @property
+    def bytes_per_second(self) -> float:
+        """The speed of the whole load in bytes."""
+        return self.bytes / self.seconds if self.seconds else 0.0
+
+    def as_dict(self) -> dict[str, Any]:
+        """The JSON fields of `penstock load --json`."""
+        names = ("topic", "table", "version", "rows", "bytes", "files", "bad_records", "lag_before", "lag", "seconds")
+        return {
+            **{name: getattr(self, name) for name in names},
+            "errors": [failure.as_dict() for failure in self.failures],
+            "rows_per_second": round(self.rows_per_second, 1),
+            "bytes_per_second": round(self.bytes_per_second, 1),
+            "slowest": _printed_slice(self.slowest) if self.slowest else None,
+            "warnings": list(self.warnings),
+            "partitions": [partition.as_dict() for partition in self.partitions],
+        }
+
+
+def _printed_slice(facts: SliceFacts) -> dict[str, Any]:
+    printed = printed_range(facts.offsets)
+    stop = printed.pop("end")  # the slowest slice has always been printed with this name
+    return {**printed, "stop": stop, "rows": facts.rows, "seconds": round(facts.seconds, 3)}
+
+
+@dataclass(slots=True, kw_only=True)
+class RunRecord:
+    """Collects the results of the steps that one run loads of a topic.
+
+    Args:
+        topic: the topic's name.
+        table: the table's URI.
+        version: the table's version after the last step.
+        warnings: the warnings of all steps.
+        failures: why slices were not fetched, and other errors.
+        sums: what was committed of each partition of which the table or its broker holds something, or whose broker
+            did not answer.
+        decoded: how many of the committed records decode.
+        slowest: the committed slice that took the longest.
+        lag_before: the lag of each partition when the run began, if its broker answered.
+        cursors: the cursors after the last step, and the ends of the logs that it knew.
+        bounds: what the brokers held of each partition before the last step that asked for it.
+        snapshot: the table's snapshot on which the last step was planned.
+    """
+
+    topic: str
+    table: str
+    version: int | None = None
+    warnings: list[str] = field(default_factory=list)
+    failures: list[SliceFailure] = field(default_factory=list)
+    sums: dict[BrokerPartition, "PartitionSums"] = field(default_factory=dict)
+    decoded: DecodedCounts = NOTHING_DECODED
+    slowest: SliceFacts | None = None
+    lag_before: dict[BrokerPartition, int] = field(default_factory=dict)
+    cursors: dict[BrokerPartition, tuple[int, int | None]] = field(default_factory=dict)
+    bounds: dict[BrokerPartition, Bounds] = field(default_factory=dict)
+    snapshot: TableSnapshot | None = None
+
+    def begin_step(
+        self, partitions: Iterable[BrokerPartition], bounds: Mapping[BrokerPartition, Bounds], state: TableState
+    ) -> None:
+        """Record cursor, end of the log and lag of each partition before a step. They are known even if it fails."""
+        self.bounds.update(bounds)
+        for id_ in sorted({*partitions, *bounds}):
+            bound, known_cursor = bounds.get(id_), state.cursor(id_)
+            if bound is None:
+                self.cursors[id_] = known_cursor or 0, None
+            else:
+                cursor = bound.earliest if known_cursor is None else known_cursor
+                self.cursors[id_] = cursor, bound.high_watermark
+                self.lag_before.setdefault(id_, max(0, bound.high_watermark - cursor))
+            if bound is None or id_ in state.covered or bound.earliest < bound.high_watermark:
+                self.sums.setdefault(id_, PartitionSums())
+
+    def add(self, committed: Sequence[SliceFacts], covered: Coverage) -> None:
+        """Add the slices that a step committed; `covered` is the table's coverage after the commit."""
+        for id_, (_, latest) in self.cursors.items():
+            if id_ in covered:
+                self.cursors[id_] = covered[id_][1], latest
+        for facts in committed:
+            self.sums.setdefault(facts.partition, PartitionSums()).add(facts)
+            if facts.source and (self.slowest is None or facts.seconds > self.slowest.seconds):
+                self.slowest = replace(facts, stats={}, more_files=())  # the statistics are large
+        self.decoded = self.decoded.plus(committed)
+
+    def outcome(self, *, seconds: float) -> TopicLoad:
+        """The result of the run, which took this time."""
+        partitions = tuple(self._partition_load(id_, self.sums[id_]) for id_ in sorted(self.sums))
+        and_more = f" (and {len(self.failures) - 1} more)" if self.failures[1:] else ""
+        return TopicLoad(
+            topic=self.topic,
+            table=self.table,
+            version=self.version,
+            rows=sum(load.rows for load in partitions),
+            bytes=sum(load.bytes for load in partitions),
+            files=sum(load.files for load in partitions),
+            error=f"{self.failures[0]}{and_more}" if self.failures else None,
+            failures=tuple(self.failures),
+            retriable=any(failure.retriable for failure in self.failures),
+            partitions=partitions,
+            slowest=self.slowest,
+            warnings=(
+                *dict.fromkeys(self.warnings),
+                *_odd_times_warning(partitions),
+                *_bad_records_warning(partitions, self.decoded),
+            ),
+            seconds=round(seconds, 3),
+            trace=next((failure.trace for failure in self.failures if failure.trace), None),
+        )
+
+    def _partition_load(self, id_: BrokerPartition, sums: "PartitionSums") -> PartitionLoad:
+        """The load of one partition."""
+        cursor, latest = self.cursors[id_]
+        return PartitionLoad(
+            offsets=OffsetRange(id_, *(sums.offsets or (cursor, cursor))),
+            rows=sums.rows,
+            bytes=sums.bytes,
+            files=sums.files,
+            gaps=dict(sums.gaps),
+            odd_times=sums.odd_times,
+            bad_records=sums.bad,
+            lag_before=self.lag_before.get(id_),
+            lag=None if latest is None else max(0, latest - cursor),
+            seconds=round(sums.seconds, 3),
+            source=sums.source,
+        )
+
+
+@dataclass(slots=True, kw_only=True)
+class PartitionSums:
+    """What a run has committed of one partition; see PartitionLoad. The slices of a run are too many to keep them.
+
+    Committed slices are adjacent, so together they are one range, `offsets`; None if nothing was committed.
+    """
+
+    offsets: tuple[int, int] | None = None
+    rows: int = 0
+    bytes: int = 0
+    files: int = 0
+    gaps: Counter[str] = field(default_factory=Counter)
+    odd_times: int = 0
+    bad: int = 0
+    seconds: float = 0.0
+    source: str = ""
+
+    def add(self, facts: SliceFacts) -> None:
+        """Add a committed slice."""
+        start, stop = self.offsets or (facts.offsets.start, facts.offsets.stop)
+        self.offsets = min(start, facts.offsets.start), max(stop, facts.offsets.stop)
+        self.rows += facts.rows
+        self.bytes += facts.bytes
+        self.files += len(facts.paths)
+        self.gaps.update(facts.gaps)
+        self.odd_times += facts.odd_times
+        self.bad += facts.bad
+        self.seconds += facts.seconds
+        self.source = facts.source or self.source
+
+
+def _odd_times_warning(partitions: Sequence[PartitionLoad]) -> Iterator[str]:
+    counts = {str(load.offsets.partition): load.odd_times for load in partitions if load.odd_times}
+    if counts:
+        yield (
+            f"{sum(counts.values())} records have a timestamp before the year 1 or after 9999 (partitions "
+            f"{', '.join(counts)}): `timestamp` is null, and `timestampRaw` has the number that the producer sent"
+        )
+
+
+def _bad_records_warning(partitions: Sequence[PartitionLoad], decoded: DecodedCounts) -> Iterator[str]:
+    counts = {str(load.offsets.partition): load.bad_records for load in partitions if load.bad_records}
+    if counts and decoded.first:
+        partition, first = decoded.first
+        yield (
+            f"{sum(counts.values())} records do not decode (partitions {', '.join(counts)}): their rows have `_error` "
+            f"and `_raw`; the first one is at offset {first.offset} of partition {partition}: {first.reason}"
+        )

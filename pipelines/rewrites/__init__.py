@@ -1,0 +1,1 @@
+"""Rows that are written again: replays, redecodes and conversions."""

@@ -1,0 +1,184 @@
+"""Convert: make a raw table typed from its own rows, without a broker.
+
+The files are converted one by one, while readers and loads use the raw ones. Then one entry of the log replaces all
+files and the columns of the table. It lands only if the table still has exactly the files that were converted: if a
+load was first, its files are converted too, and the entry is tried again. A killed run leaves the raw table, or the
+typed one. A repeated run finds the files that are converted already.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Self
+
+import pyarrow as pa
+
+from kafka_io.model import BrokerPartition, OffsetRange
+from pipelines.commit.bad_records import check_bad_records
+from pipelines.commit.commit import Change, columns_to_add, commit
+from pipelines.delta.handle import file_paths
+from pipelines.fetch.decoding import Decoding
+from pipelines.ledger.ledger import CommitKind, LedgerEntry, TableState
+from pipelines.ledger.work import CommittedRange, SliceFacts
+from pipelines.rewrites.converted_files import ConvertedFile, ConvertedFiles, raw_files
+from pipelines.rewrites.redecode import Redecode, RedecodeRequest
+from pipelines.rewrites.redecode_result import DecodedAgain, TopicRedecode
+from pipelines.rewrites.staging import remove_staged
+from pipelines.table.table_store import TableLog, TableSnapshot
+from resources.errors import CommitRefused, RedecodeRefused
+from resources.failpoints import failpoint
+
+_MAX_TRIES = 20
+
+
+class FilesChanged(CommitRefused):
+    """The table has other files than those that were converted."""
+
+
+def convert_table(request: RedecodeRequest) -> TopicRedecode:
+    """Make a raw table typed. An error is in the result; only interruptions are raised."""
+    return Redecode(request).result(_convert)
+
+
+def _convert(run: Redecode) -> None:
+    request, snapshot = run.request, run.snapshot()
+    if snapshot.entry and snapshot.entry.kind is CommitKind.CONVERT:
+        return  # a run that was killed after its commit is repeated
+    _check_convertible(request, snapshot)
+    decoding = Decoding(request.format, replace(snapshot, layout=snapshot.layout.converted()), request.open_registry)
+    files = ConvertedFiles(request.table, request.format, decoding, dry_run=request.dry_run)
+    files.resume(raw_files(snapshot))
+    failpoint("conversion planned")
+    tries = 0
+    while True:
+        converted = _converted(run, files, snapshot)
+        failpoint("table converted")
+        if request.dry_run:
+            version = snapshot.version
+            break
+        try:
+            version = _commit(request, snapshot, files, converted)
+            break
+        except FilesChanged:
+            tries += 1
+            if tries == _MAX_TRIES:
+                raise
+            snapshot = request.table.newer(snapshot)
+            _check_convertible(request, snapshot)
+    run.total = _total(converted)
+    run.note(decoding, replace(snapshot, layout=snapshot.layout.converted()), version)
+    if not request.dry_run:
+        remove_staged(request.table, files.folder)
+
+
+def _check_convertible(request: RedecodeRequest, snapshot: TableSnapshot) -> None:
+    """Check that the table is raw and has nothing that a typed table would lose.
+
+    Raises:
+        RedecodeRefused: it is not.
+    """
+    where, uri = request.table.where, request.table.uri
+    if snapshot.layout.is_typed:
+        raise RedecodeRefused(
+            f"the table {uri} is typed already, and keeps the bytes only of records that did not decode: `penstock "
+            f"redecode {where.topic}` decodes these again; to load the topic in another format, move the table away",
+            where,
+        )
+    if not request.format.is_typed:
+        raise RedecodeRefused(
+            'the format of the topic is "raw", so its table stays raw; set another format in [topics.NAME] first', where
+        )
+    others = sorted(set(snapshot.handle.to_pyarrow_dataset().schema.names) - set(snapshot.layout.table_schema.names))
+    if others:
+        raise RedecodeRefused(
+            f"the table {uri} has the column {others[0]}, which Penstock did not add, and a typed table may need its "
+            "name; copy the column elsewhere, and `penstock rewind` to a version without it",
+            where,
+        )
+
+
+def _converted(run: Redecode, files: ConvertedFiles, snapshot: TableSnapshot) -> list[ConvertedFile]:
+    """The converted files of the snapshot. It ends at a file that shows too many records that do not decode.
+
+    Raises:
+        BadRecords: there are more of them than the settings of the topic allow.
+    """
+    request, total = run.request, snapshot.count()
+    converted: list[ConvertedFile] = []
+    rows = 0
+    for file in files.of(snapshot):
+        converted.append(file)
+        rows += file.facts.rows
+        not_converted = SliceFacts(offsets=OffsetRange(BrokerPartition(None, 0), 0, 0), rows=max(0, total - rows))
+        check_bad_records(request.format, [*(done.facts for done in converted), not_converted], request.table.where)
+        request.on_progress(rows, total)
+    return converted
+
+
+def _total(converted: Sequence[ConvertedFile]) -> DecodedAgain:
+    total = DecodedAgain()
+    for file in converted:
+        total.add(DecodedAgain(decoded=file.facts.rows - file.facts.bad, bad=Counter(file.reasons), changed=True))
+    return total
+
+
+def _commit(
+    request: RedecodeRequest, snapshot: TableSnapshot, files: ConvertedFiles, converted: Sequence[ConvertedFile]
+) -> int:
+    """Replace all files of the table by the converted ones; returns the new version.
+
+    Raises:
+        FilesChanged: the table has other files than the snapshot now.
+    """
+    assert snapshot.entry is not None
+    change = ConvertChange(
+        state=TableState.after(snapshot.entry),
+        facts=tuple(file.facts for file in converted),
+        run=request.run,
+        columns=files.columns,
+        schemas=files.decoding.schema_ids,
+        key_schemas=files.decoding.key_schema_ids,
+        sources=frozenset(file.path for file in raw_files(snapshot)),
+    )
+    return commit(request.table, snapshot, change).version
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConvertChange(Change):
+    """Replaces all files of a raw table by typed ones with the same rows. It changes no offsets.
+
+    Args:
+        columns: the columns for fields that the files have.
+        sources: the paths of the files that were converted.
+    """
+
+    kind: CommitKind = CommitKind.CONVERT
+    columns: pa.Schema
+    sources: frozenset[str]
+
+    def complete(
+        self, entry: LedgerEntry, log: TableLog, snapshot: TableSnapshot
+    ) -> tuple[LedgerEntry, Sequence[CommittedRange]]:
+        """See Change.
+
+        Raises:
+            FilesChanged: the snapshot has other files.
+        """
+        if file_paths(snapshot.handle) != self.sources:
+            raise self._files_changed()
+        log.check(self.facts)
+        columns = columns_to_add(self.state, replace(snapshot, layout=snapshot.layout.converted()), self.columns)
+        return replace(entry, columns=columns), ()
+
+    def rebased(self, newest: TableSnapshot) -> Self:
+        """The same change, if the other commits have not changed the files.
+
+        Raises:
+            FilesChanged: they have.
+        """
+        if newest.entry is None or file_paths(newest.handle) != self.sources:
+            raise self._files_changed()
+        return replace(self, state=TableState.after(newest.entry))
+
+    def _files_changed(self) -> FilesChanged:
+        return FilesChanged("other runs change the files of the table; run again", self.state.topic.where)

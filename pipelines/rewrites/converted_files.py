@@ -1,0 +1,271 @@
+"""The typed files into which the files of a raw table are converted, one by one, before one commit replaces all.
+
+Each file of the table becomes one file beside it that no commit names yet. A note in a small file says that a file is
+converted, so that a repeated run does not convert it again. This is safe because the files of a table never change. The
+notes are in a folder for each format, because the rows depend on it.
+"""
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as pads
+import pyarrow.fs as pafs
+import pyarrow.ipc
+
+from kafka_io.model import BrokerPartition, OffsetRange
+from kafka_io.typed_json import decode_json
+from pipelines.delta.delta_table import LakeTable
+from pipelines.fetch.decode_plan import DecodePlan
+from pipelines.fetch.decoding import Decoding
+from pipelines.fetch.slice_file import SliceFile
+from pipelines.fetch.typed_rows import IncompletePlan, TypedRows
+from pipelines.layout.columns import ERROR_COLUMN, ColumnConflict, missing_columns, with_columns
+from pipelines.layout.layout import NO_DAY, TableLayout
+from pipelines.layout.rows import FILE_SCHEMA, cast
+from pipelines.ledger.work import SliceFacts
+from pipelines.rewrites.bad_rows import batches_of, reasons_of
+from pipelines.rewrites.staging import STAGING_FOLDER
+from pipelines.table.table_store import TableSnapshot
+from resources.errors import FileRefused
+from resources.failpoints import failpoint
+from resources.settings.topic_formats import TopicFormat
+from resources.stores.lake import filesystem, lake_errors, write_file
+
+_NOT_OF_ROWS = {"bad_records", "max_bad_records", "max_bad_share", "partition_by"}
+_CODEC = "zstd"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RawFile:
+    """A data file of a raw table: its path, its rows if the log counts them, and the day of its folder."""
+
+    path: str
+    rows: int | None
+    day: str
+
+
+def raw_files(snapshot: TableSnapshot) -> list[RawFile]:
+    """The data files of a raw table."""
+    adds = pa.table(snapshot.handle.get_add_actions(flatten=True)).to_pylist()
+    day = f"partition.{snapshot.layout.partition_column}"
+    files = [
+        RawFile(path=add["path"], rows=add.get("num_records"), day=NO_DAY if add[day] is None else str(add[day]))
+        for add in adds
+    ]
+    return sorted(files, key=lambda file: file.path)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConvertedFile:
+    """The note about a converted file.
+
+    Args:
+        facts: the file. Its `offsets` are the place of the first record that does not decode, or of the first record.
+        columns: the columns for fields that it has, as an Arrow IPC message.
+        schemas: the ids of the schemas of its values.
+        key_schemas: the ids of the schemas of its keys.
+        reasons: why records do not decode, with the number of records.
+    """
+
+    facts: SliceFacts
+    columns: bytes
+    schemas: tuple[int, ...] = ()
+    key_schemas: tuple[int, ...] = ()
+    reasons: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def values(self) -> pa.Schema:
+        """The columns for fields."""
+        return pa.ipc.read_schema(pa.py_buffer(self.columns))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Target:
+    """What SliceFile needs for a converted file."""
+
+    table_uri: str
+    folder: str
+    options: Mapping[str, str]
+    layout: TableLayout
+    file_name: str = "converted"
+    parquet_codec: str = _CODEC
+
+
+class ConvertedFiles:
+    """The converted files of one table for one format.
+
+    `folder` is where the notes are.
+    """
+
+    def __init__(self, table: LakeTable, format_: TopicFormat, decoding: Decoding, *, dry_run: bool) -> None:
+        settings = format_.model_dump_json(exclude=_NOT_OF_ROWS)
+        self.folder = f"{STAGING_FOLDER}/convert-{hashlib.sha256(settings.encode()).hexdigest()[:32]}/"
+        self.decoding = decoding
+        self._table = table
+        self._store = filesystem(table.uri, table.lake.options)
+        self._dry_run = dry_run
+        self._done: dict[str, ConvertedFile] = {}
+
+    @property
+    def columns(self) -> pa.Schema:
+        """The columns for fields of all files."""
+        assert self.decoding.plan is not None
+        return self.decoding.plan.stored
+
+    def resume(self, files: Sequence[RawFile]) -> None:
+        """Find what earlier runs have converted of these files. Files that are lost or do not fit are left out."""
+        columns, ids, key_ids = pa.schema([]), set[int](), set[int]()
+        for file in files:
+            note = self._note(file)
+            try:
+                missing = missing_columns(columns, note.values) if note else None
+            except ColumnConflict:  # two runs at the same time gave fields different columns
+                continue
+            if note and missing is not None:
+                self._done[file.path] = note
+                columns = with_columns(columns, missing)
+                ids.update(note.schemas)
+                key_ids.update(note.key_schemas)
+        if self._done:
+            self.decoding.fix_columns(columns)
+            self.decoding.learn(ids, key_ids=key_ids)
+        if any(missing_columns(self.columns, note.values) for note in self._done.values()):
+            self._done.clear()
+
+    def _note(self, file: RawFile) -> ConvertedFile | None:
+        with lake_errors(self._table.uri):
+            if self._store.get_file_info(self._note_path(file)).type != pafs.FileType.File:
+                return None
+            with self._store.open_input_stream(self._note_path(file)) as stream:
+                text = stream.read()
+            try:
+                note = decode_json(text, ConvertedFile)
+            except ValueError:  # a loss of power truncated it
+                return None
+            if note.facts.path and self._store.get_file_info(note.facts.path).size != note.facts.size:
+                return None
+        return note
+
+    def _note_path(self, file: RawFile) -> str:
+        return f"{self.folder}{hashlib.sha256(file.path.encode()).hexdigest()[:32]}.json"
+
+    def of(self, snapshot: TableSnapshot) -> Iterator[ConvertedFile]:
+        """The converted files of a snapshot; those that no run has written yet are written.
+
+        Raises:
+            KafkaIOError: the registry does not answer.
+            FileRefused: a file has another number of rows than the log says.
+            LakeUnavailable: the store does not answer.
+        """
+        rows: pads.FileSystemDataset = snapshot.handle.to_pyarrow_dataset()
+        fragments = {fragment.path: fragment for fragment in rows.get_fragments()}
+        # Files and tables of older versions lack columns; the dataset gives null for them.
+        schema = pa.schema([*rows.schema, *(column for column in FILE_SCHEMA if column.name not in rows.schema.names)])
+        for file in raw_files(snapshot):
+            if file.path not in self._done:
+                of_file = pads.FileSystemDataset([fragments[file.path]], schema, rows.format, rows.filesystem)
+                self._done[file.path] = self._checked(file, self._convert(file, of_file))
+                self.decoding.fix_columns(self.columns)
+                if not self._dry_run:
+                    self._write_note(file, self._done[file.path])
+            yield self._done[file.path]
+
+    def _checked(self, file: RawFile, converted: ConvertedFile) -> ConvertedFile:
+        if file.rows is not None and converted.facts.rows != file.rows:
+            raise FileRefused(
+                f"the data file {file.path} holds {converted.facts.rows} rows, but the log says {file.rows}; "
+                f"`penstock verify {self._table.where.topic}` shows more",
+                self._table.where,
+            )
+        return converted
+
+    def _write_note(self, file: RawFile, converted: ConvertedFile) -> None:
+        with lake_errors(self._table.uri):
+            write_file(self._store, self._note_path(file), msgspec.json.encode(converted))
+        failpoint("file converted")
+
+    def _convert(self, file: RawFile, rows: pads.Dataset) -> ConvertedFile:
+        """Convert the file; again with a better plan if the plan lacks schemas or fields of its values."""
+        while True:
+            plan = self.decoding.plan
+            assert plan is not None
+            typed = _TypedFile(plan)
+            target = _Target(
+                table_uri=self._table.uri,
+                folder=f"{plan.layout.partition_column}={file.day}",
+                options=self._table.lake.options,
+                layout=plan.layout,
+            )
+            with lake_errors(self._table.uri), SliceFile(target) as output:
+                for batch in batches_of(rows, pads.scalar(value=True), FILE_SCHEMA.names):
+                    for typed_rows in typed.rows(batch):
+                        if not self._dry_run:
+                            output.write(typed_rows)
+            if not typed.missing:
+                return typed.note(output, self.decoding)
+            self.decoding.learn_missing(typed.missing)
+
+
+class _TypedFile:
+    """The rows of one file, and what the note says about them.
+
+    Attributes:
+        missing: the ids and fields that the plan does not have. Without them the file is not complete.
+    """
+
+    def __init__(self, plan: DecodePlan) -> None:
+        self.missing: list[IncompletePlan] = []
+        self._plan = plan
+        self._typed = TypedRows(plan)
+        self._rows = 0
+        self._reasons = Counter[str]()
+        self._place: OffsetRange | None = None
+        self._has_bad = False
+
+    def rows(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        """The typed rows of a batch of a raw file; nothing if the plan lacks ids or fields."""
+        # The same columns as in a new file: older versions wrote empty lists of headers.
+        columns = [cast(column.type, batch.column(column.name)) for column in FILE_SCHEMA]
+        raw = pa.RecordBatch.from_arrays(columns, schema=FILE_SCHEMA)
+        try:
+            typed = self._typed.of_raw_rows(raw)
+        except IncompletePlan as missing:
+            self.missing.append(missing)
+            return
+        if batch.num_rows and not self.missing:
+            self._count(raw, typed.column(ERROR_COLUMN))
+            yield typed
+
+    def _count(self, raw: pa.RecordBatch, errors: pa.Array) -> None:
+        self._rows += raw.num_rows
+        self._reasons.update(reasons_of(errors))
+        has_bad = errors.null_count < len(errors)
+        if self._place is None or (has_bad and not self._has_bad):
+            row = pc.index(errors.is_valid(), value=True).as_py() if has_bad else 0
+            broker, partition, offset = (raw.column(name)[row].as_py() for name in ("broker", "partition", "offset"))
+            self._place = OffsetRange(BrokerPartition(broker, partition), offset, offset + 1)
+            self._has_bad = has_bad
+
+    def note(self, output: SliceFile, decoding: Decoding) -> ConvertedFile:
+        """The note about the file, which is complete."""
+        facts = SliceFacts(
+            offsets=self._place or OffsetRange(BrokerPartition(None, 0), 0, 0),
+            rows=self._rows,
+            path=output.path if output.rows else None,
+            size=output.size,
+            stats=output.stats,
+            bad=self._typed.bad,
+            bad_examples=tuple(self._typed.examples),
+        )
+        return ConvertedFile(
+            facts=facts,
+            columns=self._plan.stored.serialize().to_pybytes(),
+            schemas=decoding.schema_ids,
+            key_schemas=decoding.key_schema_ids,
+            reasons=dict(self._reasons),
+        )

@@ -1,0 +1,222 @@
+"""Replay: fetch a range of offsets again, and replace the table's rows by what was fetched, in one commit.
+
+The cursor does not move, and scheduled loads may run meanwhile. The fetched rows are staged outside of the table until
+they are compared with it. If both are the same, nothing is committed; so a second replay changes nothing.
+"""
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import ClassVar
+
+from kafka_io.errors import LocatedError, Where
+from kafka_io.model import OffsetRange, TopicEntry
+from pipelines.commit.bad_records import check_bad_records
+from pipelines.commit.commit import columns_to_add, commit
+from pipelines.commit.replacement import ReplaceChange
+from pipelines.comparison.compare import Comparison, compare
+from pipelines.comparison.table_rows import TableRows
+from pipelines.delta.delta_table import LakeTable
+from pipelines.fetch.decoding import Decoding
+from pipelines.fetch.execute import microseconds
+from pipelines.identity.divergence import check_same_logs
+from pipelines.layout.columns import NO_COLUMNS
+from pipelines.ledger.ledger import CommitKind, Coverage, RecordedChoice, TableState
+from pipelines.ledger.work import CommittedRange, SliceFailure
+from pipelines.load.load import Loader
+from pipelines.plan.day_cuts import day_cuts
+from pipelines.plan.slices import SliceSizes, sliced
+from pipelines.rewrites.replay_request import ReplayRequest, ReplayResolver
+from pipelines.rewrites.replay_result import PartitionReplay, TopicReplay
+from pipelines.rewrites.staging import StagedFiles, staging_folder
+from pipelines.table.table_store import TableSnapshot
+from resources.errors import CommitRefused, LoadError, ReplayRefused, TableMissing, TopicUnknown
+from resources.failpoints import failpoint
+
+
+def replay(loader: Loader, table: LakeTable, request: ReplayRequest) -> TopicReplay:
+    """Replay what is requested. An error is in the result; only interruptions are raised."""
+    began = loader.now()
+    try:
+        result = _replay(loader, table, request, began)
+    except LocatedError as error:
+        failure = SliceFailure.of(error, Where(cluster=loader.cluster.name, topic=request.topic))
+        result = TopicReplay(topic=request.topic, table=table.uri, failure=failure)
+    return replace(result, seconds=round((loader.now() - began).total_seconds(), 3))
+
+
+def _replay(loader: Loader, table: LakeTable, request: ReplayRequest, began: datetime) -> TopicReplay:
+    topic, snapshot, state = _opened(loader, table, request)
+    damaged = table.damaged(snapshot.handle)
+    rows = TableRows(table, snapshot, state.topic, without=damaged)
+    resolver = ReplayResolver.of(loader.cluster, state, request.partitions, rows.of)
+    ranges = resolver.ranges(request)
+    sizes = loader.slice_sizes(topic, ranges, snapshot.entry)
+    if snapshot.layout.is_by_day:
+        cuts = day_cuts(loader.cluster, topic.name, ranges, now_ms=microseconds(began) // 1000)
+        sizes = replace(sizes, cuts=cuts)
+    slices = list(_slices(ranges, resolver, sizes))
+    failpoint("replay planned")
+    folder = staging_folder(loader.run_id)
+    on_progress, size = loader.on_progress(request.topic), sum(offsets.size for offsets in slices)
+
+    def report(done: int, total: int) -> None:  # the fetch counts slices, the callback offsets
+        on_progress(size * done // total, size)
+
+    decoding = Decoding(loader.formats(request.topic), snapshot, loader.registries)
+    facts = loader.fetch_decoded(
+        topic, table.uri, slices, decoding, began=began, on_progress=report, sizes=sizes, below=folder
+    )
+    check_same_logs(loader.cluster, state, resolver.same_logs)
+    failpoint("replay staged")
+    result = TopicReplay(topic=request.topic, table=table.uri, version=snapshot.version)
+    for failure in (slice_facts.failure for slice_facts in facts if slice_facts.failure):
+        return replace(result, failure=failure)
+    if damaged:
+        _check_lost_rows_are_replayed(rows, ranges, damaged)
+        snapshot = table.drop(snapshot, damaged)
+        rows = TableRows(table, snapshot, state.topic)
+    check_bad_records(loader.formats(request.topic), facts, state.topic.where)
+    staged = StagedFiles(table, folder, facts, snapshot.layout)
+    compared = tuple(PartitionReplay.of(offsets, facts, _compare(staged, rows, offsets)) for offsets in ranges)
+    complete = [_is_complete(rows, offsets) for offsets in ranges]
+    choices = tuple(_choices(compared, request, state))
+    failpoint("replay compared")
+    columns = decoding.plan.stored if decoding.plan else NO_COLUMNS
+    is_same = all(complete) and all(partition.comparison.same for partition in compared)
+    # Columns that the table lacks are not compared.
+    changed = not is_same or bool(columns_to_add(state, snapshot, columns))
+    version = snapshot.version
+    if changed:
+        change = ReplayChange(
+            state=state,
+            ranges=tuple(ranges),
+            facts=tuple(facts),
+            choices=choices,
+            run=loader.run_id,
+            fetched_rows=staged.rows,
+            columns=columns,
+            schemas=decoding.schema_ids,
+            key_schemas=decoding.key_schema_ids,
+        )
+        version = _commit(table, snapshot, change)
+    staged.remove()
+    return replace(result, version=version, changed=changed, partitions=compared)
+
+
+def _slices(ranges: Sequence[OffsetRange], resolver: ReplayResolver, sizes: SliceSizes) -> Iterator[OffsetRange]:
+    """The slices of the ranges, each range from its start."""
+    for offsets in ranges:
+        cuts = sizes.cut_points(offsets.partition, resolver.bounds)
+        yield from sliced(offsets, cuts, sizes.target(offsets.partition))
+
+
+def _opened(loader: Loader, table: LakeTable, request: ReplayRequest) -> tuple[TopicEntry, TableSnapshot, TableState]:
+    """The topic, its table, and the state of the table.
+
+    Raises:
+        LoadError: one of them does not exist, or the table holds nothing of the topic.
+    """
+    topic = loader.cluster.topic(request.topic)
+    if topic is None:
+        raise TopicUnknown("the cluster has no such topic; `penstock topics` lists its topics")
+    existing = table.existing()
+    if existing is None:
+        raise TableMissing("the topic has no table")
+    snapshot, state = loader.read_table(table, topic, after=existing)
+    if not state.covered:
+        raise ReplayRefused("the table holds nothing of the topic's present incarnation; load the topic first")
+    return topic.with_ids(state.ids.learned(topic.ids)), snapshot, state
+
+
+def _check_lost_rows_are_replayed(rows: TableRows, ranges: Sequence[OffsetRange], damaged: Collection[str]) -> None:
+    """Check that the replay fetches everything again that the damaged files held, before they are taken out.
+
+    Raises:
+        ReplayRefused: it does not.
+    """
+    for partition, committed in rows.ranges.items():
+        for whole, count in rows.of(partition).counts(committed[0].offsets.start, committed[-1].offsets.stop):
+            if count < whole.rows and not any(whole.offsets == whole.offsets.intersection(part) for part in ranges):
+                raise ReplayRefused(
+                    f"the data file {min(damaged)} is lost or damaged, and with it rows of {whole}: replay all of it, "
+                    "for example from earliest to latest"
+                )
+
+
+def _compare(staged: StagedFiles, rows: TableRows, offsets: OffsetRange) -> Comparison:
+    pieces = compare(staged.batches(offsets), rows.of(offsets.partition), offsets)
+    return sum((comparison for _, comparison in pieces), Comparison())
+
+
+def _is_complete(rows: TableRows, offsets: OffsetRange) -> bool:
+    """Whether the committed ranges that overlap `offsets` have as many rows in the table as the ledger says."""
+    counts = rows.of(offsets.partition).counts(offsets.start, offsets.stop)
+    return all(count == whole.rows for whole, count in counts)
+
+
+def _choices(
+    compared: Sequence[PartitionReplay], request: ReplayRequest, state: TableState
+) -> Iterator[RecordedChoice]:
+    """The choices by which rows are dropped that the brokers no longer have.
+
+    From 0.8 on compaction removes records also between others. In 0.7 no log is compacted: rows that only the table has
+    are wrong there, and are dropped without a choice.
+
+    Raises:
+        ReplayRefused: the request does not choose to drop rows.
+    """
+    for partition in compared:
+        compacted, offsets = partition.comparison.only_in_table, partition.offsets
+        if not compacted.count or offsets.partition.broker is not None:
+            continue
+        if request.on_compacted == "fail":
+            raise ReplayRefused(
+                f"the brokers no longer have {compacted} of {offsets}: they were compacted away, or never committed; "
+                'on_compacted = "drop" drops them from the table too',
+                state.topic.where,
+            )
+        yield RecordedChoice.of("on_compacted", "drop", offsets)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplayChange(ReplaceChange):
+    """The change of a replay: it replaces rows, and moves no cursor.
+
+    `fetched_rows` gives the number of fetched rows with the offsets of a range.
+    """
+
+    kind: CommitKind = CommitKind.REPLAY
+    fetched_rows: Callable[[CommittedRange], int]
+    shortfall: ClassVar[type[LoadError]] = ReplayRefused
+
+    def rows_again(self, part: CommittedRange) -> int:
+        """See ReplaceChange."""
+        return self.fetched_rows(part)
+
+    def coverage_after(self, covered: Coverage) -> Coverage:
+        """See ReplaceChange."""
+        for offsets in self.ranges:
+            start, cursor = covered.get(offsets.partition, (0, 0))
+            if not start <= offsets.start < offsets.stop <= cursor:
+                raise CommitRefused(
+                    f"the table covers [{start}, {cursor}) of partition {offsets.partition} now, and no longer all of "
+                    f"{offsets}",
+                    self.state.topic.where,
+                )
+        return covered
+
+
+def _commit(table: LakeTable, snapshot: TableSnapshot, change: ReplayChange) -> int:
+    """Commit the change on top of the newest version, because loads may have run since `snapshot`; the new version.
+
+    Raises:
+        CommitRefused: the log may no longer hold what was fetched (fault B03), or the table no longer covers it.
+    """
+    table.check(change.facts)
+    newest = table.newer(snapshot)
+    if any(entry.kind is CommitKind.CUT for _, entry in table.entries(newest, after=snapshot.version)):
+        raise CommitRefused(
+            "another run found a truncated log meanwhile and took back its rows; run again", change.state.topic.where
+        )
+    return commit(table, newest, change.rebased(newest)).version

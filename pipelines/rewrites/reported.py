@@ -1,0 +1,48 @@
+"""Replays and redecodes that are reported as OpenLineage events if the settings ask for it."""
+
+from typing import TYPE_CHECKING
+
+from pipelines.delta.delta_table import LakeTable
+from pipelines.load.load import Loader
+from pipelines.reports.lineage_events import DatasetName
+from pipelines.reports.lineage_jobs import JobLineage
+from pipelines.rewrites.replay import replay
+from pipelines.rewrites.replay_request import ReplayRequest
+from pipelines.rewrites.replay_result import TopicReplay
+
+if TYPE_CHECKING:
+    from pipelines.rewrites.redecode import RedecodeRequest
+    from pipelines.rewrites.redecode_result import TopicRedecode
+
+
+def reported_replay(lineage: JobLineage, loader: Loader, table: LakeTable, request: ReplayRequest) -> TopicReplay:
+    """Replay what is requested; see `replay`. The job leads from the topic to its table."""
+    with lineage.job("REPLAY", request.topic, lineage.topic(request.topic)) as report:
+        result = replay(loader, table, request)
+        if report is not None:
+            report.failed(result.failure)
+            if result.version is not None:
+                rows = result.rows if result.changed else 0
+                report.wrote_table(result.table, rows=rows, version=result.version)
+    return result
+
+
+def reported_redecode(lineage: JobLineage, request: "RedecodeRequest", *, every: bool = False) -> "TopicRedecode":
+    """Decode bad records again, or all records of a raw table; see `redecode` and `convert_table`.
+
+    The table is the source of the job and its output. A dry run is not reported, because it changes nothing.
+    """
+    # Processes of Dagster replay, and never decode again.
+    from pipelines.rewrites.convert import convert_table  # noqa: PLC0415
+    from pipelines.rewrites.redecode import redecode  # noqa: PLC0415
+
+    run = convert_table if every else redecode
+    if request.dry_run:
+        return run(request)
+    with lineage.job("REDECODE", request.table.where.topic or "", DatasetName.of_table(request.table.uri)) as report:
+        result = run(request)
+        if report is not None:
+            report.failed(result.failure)
+            if result.version is not None:
+                report.wrote_table(result.table, rows=result.decoded, version=result.version)
+    return result

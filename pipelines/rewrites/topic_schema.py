@@ -1,0 +1,153 @@
+"""The columns of a topic's table, the fields that fill them, and what the next load would change."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from kafka_io.errors import KafkaIOError, SchemaNotFound
+from kafka_io.schema_registry.client import SchemaRegistry
+from kafka_io.values.columns import COMMENT, field_name
+from pipelines.delta.delta_table import LakeTable
+from pipelines.fetch.decode_plan import check_format, layout_of, plan_decoding
+from pipelines.fetch.decoding import Decoding, OpenRegistry
+from pipelines.layout.columns import missing_columns, with_columns
+from pipelines.layout.delta_schema import delta_fields, type_text
+from pipelines.table.table_store import TableSnapshot
+from resources.settings.topic_formats import TopicFormat
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownColumn:
+    """A column for a field of the values.
+
+    Args:
+        name: the column.
+        type: its type, as in Delta's schema.
+        field: the field that fills it.
+        comment: what the schema says about the field.
+        is_new: whether the table lacks the column, or a member of it, until the next load with rows.
+    """
+
+    name: str
+    type: str
+    field: str
+    comment: str
+    is_new: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriterSchema:
+    """A schema of a topic's values in the registry.
+
+    Args:
+        id: the number in the frame of a value.
+        type: the language of the schema; empty if the registry does not know the id now.
+        subjects: the versions of subjects that have the schema, such as `orders-value version 3`.
+        is_met: whether the table has records with this schema. Otherwise it is the newest one of the topic's subject.
+    """
+
+    id: int
+    type: str
+    subjects: tuple[str, ...]
+    is_met: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicSchema:
+    """The result of `penstock schema`; a raw table has no columns for fields.
+
+    `schemas` are in the order of their ids; there are none if the values have no schemas in a registry.
+    """
+
+    topic: str
+    table: str
+    format: str
+    version: int | None
+    schemas: tuple[WriterSchema, ...] = ()
+    columns: tuple[ShownColumn, ...]
+    warnings: tuple[str, ...]
+
+    def as_dict(self) -> dict[str, Any]:
+        """The JSON fields of `penstock schema --json`."""
+        return asdict(self)
+
+
+def topic_schema(table: LakeTable, format_: TopicFormat, open_registry: OpenRegistry | None = None) -> TopicSchema:
+    """The columns of the table, with those that the next load adds. Nothing is changed.
+
+    Without `open_registry` no registry is asked. If it does not answer, a warning says so.
+
+    Raises:
+        FormatChanged: the settings name another kind of format than the table has.
+        LoadError: the table cannot be read, or is not Penstock's.
+    """
+    snapshot = table.newest()
+    if snapshot is not None:
+        check_format(format_, snapshot, table.uri)
+    table_snapshot = snapshot or TableSnapshot(version=0, entry=None, layout=layout_of(format_))
+    plan, warnings = plan_decoding(format_, table_snapshot.layout)
+    schemas: tuple[WriterSchema, ...] = ()
+    if open_registry and format_.has_schemas:
+        try:
+            schemas, decoding = _with_registry(table.where.topic or "", format_, table_snapshot, open_registry)
+            plan, warnings = decoding.plan, decoding.warnings
+        except KafkaIOError as error:
+            warnings = [*warnings, f"the schemas are not shown, because the registry cannot be asked: {error}"]
+    present = table_snapshot.layout.values
+    after = with_columns(present, plan.stored) if plan else present
+    return TopicSchema(
+        topic=table.where.topic or "",
+        table=table.uri,
+        format=format_.format,
+        version=snapshot.version if snapshot else None,
+        schemas=schemas,
+        columns=tuple(_shown(after, missing_columns(present, after).names)),
+        warnings=tuple(warnings),
+    )
+
+
+def _with_registry(
+    topic: str, format_: TopicFormat, snapshot: TableSnapshot, open_registry: OpenRegistry
+) -> tuple[tuple[WriterSchema, ...], Decoding]:
+    """The schemas that the table has met, with the newest one of the topic's subject, and the plan for all of them."""
+    decoding = Decoding(format_, snapshot, open_registry)
+    registry = open_registry(str(format_.registry))
+    met = frozenset(snapshot.entry.schemas if snapshot.entry else ())
+    newest = None
+    with suppress(SchemaNotFound):  # only the default naming strategy is tried
+        newest = registry.newest(f"{topic}-value").schema
+    ids = met if newest is None else met | {newest.id}
+    decoding.learn(ids)
+    known = registry.known_schemas(sorted(ids))
+    schemas = [
+        WriterSchema(
+            id=id_,
+            type=str(known[id_].schema_type) if id_ in known else "",
+            subjects=tuple(_subjects(registry, id_)) if id_ in known else (),
+            is_met=id_ in met,
+        )
+        for id_ in sorted(ids)
+    ]
+    return tuple(schemas), decoding
+
+
+def _subjects(registry: SchemaRegistry, schema_id: int) -> Iterator[str]:
+    with suppress(SchemaNotFound):  # Apicurio and others may not have this request
+        for item in registry.versions(schema_id):
+            yield f"{item.subject} version {item.version}"
+
+
+def _shown(columns: pa.Schema, new: Sequence[str]) -> list[ShownColumn]:
+    return [
+        ShownColumn(
+            name=column.name,
+            type=type_text(field["type"]),
+            field=field_name(column),
+            comment=(column.metadata or {}).get(COMMENT, b"").decode(),
+            is_new=column.name in new,
+        )
+        for column, field in zip(columns, delta_fields(columns), strict=True)
+    ]

@@ -1,0 +1,1 @@
+"""State tables: the newest row of each key of a topic."""

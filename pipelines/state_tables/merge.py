@@ -1,0 +1,151 @@
+"""Writes a state table: copies the files from which rows are taken without these rows, and adds the newest rows.
+
+The files, the removed files and the progress are one entry of the table's log. It lands on the version that was read,
+or not at all: deltalake must not try it again on a newer version, whose files are others.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from deltalake import CommitProperties, DeltaTable
+
+from pipelines.delta.writes import AFTER_COMMIT
+from pipelines.state_tables.changes import KeyComparison
+from pipelines.state_tables.files import RowNumbers, StateFiles, StateFileWriter
+from pipelines.state_tables.state_table import DELETED, POSITION, StateDefinition
+from resources.failpoints import failpoint
+
+Rows = Callable[[], pa.RecordBatchReader]
+"""Opens the rows of the topic's table among which the newest ones are, in the same order each time."""
+
+
+@dataclass(slots=True, kw_only=True)
+class StateMerge:
+    """See TableWrite: the newest rows in place of those that the state table has of their keys.
+
+    Args:
+        definition: the columns.
+        comparison: the decided rows.
+        rows: the rows of the topic's table.
+        present: the files of the state table.
+        replaces_all: whether the table gets new columns, or other rows in all files.
+        failure: see TableWrite.
+    """
+
+    definition: StateDefinition
+    comparison: KeyComparison
+    rows: Rows
+    present: StateFiles
+    replaces_all: bool
+    failure: BaseException | None = None
+
+    def schema(self) -> Any:
+        """See TableWrite."""
+        return self.definition.delta_schema
+
+    def write(self, handle: DeltaTable, properties: CommitProperties) -> None:
+        """See TableWrite."""
+        uri, options = self.present.uri, self.present.options
+        writer = StateFileWriter(uri=uri, options=options, schema=self.definition.schema)
+        rewritten = self._rewritten()
+        for number in sorted(rewritten):
+            for rows in self._kept(number):
+                writer.write(rows)
+        for rows in self._newest():
+            writer.write(rows)
+        writer.close()
+        failpoint("state files written")
+        writer.check_complete()
+        removals = [] if self.replaces_all else [self.present.files[number].removal() for number in sorted(rewritten)]
+        properties.max_commit_retries = 0
+        handle.create_write_transaction(
+            [*removals, *writer.actions],
+            mode="overwrite" if self.replaces_all else "append",
+            schema=self.definition.delta_schema if self.replaces_all else handle.schema(),
+            partition_by=[],
+            commit_properties=properties,
+            post_commithook_properties=AFTER_COMMIT,
+        )
+
+    def _rewritten(self) -> set[int]:
+        if self.replaces_all:
+            return set(range(len(self.present.files)))
+        return self.comparison.touched_files() | self.present.small()
+
+    def _kept(self, number: int) -> Iterator[pa.RecordBatch]:
+        """The rows of a file that stay."""
+        dropped, first = Ascending(self.comparison.dropped(number)), 0
+        schema = self.definition.schema
+        for rows in self.present.batches(number, schema, schema.names):
+            stays = np.ones(rows.num_rows, np.bool_)
+            stays[dropped.before(first + rows.num_rows) - first] = False
+            first += rows.num_rows
+            yield _as(schema, rows.filter(pa.array(stays)))
+
+    def _newest(self) -> Iterator[pa.RecordBatch]:
+        """The rows to add, with the two columns of a state table."""
+        wanted, first = _NumberedPositions(self.comparison.newest()), 0
+        for batch in self.rows():
+            rows, positions = wanted.of(batch, first)
+            first += batch.num_rows
+            if rows.num_rows:
+                columns = {name: rows.column(name) for name in self.definition.source_schema.names}
+                columns |= {DELETED: self.definition.deleted(rows), POSITION: positions}
+                yield _as(self.definition.schema, pa.RecordBatch.from_pydict(columns))
+
+
+def _as(schema: pa.Schema, rows: pa.RecordBatch) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays([rows.column(name) for name in schema.names], schema=schema)
+
+
+class Ascending:
+    """Ascending numbers that come in batches, and are taken in steps."""
+
+    def __init__(self, batches: Iterator[RowNumbers]) -> None:
+        self._batches = batches
+        self._waiting = np.zeros(0, np.int64)
+
+    def before(self, end: int) -> RowNumbers:
+        """The numbers below `end` that were not taken yet."""
+        taken = []
+        while True:
+            count = int(np.searchsorted(self._waiting, end))
+            taken.append(self._waiting[:count])
+            self._waiting = self._waiting[count:]
+            following = None if len(self._waiting) else next(self._batches, None)
+            if following is None:
+                return np.concatenate(taken)
+            self._waiting = following
+
+
+class _NumberedPositions:
+    """The numbers of rows, ascending, with their positions."""
+
+    def __init__(self, batches: Iterator[tuple[RowNumbers, pa.Array]]) -> None:
+        self._positions: list[pa.Array] = []
+        self._numbers = Ascending(self._remembered(batches))
+
+    def _remembered(self, batches: Iterator[tuple[RowNumbers, pa.Array]]) -> Iterator[RowNumbers]:
+        for numbers, positions in batches:
+            self._positions.append(positions)
+            yield numbers
+
+    def of(self, batch: pa.RecordBatch, first: int) -> tuple[pa.RecordBatch, pa.Array]:
+        """The rows of a batch that have one of the numbers, and their positions; `first` is its first number."""
+        numbers = self._numbers.before(first + batch.num_rows)
+        rows = batch.take(pa.array(numbers - first)) if len(numbers) else batch.slice(0, 0)
+        return rows, self._take(len(numbers))
+
+    def _take(self, count: int) -> pa.Array:
+        parts = []
+        while count:
+            part = self._positions[0].slice(0, count)
+            parts.append(part)
+            count -= len(part)
+            self._positions[0] = self._positions[0].slice(len(part))
+            if len(self._positions[0]) == 0:
+                self._positions.pop(0)
+        return pa.concat_arrays(parts) if parts else pa.nulls(0)

@@ -1,0 +1,155 @@
+"""Verifies the state table of a topic: computes it again from the topic's table, and compares each row."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from pipelines.delta.delta_table import LakeTable
+from pipelines.increments.difference import ledger_difference
+from pipelines.increments.rows import SpanRows
+from pipelines.increments.source import NOTHING, ConsumerProgress, SourceVersion
+from pipelines.layout.layout import TableLayout
+from pipelines.ledger.work import SliceFailure
+from pipelines.state_tables.changes import KeyComparison
+from pipelines.state_tables.files import StateFiles
+from pipelines.state_tables.state_table import DELETED, POSITION, StateDefinition, state_output
+from pipelines.state_tables.update import CONSUMER, DEFINITION, incarnation_starts
+from pipelines.table.table_store import TableSnapshot
+from resources.errors import LoadError
+from resources.settings.topic_options import TopicOptions
+
+_WITH_PLACE = "broker, partition, place"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StateProof:
+    """The result of `prove_state`. The state table is proven if there is no problem.
+
+    Args:
+        table: the URI of the state table.
+        version: the version of the topic's table that it has.
+        keys: the number of keys that it should have.
+        missing: how many of them it lacks.
+        extra: how many rows it has of other keys, or of a key that has a row already.
+        wrong: how many keys have another row than the newest.
+        problems: sentences about them.
+        failure: the error that ended the check; it is also the problem.
+    """
+
+    table: str
+    version: int = -1
+    keys: int = 0
+    missing: int = 0
+    extra: int = 0
+    wrong: int = 0
+    problems: tuple[str, ...] = ()
+    failure: SliceFailure | None = None
+
+    @property
+    def proven(self) -> bool:
+        """Whether the table has the newest row of each key, and nothing else."""
+        return not self.problems
+
+    def as_dict(self) -> dict[str, int]:
+        """The field `state` of `penstock verify --json`."""
+        return {name: getattr(self, name) for name in ("version", "keys", "missing", "extra", "wrong")}
+
+
+def prove_state(table: LakeTable, topic: TopicOptions) -> StateProof:
+    """Compare the state table with the topic's table at the version that the state table has.
+
+    An error becomes the problem, as with `verify`.
+    """
+    uri = state_output(table).uri
+    try:
+        return _prove(table, topic)
+    except LoadError as error:
+        failure = SliceFailure.of(error, table.where)
+        problem = f"the check of the state table did not end: {failure}"
+        return StateProof(table=uri, problems=(problem,), failure=failure)
+
+
+def _prove(table: LakeTable, topic: TopicOptions) -> StateProof:
+    output, source = state_output(table), SourceVersion.newest(table)
+    if source.snapshot.entry is None:
+        return StateProof(table=output.uri)
+    writer = output.begin(CONSUMER, source.name)
+    again = f"run `penstock state {table.where.topic}`"
+    if writer.handle is None or writer.progress == NOTHING:
+        return StateProof(table=output.uri, problems=(f"there is no state table yet: {again}",))
+    source.difference(writer.progress)  # it fails if the state was made from another table
+    snapshot = _snapshot_at(table, writer.progress)
+    definition = StateDefinition.of(topic, snapshot)
+    version = writer.progress.version
+    if writer.mark(DEFINITION) != definition.number:
+        problem = f"the state table was made with other settings: {again}, which builds it again"
+        return StateProof(table=output.uri, version=version, problems=(problem,))
+    assert topic.state is not None
+    content = [name for name in definition.schema.names if name != POSITION]
+    starts = incarnation_starts(table.entries(snapshot))
+    with KeyComparison(definition, starts, topic.state.memory_mib, content) as comparison:
+        comparison.take_rows(_all_rows(table, snapshot, source.name, definition))
+        files = StateFiles.of(output.uri, output.options, writer.handle)
+        comparison.take_present(files, only_touched=False)
+        comparison.decide(with_present=False)
+        return _judged(comparison, output.uri, version)
+
+
+def _snapshot_at(table: LakeTable, progress: ConsumerProgress) -> TableSnapshot:
+    """The version of the topic's table that the state table has."""
+    handle = table.handle_at(progress.version)
+    layout = TableLayout.of_delta(handle.schema().to_json())
+    return TableSnapshot(version=progress.version, entry=None, layout=layout, opened=lambda: handle)
+
+
+def _all_rows(
+    table: LakeTable, snapshot: TableSnapshot, source: str, definition: StateDefinition
+) -> pa.RecordBatchReader:
+    """All rows of the version, with the column `_deleted`."""
+    spans = ledger_difference(table.entries(snapshot), -1, snapshot.version).added
+    rows = SpanRows(lake=table.lake, handle=snapshot.handle, layout=snapshot.layout, source=source, spans=spans)
+    reader = rows.reader()
+    deleted = pa.field(DELETED, pa.bool_())
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for batch in reader:
+            yield batch.append_column(deleted, definition.deleted(batch))
+
+    return pa.RecordBatchReader.from_batches(reader.schema.append(deleted), batches())
+
+
+def _judged(comparison: KeyComparison, uri: str, version: int) -> StateProof:
+    same = comparison.same("newest", "present")
+    names = ", ".join(f"newest.{name}" for name in ("broker", "partition", "place"))
+    queries = {
+        "missing": f"select {_WITH_PLACE} from newest anti join present on {same}",
+        "extra": f"select {_WITH_PLACE} from present anti join newest on {same}",
+        "wrong": f"select {names} from newest join found using (n) join present on {same} "
+        "where found.content <> present.content or newest.effective is distinct from present.position",
+    }
+    sentences = {
+        "missing": "{} keys have no row in the state table; the first is that of {}",
+        "extra": "{} keys have a row in the state table, but none in the topic's table; the first is that of {}",
+        "wrong": "{} keys do not have their newest row in the state table; the first is that of {}",
+    }
+    numbers, problems = dict[str, Any](), list[str]()
+    for kind, query in queries.items():
+        [(numbers[kind],)] = comparison.values(f"select count(*) from ({query})")
+        for first in comparison.values(f"select * from ({query}) order by all limit 1"):
+            problems.append(sentences[kind].format(numbers[kind], _place(*first)))
+    keys = ", ".join(f"k{number}" for number in range(len(comparison.definition.keys)))
+    [(rows, distinct)] = comparison.values(
+        f"select coalesce(sum(number), 0), count(*) from (select count(*) as number from present group by {keys})"
+    )
+    if rows > distinct:
+        problems.append(f"{rows - distinct} keys have a second row in the state table")
+        numbers["extra"] += int(rows - distinct)
+    [(keys_count,)] = comparison.values("select count(*) from newest")
+    return StateProof(table=uri, version=version, keys=keys_count, problems=tuple(problems), **numbers)
+
+
+def _place(broker: int, partition: int, offset: int) -> str:
+    of_broker = f"broker {broker}, " if broker >= 0 else ""
+    return f"{of_broker}partition {partition}, offset {offset}"

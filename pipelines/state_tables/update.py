@@ -1,0 +1,239 @@
+"""Brings the state table of a topic up to date, in one commit with its progress.
+
+An increment that only appends to the ends of partitions is merged: each of its rows is newer than what the state knows
+of its partition. Every other increment, for example one with a replay or a backfill, changes the past of keys. Then the
+keys of its rows, and of the rows that are not there any more, are computed again from the topic's table. If the files
+with the old rows were deleted, all keys are.
+"""
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+
+from pipelines.delta.delta_table import LakeTable
+from pipelines.increments.attempts import MAX_ATTEMPTS, with_attempts
+from pipelines.increments.delta_output import DeltaWriter
+from pipelines.increments.difference import LedgerDifference
+from pipelines.increments.increment import Increment
+from pipelines.increments.output import OutputChange
+from pipelines.increments.source import NOTHING, ConsumerProgress, SourceVersion
+from pipelines.ledger.incarnations import effective_entries
+from pipelines.ledger.ledger import Coverage, LedgerEntry
+from pipelines.state_tables.changes import KeyComparison
+from pipelines.state_tables.files import StateFiles
+from pipelines.state_tables.merge import StateMerge
+from pipelines.state_tables.state_table import StateDefinition, state_output
+from pipelines.table.table_store import TableSnapshot
+from resources.errors import SourceFilesCleaned
+from resources.failpoints import failpoint
+from resources.settings.topic_options import TopicOptions
+
+CONSUMER = "state"
+DEFINITION, INCARNATIONS = "definition", "incarnations"
+"""The numbers that the state table keeps with its progress."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StateUpdate:
+    """The result of an update. Without a change, `since` and `version` are the same.
+
+    Args:
+        topic: the topic.
+        table: the URI of the state table.
+        since: the version of the topic's table that the state table had; -1 if there was none.
+        version: the version that it has now.
+        rebuilt: whether all keys were computed from the topic's table.
+        recomputed: whether the keys that changed were.
+        changed: how many keys have another row than before.
+        added: how many of these are new.
+        removed: how many keys have no row any more.
+    """
+
+    topic: str
+    table: str
+    since: int
+    version: int
+    rebuilt: bool = False
+    recomputed: bool = False
+    changed: int = 0
+    added: int = 0
+    removed: int = 0
+
+    def as_dict(self) -> dict[str, Any]:
+        """The JSON fields of `penstock state --json`."""
+        return {name: getattr(self, name) for name in self.__slots__}
+
+
+def update_state(
+    table: LakeTable,
+    topic: TopicOptions,
+    *,
+    rebuild: bool = False,
+    attempts: int = MAX_ATTEMPTS,
+    sleep: Callable[[float], None] = time.sleep,
+) -> StateUpdate:
+    """Bring the state table up to date. If another process was first, or the store fails for a time, do it again.
+
+    Args:
+        table: the topic's table.
+        topic: the settings of the topic, which have a state table.
+        rebuild: compute all keys again.
+        attempts: how often to try.
+        sleep: waits between attempts.
+
+    Raises:
+        TableMissing: the topic has no table.
+        SourceChanged: the state table was made from another table of the topic; build it again.
+        OutputRefused: the topic's table cannot have this state table, or the memory is not enough.
+        LoadError: a table cannot be read or written.
+    """
+
+    def attempt() -> StateUpdate:
+        try:
+            return _run(table, topic, rebuild=rebuild)
+        except SourceFilesCleaned:
+            failpoint("state rebuild begun")
+            return _run(table, topic, rebuild=True)
+
+    return with_attempts(attempt, attempts, sleep=sleep)
+
+
+def _run(table: LakeTable, topic: TopicOptions, *, rebuild: bool) -> StateUpdate:
+    """Try once to bring the state table up to date."""
+    update = _Update.begin(table, topic, rebuild=rebuild)
+    return update.run() if update else _nothing(table)
+
+
+def _nothing(table: LakeTable) -> StateUpdate:
+    return StateUpdate(topic=table.where.topic or "", table=state_output(table).uri, since=-1, version=-1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Update:
+    """One attempt: an increment, and the state table as it was when the increment began."""
+
+    increment: Increment
+    writer: DeltaWriter
+    topic: TopicOptions
+    definition: StateDefinition
+    rebuild: bool
+
+    @classmethod
+    def begin(cls, table: LakeTable, topic: TopicOptions, *, rebuild: bool) -> "_Update | None":
+        """The update that leads to the newest version; None if nothing was loaded yet."""
+        source = SourceVersion.newest(table)
+        failpoint("source read")
+        if source.snapshot.entry is None:
+            return None
+        definition = StateDefinition.of(topic, source.snapshot)
+        writer = state_output(table).begin(CONSUMER, source.name)
+        failpoint("increment begun")
+        if writer.progress.version > source.snapshot.version:
+            source = SourceVersion.newest(table)
+            failpoint("source read again")
+            definition = StateDefinition.of(topic, source.snapshot)
+        rebuild = rebuild or writer.progress == NOTHING or writer.mark(DEFINITION) != definition.number
+        increment = Increment(source=source, writer=writer, consumer=CONSUMER, on_replaced="apply")
+        increment.difference = source.difference(NOTHING if rebuild else writer.progress)
+        failpoint("increment known")
+        return cls(increment=increment, writer=writer, topic=topic, definition=definition, rebuild=rebuild)
+
+    def run(self) -> StateUpdate:
+        """Commit the state that follows from the increment, if it is another one."""
+        increment, source = self.increment, self.increment.source
+        since = self.writer.progress.version
+        result = replace(_nothing(source.table), since=since, version=since)
+        if not (increment or self.rebuild):
+            return result
+        appends = not self.rebuild and only_appends(increment.difference, self._covered())
+        starts = self._starts(appends=appends)
+        assert self.topic.state is not None
+        with KeyComparison(self.definition, starts, self.topic.state.memory_mib) as comparison:
+            counts = self._commit(comparison, appends=appends, incarnations=len(starts))
+        return replace(
+            result,
+            version=source.snapshot.version,
+            rebuilt=self.rebuild,
+            recomputed=not (appends or self.rebuild),
+            **counts,
+        )
+
+    def _commit(self, comparison: KeyComparison, *, appends: bool, incarnations: int) -> Mapping[str, Any]:
+        files = StateFiles.of(self.writer.output.uri, self.writer.output.options, self.writer.handle)
+        source = self._source(complete=not appends)
+        merge = StateMerge(
+            definition=self.definition,
+            comparison=comparison,
+            rows=source.arrow,
+            present=replace(files, files=()) if self.rebuild else files,
+            replaces_all=self.rebuild or self._has_new_columns(),
+        )
+        self._compare(comparison, source, merge.present, appends=appends)
+        counts = comparison.counts()
+        failpoint("state rows decided")
+        progress = self.increment.source.progress
+        summary = {**self.increment.summary(), **counts}
+        marks = {DEFINITION: self.definition.number, INCARNATIONS: incarnations}
+        self.writer.commit(
+            OutputChange(rows=merge, removed="", scope="", progress=progress, summary=summary, marks=marks)
+        )
+        return counts
+
+    def _compare(self, comparison: KeyComparison, source: Increment, present: StateFiles, *, appends: bool) -> None:
+        definition, increment = self.definition, self.increment
+        recomputes = not (appends or self.rebuild)
+        if recomputes:
+            keys = list(definition.keys)
+            comparison.take_touched(increment.arrow(keys), increment.removed(keys))
+        comparison.take_rows(source.arrow(definition.compared_columns), only_touched=recomputes)
+        failpoint("state rows read")
+        comparison.take_present(present)
+        comparison.decide(with_present=appends)
+
+    def _source(self, *, complete: bool) -> Increment:
+        """The increment, or one with all rows of the topic's table."""
+        if not complete or self.rebuild:
+            return self.increment
+        return replace(self.increment, difference=self.increment.source.difference(NOTHING))
+
+    def _covered(self) -> Coverage:
+        """The offsets that the topic's table had in the version from which the state table was made."""
+        return covered_at(self.increment.source.table, self.writer.progress)
+
+    def _starts(self, *, appends: bool) -> list[int]:
+        """The first loading time of each incarnation. Of a single one, no entry must be read."""
+        if appends and not self.increment.difference.restarted and self.writer.mark(INCARNATIONS) == 1:
+            return [0]
+        source = self.increment.source
+        return incarnation_starts(source.table.entries(source.snapshot))
+
+    def _has_new_columns(self) -> bool:
+        handle = self.writer.handle
+        return handle is not None and not pa.schema(handle.schema().to_arrow()).equals(self.definition.schema)
+
+
+def covered_at(table: LakeTable, progress: ConsumerProgress) -> Coverage:
+    """The offsets that a version of the topic's table has, according to the newest entry of its ledger."""
+    entries = table.entries(TableSnapshot(version=progress.version, entry=None))
+    return next((entry.covered for _, entry in entries), {})
+
+
+def only_appends(difference: LedgerDifference, covered: Coverage) -> bool:
+    """Whether all offsets come after those that were there: no replay, no rewind, no cut and no backfill."""
+    if difference.removed or difference.replaced:
+        return False
+    spans = (span.offsets for span in difference.new)
+    return all(offsets.partition not in covered or offsets.start >= covered[offsets.partition][1] for offsets in spans)
+
+
+def incarnation_starts(entries: Iterable[tuple[int, LedgerEntry]]) -> list[int]:
+    """The first loading time of each incarnation of the topic in a table, ascending; `entries` are newest first."""
+    starts: dict[str, int] = {}
+    for _, entry in effective_entries(entries):
+        for committed in entry.ranges:
+            known = starts.get(entry.topic.incarnation, committed.loaded_at_us)
+            starts[entry.topic.incarnation] = min(known, committed.loaded_at_us)
+    return sorted(starts.values())

@@ -1,0 +1,150 @@
+"""The interface of a table for commits: a snapshot, and a write that lands on exactly that snapshot or not at all.
+
+`LakeTable` is the implementation. Simulations use another one whose store loses answers.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from kafka_io.records.last_message import LastMessage
+from pipelines.layout.layout import RAW, TableLayout
+from pipelines.ledger.ledger import LedgerEntry
+from pipelines.ledger.work import CommittedRange, SliceFacts
+
+
+class CommitConflict(Exception):
+    """Another writer was first; nothing of this write is visible."""
+
+
+class CommitOutcomeUnknown(Exception):
+    """The write failed, and whether it landed is not known (fault L03).
+
+    If the store `refused` something, the same write would fail again.
+    """
+
+    def __init__(self, reason: str = "", *, refused: bool = False) -> None:
+        super().__init__(reason)
+        self.refused = refused
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableSnapshot:
+    """One version of a table.
+
+    Args:
+        version: the version's number.
+        entry: Penstock's newest entry in the log; None before the first.
+        table_id: the id that the table got when it was created.
+        layout: the columns of the table.
+        mismatch: why the rows do not agree with the cursors of that entry. No load continues from such a table.
+        digest: the digest of the version's entry in the log; empty if it is not known.
+        entry_ms: when Penstock's newest entry was committed, in ms since 1970; None if it is not known.
+        opened: gives what deltalake knows of this version; see `handle`.
+        writer: gives what deltalake needs to write on top of this version.
+        segment: the newest part of the log, if it was read without deltalake.
+        count: counts the rows of this version.
+    """
+
+    version: int
+    entry: LedgerEntry | None
+    table_id: str = ""
+    layout: TableLayout = RAW
+    mismatch: str | None = None
+    digest: str = ""
+    entry_ms: int | None = None
+    opened: Callable[[], Any] = field(default=lambda: None, repr=False, compare=False)
+    writer: Callable[[], Any] = field(default=lambda: None, repr=False, compare=False)
+    segment: Any = field(default=None, repr=False, compare=False)
+    count: Callable[[], int] = field(default=lambda: 0, repr=False, compare=False)
+
+    @property
+    def handle(self) -> Any:
+        """What deltalake knows of this version: its columns and files. Only `writer` writes to the table."""
+        return self.opened()
+
+    @property
+    def rows(self) -> str:
+        """The number of rows, for messages."""
+        return f"{self.count():,}"
+
+    @property
+    def next_sequence(self) -> int:
+        """The sequence number of a commit on top of this version."""
+        return self.entry.sequence + 1 if self.entry else 1
+
+
+class TableLog(Protocol):
+    """One topic's table."""
+
+    @property
+    def uri(self) -> str:
+        """The table's URI."""
+
+    def snapshot(self) -> TableSnapshot:
+        """The newest version. A table that does not exist is created.
+
+        Raises:
+            LoadError: the table cannot be read, or must not be written to.
+        """
+
+    def newer(self, snapshot: TableSnapshot) -> TableSnapshot:
+        """The newest version of the table of `snapshot`, which is never created again.
+
+        Raises:
+            TableReplaced: the table was removed, or another table is in its place.
+            LoadError: the table cannot be read, or must not be written to.
+        """
+
+    def entries(self, upto: TableSnapshot, *, after: int = -1) -> Iterator[tuple[int, LedgerEntry]]:
+        """Version and entry of Penstock's commits in `(after, upto.version]`, newest first."""
+
+    def check_restorable(self, snapshot: TableSnapshot, target: int) -> None:
+        """Check that the data files of version `target` exist, and that no housekeeping may delete one of them.
+
+        Raises:
+            RewindRefused: a file is gone, or may be deleted at any time (fault P14).
+        """
+
+    def check(self, files: Sequence[SliceFacts]) -> None:
+        """Check that every file of `files` exists with the content that its worker wrote.
+
+        Raises:
+            FileRefused: a file is missing or different.
+        """
+
+    def count_rows(self, snapshot: TableSnapshot, ranges: Sequence[CommittedRange]) -> list[int]:
+        """The number of rows that the table has of each range: with its partition, offsets and loading time."""
+
+    def row_offsets(self, snapshot: TableSnapshot, committed: CommittedRange) -> Sequence[int]:
+        """The offsets of the range's rows, ascending, each once."""
+
+    def message(self, snapshot: TableSnapshot, committed: CommittedRange, offset: int) -> LastMessage:
+        """The last message of the range's rows with this offset, as it was read from the log."""
+
+    def write(
+        self,
+        snapshot: TableSnapshot,
+        entry: LedgerEntry,
+        new_slices: Sequence[SliceFacts],
+        replaced: Sequence[CommittedRange],
+    ) -> int:
+        """Write `entry` on top of `snapshot`, with what its kind does to the rows; returns the version.
+
+        The columns of the entry are added to the table in the same version. A load adds the files of the `new_slices`.
+        A replay or a cut replaces the rows of the `replaced` ranges by those of the new slices: they are copied, and
+        the log does not name these files. So does a redecode with the rows of its new files. A conversion replaces all
+        files of the table by the new ones. A rewind brings back the files and the columns of version `entry.target`.
+
+        Raises:
+            CommitConflict: another commit is on top of the snapshot already.
+            CommitOutcomeUnknown: whether the entry landed is not known.
+            TableReplaced: the table of the snapshot was removed, or another table is in its place.
+        """
+
+    def sync(self, *, after: int) -> None:
+        """Make the versions above `after` survive a loss of power.
+
+        Raises:
+            CommitUnknown: they may not survive it.
+        """

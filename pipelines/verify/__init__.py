@@ -1,0 +1,1 @@
+"""Proofs, from the table alone, that it holds what its ledger says."""

@@ -1,0 +1,322 @@
+"""Verify: check, from the table alone, that the table holds what its ledger says.
+
+For every partition, the committed ranges follow each other without a hole up to the cursor, and every file is there.
+Every range has as many rows of its commit as the commit counted, and none twice. No row is outside of all ranges. From
+0.8 on, where offsets count records, the rows and the gaps of a range add up to its size.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from itertools import pairwise
+from threading import BoundedSemaphore
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from deltalake import DeltaTable
+
+from kafka_io.model import BrokerPartition, OffsetRange
+from pipelines.delta.commits import LogCommit
+from pipelines.delta.delta_table import LakeTable
+from pipelines.delta.handle import unreadable_features
+from pipelines.delta.log_segment import TableDefinition
+from pipelines.layout.event_days import files_of_other_days
+from pipelines.layout.layout import TableLayout
+from pipelines.ledger.incarnations import MAX_PROBLEMS, Extent, RangeFold
+from pipelines.ledger.ledger import SEQUENCE, Coverage, LedgerEntry, TopicIdentity
+from pipelines.ledger.work import CommittedRange, SliceFailure
+from pipelines.reports.outcome import printed_fields
+from pipelines.verify.complete_files import CompleteFiles
+from pipelines.verify.range_file import RangeColumns, RangeFile, Window
+from pipelines.verify.row_counts import count_rows, partition_code
+from resources.errors import LakeRefused, LakeUnavailable, LoadError
+
+_LARGE_BYTES = 64 * 1024 * 1024
+_LARGE_TABLES = BoundedSemaphore(2)
+"""The number of large tables whose rows are counted at the same time: each needs memory."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionProof:
+    """The result of `verify` for one partition.
+
+    If a topic was recreated and loaded into the same table, each incarnation has its partitions.
+
+    Args:
+        incarnation: the incarnation of the topic.
+        offsets: what the ledger says is committed.
+        rows: the number of different rows.
+        gaps: the number of offsets without a row, by cause.
+        missing: how many rows fewer there are than the commits counted.
+        duplicates: the number of rows that are there again.
+    """
+
+    incarnation: str
+    offsets: OffsetRange
+    rows: int
+    gaps: dict[str, int]
+    missing: int
+    duplicates: int
+
+    def as_dict(self) -> dict[str, Any]:
+        """The JSON fields of `penstock verify --json`."""
+        return {"incarnation": self.incarnation, **printed_fields(self)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proof:
+    """The result of `verify` for a topic's table. The table is proven if there is no problem."""
+
+    topic: str
+    table: str
+    problems: tuple[str, ...] = ()
+    partitions: tuple[PartitionProof, ...] = ()
+    failure: SliceFailure | None = None
+    """The error that ended the check; it is also the problem."""
+
+    @property
+    def proven(self) -> bool:
+        """Whether the table holds what its ledger says, and each row once."""
+        return not self.problems
+
+    def as_dict(self) -> dict[str, Any]:
+        """The JSON fields of `penstock verify --json`."""
+        return {
+            "topic": self.topic,
+            "table": self.table,
+            "proven": self.proven,
+            "problems": list(self.problems),
+            "errors": [self.failure.as_dict()] if self.failure else [],
+            "partitions": [partition.as_dict() for partition in self.partitions],
+        }
+
+
+def proof_of(table: LakeTable, check: Callable[[LakeTable], Proof]) -> Proof:
+    """The result of `check`, such as `verify`. An error becomes its problem, so that other tables are still checked."""
+    try:
+        return check(table)
+    except Exception as error:  # noqa: BLE001 - whatever the reason is, this table is not proven
+        failure = SliceFailure.of(error, table.where)
+        problem = f"the check did not end: {failure}"
+        return Proof(topic=table.where.topic or "", table=table.uri, problems=(problem,), failure=failure)
+
+
+def verify(table: LakeTable) -> Proof:
+    """Check the table. This reads the columns that identify rows, and asks no broker.
+
+    Raises:
+        LakeUnavailable: the store does not answer.
+    """
+    topic = table.where.topic or ""
+    handle = table.newest_handle()
+    if handle is None:
+        return Proof(topic=topic, table=table.uri, problems=(f"there is no table {table.uri}",))
+    features = unreadable_features(TableDefinition.of_handle(handle), table.uri)
+    if features:
+        return Proof(topic=topic, table=table.uri, problems=(features,))
+    fold, cursors = RangeFold(), _StoredCursors()
+    files, counts = CompleteFiles(table, handle), _Counts()
+    ranges_of_damaged: dict[str, list[str]] = {path: [] for path in files.damaged}
+    with RangeFile() as ranges:
+        for incarnation, committed in fold.effective(cursors.collect(table.commits_of(handle))):
+            counts.add(incarnation, committed, ranges)
+            for path in ranges_of_damaged.keys() & set(committed.paths):
+                ranges_of_damaged[path].append(str(committed))
+        with _LARGE_TABLES if files.size_bytes > _LARGE_BYTES else nullcontext():
+            for window, columns in ranges.windows():
+                counts.count(window, columns, files)
+    problems = [problem for incarnation in fold.topics for problem in _range_problems(fold, incarnation)]
+    problems += _why_not_loadable(table, handle)
+    if cursors.newest is not None:
+        problems += cursors.mismatched(cursors.newest)
+        problems += _short_of_cursor(fold.extents(cursors.newest.topic), cursors.newest.covered)
+    problems += _misplaced_files(handle)
+    problems += _file_problems(topic, ranges_of_damaged, files.unreadable)
+    if counts.outside:
+        problems.append(f"{counts.outside} rows are outside of every committed range")
+    problems += counts.miscounts
+    return Proof(
+        topic=topic,
+        table=table.uri,
+        problems=tuple(dict.fromkeys(problems[:MAX_PROBLEMS])),
+        partitions=tuple(counts.proofs(fold)),
+    )
+
+
+class _StoredCursors:
+    """Remembers the newest `txn` entries of a log while its commits are read once.
+
+    deltalake reads the whole log for each `txn`, so asking it for every partition takes quadratic time.
+
+    Attributes:
+        newest: Penstock's newest entry; None if there is none.
+    """
+
+    def __init__(self) -> None:
+        self.newest: LedgerEntry | None = None
+        self._stored: dict[str, int] = {}
+
+    def collect(self, commits: Iterable[LogCommit]) -> Iterator[tuple[int, LedgerEntry]]:
+        """Version and entry of Penstock's commits; `commits` are all of the log, newest first."""
+        for commit in commits:
+            for app_id, version in commit.transactions.items():
+                self._stored.setdefault(app_id, version)
+            if commit.entry is not None:
+                self.newest = self.newest or commit.entry
+                yield commit.version, commit.entry
+
+    def mismatched(self, newest: LedgerEntry) -> Iterator[str]:
+        """A problem for each `txn` that is not where the newest entry left it."""
+        expected = {SEQUENCE: ("the number of the newest commit", newest.sequence)}
+        for partition, (_, cursor) in newest.covered.items():
+            expected[newest.topic.app_id(partition)] = (f"partition {partition}: the cursor", cursor)
+        for app_id, (name, value) in expected.items():
+            stored = self._stored.get(app_id)
+            if stored != value:
+                yield f"{name} is {stored}, but the newest commit left it at {value}"
+
+
+def _file_problems(
+    topic: str, ranges_of_damaged: Mapping[str, Sequence[str]], unreadable: Sequence[str]
+) -> Iterator[str]:
+    """The problems of damaged files. The values of `ranges_of_damaged` are the ranges of a file, the newest first."""
+    repair = f"`penstock replay {topic} --from earliest --to latest`"
+    for path, contents in ranges_of_damaged.items():
+        listed = ", ".join(reversed(contents)) or "compacted rows"
+        yield f"the data file {path} is missing or truncated: it held {listed}; {repair} fetches the rows again"
+    for path in unreadable:
+        yield f"the data file {path} is damaged: move it away, and {repair} fetches its rows again"
+
+
+def _misplaced_files(handle: DeltaTable) -> Iterator[str]:
+    """The problems of files in folders of event days, if the log says that they have rows of other days."""
+    layout = TableLayout.of_delta(handle.schema().to_json())
+    if layout.is_by_day:
+        for path, day in files_of_other_days(pa.table(handle.get_add_actions(flatten=True)), layout):
+            yield f"the data file {path} is in the folder of {day}, but not the {layout.time_column} of all its rows"
+
+
+def _why_not_loadable(table: LakeTable, handle: DeltaTable) -> Iterator[str]:
+    """The reason why a load would refuse to continue from the handle's version, if there is one."""
+    try:
+        table.check_loadable(handle)
+    except LakeUnavailable:
+        raise
+    except LoadError as error:
+        yield error.reason
+
+
+def _range_problems(fold: RangeFold, topic: TopicIdentity) -> Iterator[str]:
+    """Problems of an incarnation's ranges, for example of those that do not start where the one before them ends."""
+    yield from fold.problems[topic]
+    for extents in fold.extents(topic).values():
+        for before, after in pairwise(extents):
+            yield f"{after.first} does not follow the range before it, which ended at {before.stop}"
+
+
+def _short_of_cursor(extents: Mapping[BrokerPartition, Sequence[Extent]], covered: Coverage) -> Iterator[str]:
+    """Problems of partitions whose ranges do not lead from their start to their cursor."""
+    for partition, (start, cursor) in sorted(covered.items()):
+        own_extents = extents.get(partition)
+        extent = (own_extents[0].start, own_extents[-1].stop) if own_extents else None
+        if (extent or (start, start)) != (start, cursor):
+            actual = f"[{extent[0]}, {extent[1]})" if extent else "nothing"
+            yield f"partition {partition}: the ledger covers [{start}, {cursor}), but its ranges cover {actual}"
+
+
+@dataclass(slots=True)
+class _Partition:
+    """The sums over the ranges of one partition of an incarnation; see PartitionProof."""
+
+    order: tuple[int, BrokerPartition]
+    """The number of the incarnation, and the partition."""
+    gaps: Counter[str] = field(default_factory=Counter)
+    rows: int = 0
+    missing: int = 0
+    duplicates: int = 0
+
+
+class _Counts:
+    """Counts the rows of the ranges in the files. Only the sums of each partition stay in memory, not the ranges.
+
+    Attributes:
+        outside: the number of rows that belong to no range.
+    """
+
+    def __init__(self) -> None:
+        self.outside = 0
+        self._partitions: list[_Partition] = []
+        self._slots: dict[TopicIdentity, dict[BrokerPartition, int]] = defaultdict(dict)
+        self._miscounts: list[tuple[tuple[int, BrokerPartition], int, str]] = []
+
+    def add(self, topic: TopicIdentity, committed: CommittedRange, ranges: RangeFile) -> None:
+        """Add a range to the sums, and to `ranges` if its rows must be counted."""
+        by_partition, offsets = self._slots[topic], committed.offsets
+        slot = by_partition.setdefault(offsets.partition, len(self._partitions))
+        if slot == len(self._partitions):
+            self._partitions.append(_Partition((len(self._slots), offsets.partition)))
+        partition, gaps = self._partitions[slot], sum(committed.gaps.values())
+        if gaps:
+            partition.gaps.update(committed.gaps)
+        if offsets.partition.broker is None and committed.rows + gaps != offsets.size:
+            problem = f"its {committed.rows} rows and {gaps} offsets in gaps do not add up to its size"
+            self._add_problem(partition, offsets, f"{offsets}: {problem}")
+        if committed.rows:  # a row with the offsets of any other range is outside of the ranges
+            files = len(committed.paths)
+            ranges.add(committed.loaded_at_us, slot, offsets.start, offsets.stop, committed.rows, files)
+
+    def count(self, window: Window, ranges: RangeColumns, files: CompleteFiles) -> None:
+        """Count the rows of the ranges of a window. Files that turn out to be damaged are left out."""
+        partition_ids = (partition.order[1] for partition in self._partitions)
+        codes = np.array(
+            [partition_code(partition.broker, partition.partition) for partition in partition_ids], np.int64
+        )
+        try:
+            rows, copies, outside = count_rows(ranges, codes[ranges.slots], window, files.rows)
+        except LakeRefused:
+            if not files.find_unreadable(window):
+                raise
+            rows, copies, outside = count_rows(ranges, codes[ranges.slots], window, files.rows)
+        self.outside += outside
+        missing = np.maximum(ranges.rows - rows, 0)
+        sums = (np.bincount(ranges.slots, numbers) for numbers in (rows, missing, copies))
+        for partition, row_sum, missing_sum, copies_sum in zip(self._partitions, *sums, strict=False):
+            partition.rows += int(row_sum)
+            partition.missing += int(missing_sum)
+            partition.duplicates += int(copies_sum)
+        for number in np.flatnonzero((rows != ranges.rows) | (copies > 0))[:MAX_PROBLEMS].tolist():
+            slot, start, stop = (int(column[number]) for column in (ranges.slots, ranges.starts, ranges.stops))
+            partition = self._partitions[slot]
+            offsets = OffsetRange(partition.order[1], start, stop)
+            if rows[number] != ranges.rows[number]:
+                problem = f"{offsets} holds {rows[number]} rows, but its commit counted {ranges.rows[number]}"
+                self._add_problem(partition, offsets, problem)
+            if copies[number]:
+                self._add_problem(partition, offsets, f"{offsets} holds {copies[number]} rows more than once")
+
+    def _add_problem(self, partition: _Partition, offsets: OffsetRange, problem: str) -> None:
+        self._miscounts.append((partition.order, offsets.start, problem))
+        if len(self._miscounts) > 2 * MAX_PROBLEMS:
+            self._miscounts = sorted(self._miscounts)[:MAX_PROBLEMS]
+
+    @property
+    def miscounts(self) -> Sequence[str]:
+        """The first problems of single ranges, in order of incarnation, partition and offset."""
+        return [problem for _, _, problem in sorted(self._miscounts)[:MAX_PROBLEMS]]
+
+    def proofs(self, fold: RangeFold) -> Iterator[PartitionProof]:
+        """The proof of each partition, in order of incarnation and partition."""
+        for topic, by_partition in self._slots.items():
+            extents = fold.extents(topic)
+            for number, slot in sorted(by_partition.items()):
+                partition, own_extents = self._partitions[slot], extents[number]
+                yield PartitionProof(
+                    incarnation=topic.incarnation,
+                    offsets=OffsetRange(number, own_extents[0].start, own_extents[-1].stop),
+                    rows=partition.rows,
+                    gaps=dict(partition.gaps),
+                    missing=partition.missing,
+                    duplicates=partition.duplicates,
+                )

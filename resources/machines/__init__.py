@@ -1,0 +1,1 @@
+"""Programs that a load starts or uses: Spark, Java, ZooKeeper, DuckDB."""

@@ -1,0 +1,1 @@
+"""The settings file: its sections, and how it is read, shown and documented."""

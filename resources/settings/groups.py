@@ -1,0 +1,102 @@
+"""Groups of topics: which topics belong together, when they are loaded, and the limits for their checks."""
+
+import re
+from collections.abc import Iterable
+from typing import Annotated
+
+from pydantic import AfterValidator, BeforeValidator, Field
+
+from resources.settings.section import Section
+
+REST = "topics"
+"""The name of the group for topics that belong to no other group."""
+NAME = re.compile(r"[a-z0-9]+([-_][a-z0-9]+)*")
+"""The form of cluster and group names. Dagster names cannot contain a dash, so `a-b` and `a_b` would collide there."""
+_MAX_NAME_LENGTH = 100
+MAX_MINUTES = 50_000_000  # almost a century
+"""The longest time in minutes that settings take."""
+
+
+def _as_list(value: object) -> object:
+    return [value] if isinstance(value, str) else value
+
+
+def _pattern(text: str) -> str:
+    try:
+        re.compile(text)
+    except re.error as error:
+        raise ValueError(f"{text!r} is not a regular expression: {error}") from error
+    return text
+
+
+Patterns = Annotated[tuple[Annotated[str, AfterValidator(_pattern)], ...], BeforeValidator(_as_list)]
+Texts = Annotated[tuple[str, ...], BeforeValidator(_as_list)]
+Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+
+
+def matches(patterns: tuple[str, ...], topic: str) -> bool:
+    """Whether one of `patterns` matches the whole name. An empty pattern matches nothing."""
+    return any(pattern and re.fullmatch(pattern, topic, re.DOTALL) for pattern in patterns)
+
+
+class GroupLimits(Section):
+    """Limits for the checks of a table. A check warns when its limit is reached."""
+
+    lag: Annotated[int, Field(ge=0, le=10**15)] | None = None
+    """Maximum lag of a topic in offsets: records, or bytes of the log in 0.7. Unlimited by default."""
+
+    late_minutes: Annotated[float, Field(gt=0, le=MAX_MINUTES, allow_inf_nan=False)] = 60
+    """Maximum minutes that a record waits until it is loaded."""
+
+    retention_left: Share = 0.5
+    """Minimum share of the retention time that a record has left when it is loaded. Below half of this share the check
+    reports an error."""
+
+
+class Timing(Section):
+    """When the topics of a group are loaded, and the limits for their checks."""
+
+    cron: str = "*/15 * * * *"
+    limits: GroupLimits = GroupLimits()
+
+
+class TopicGroupSettings(Section):
+    """A group of topics with its own schedule."""
+
+    topics: Patterns = Field(min_length=1)
+    """Regular expressions that match whole topic names. A topic belongs to the first group that matches it."""
+
+    clusters: Texts | None = None
+    """Names of the clusters whose topics can belong to the group. All clusters by default."""
+
+    cron: str | None = None
+    """When the topics are loaded, in UTC. The `cron` of the file by default."""
+
+    limits: GroupLimits | None = None
+    """Limits for the checks of the tables. The `limits` of the file by default."""
+
+    def takes(self, cluster: str, topic: str) -> bool:
+        """Whether a topic of this cluster belongs to the group."""
+        return self.takes_cluster(cluster) and matches(self.topics, topic)
+
+    def takes_cluster(self, cluster: str) -> bool:
+        """Whether topics of this cluster can belong to the group."""
+        return self.clusters is None or cluster in self.clusters
+
+
+def check_names(kind: str, names: Iterable[str]) -> None:
+    """Check names of clusters, groups or registries: Dagster must accept and distinguish them.
+
+    Raises:
+        ValueError: a name has another form, or two names differ only by `-` and `_`.
+    """
+    seen: dict[str, str] = {}
+    for name in names:
+        if not NAME.fullmatch(name) or len(name) > _MAX_NAME_LENGTH:
+            raise ValueError(
+                f"{kind}.{name}: a name has lower-case letters and digits, separated by single - or _, "
+                f"and at most {_MAX_NAME_LENGTH} characters"
+            )
+        twin = seen.setdefault(name.replace("-", "_"), name)
+        if twin != name:
+            raise ValueError(f"{kind}: the names {twin} and {name} differ only by - and _; rename one of them")

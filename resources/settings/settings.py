@@ -1,0 +1,490 @@
+"""`penstock.toml`: one settings file for the command line, Dagster and the demo.
+
+Its path is the first of these that is given: the argument `path`, the environment variable PENSTOCK_SETTINGS,
+`penstock.toml` in the working directory.
+"""
+
+import os
+import tomllib
+from collections.abc import Mapping
+from dataclasses import fields
+from math import inf
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    ValidationError,
+    ValidationInfo,
+    model_validator,
+)
+
+from kafka_io.brokers.bootstrap import parse_bootstrap
+from kafka_io.brokers.retry import Backoff
+from kafka_io.errors import LocatedError, NodeMalformed, system_reason
+from kafka_io.model import Generation
+from kafka_io.net.secret import SecretReference, is_reference
+from kafka_io.net.security import FILE, PLAINTEXT, ClientCredentials, Sasl, Security, Tls
+from kafka_io.schema_registry.settings import SchemaRegistrySettings
+from kafka_io.zookeeper.node_values import check_name
+from resources.settings.choices import Choices
+from resources.settings.groups import REST, GroupLimits, Timing, TopicGroupSettings, check_names
+from resources.settings.lineage import LineageSettings
+from resources.settings.metrics import MetricsSettings
+from resources.settings.section import FOLDER, NO_SECTION, UNKNOWN_KEY, Section, first_problem, folder_of
+from resources.settings.suggestion import did_you_mean
+from resources.settings.topic_options import TopicOptions
+from resources.settings.topic_sections import TopicRules, TopicSections
+
+PATH_VARIABLE = "PENSTOCK_SETTINGS"
+DEFAULT_PATH = "penstock.toml"
+MIB = 1024 * 1024
+DATACLASS_SECTIONS = (Security, Tls, Sasl, ClientCredentials, SchemaRegistrySettings)
+# What precedes a path in the values of `[clusters.<name>.security]` and `[registries.<name>]`, by key.
+_REFERENCES = (SecretReference, SecretReference | None)
+_PATH_PREFIXES = {
+    **{field.name: "" for section in (Tls, Sasl) for field in fields(section) if field.metadata == FILE},
+    **{field.name: "file:" for section in DATACLASS_SECTIONS for field in fields(section) if field.type in _REFERENCES},
+}
+
+
+class SettingsError(LocatedError, ValueError):
+    """The settings file is missing or wrong. The message names the file and the key."""
+
+
+def _addresses(text: str) -> str:
+    parse_bootstrap(text)
+    return text
+
+
+def _group(name: str) -> str:
+    try:
+        check_name("group", name)
+    except NodeMalformed as error:
+        raise ValueError(error.reason) from error
+    return name
+
+
+def _spark_settings(value: Any, *, prefix: str = "") -> Any:
+    """Spark's settings as texts, with dotted names: TOML reads `spark.driver.memory = "2g"` as nested tables."""
+    if not isinstance(value, dict):
+        return value
+    settings: dict[str, Any] = {}
+    for key, setting in value.items():
+        if isinstance(setting, dict):
+            settings |= _spark_settings(setting, prefix=f"{prefix}{key}.")
+        else:
+            settings[prefix + key] = str(setting).lower() if isinstance(setting, int | float) else setting
+    return settings
+
+
+def _prepared_security(value: Any, info: ValidationInfo) -> Any:
+    """The section with absolute paths."""
+    return _prepared_section(value, folder_of(info))
+
+
+def _prepared_lake_options(value: Any, info: ValidationInfo) -> Any:
+    """The options with absolute paths in references to files.
+
+    Raises:
+        ValueError: a reference is malformed.
+    """
+    if not isinstance(value, dict):
+        return value
+    return {name: _prepared_lake_option(option, folder_of(info)) for name, option in value.items()}
+
+
+def _prepared_lake_option(option: Any, folder: Path) -> Any:
+    if not isinstance(option, str) or not is_reference(option):
+        return option
+    return str(SecretReference.parse(_absolute(option, "file:", folder)))
+
+
+def _prepared_section(section: Any, folder: Path) -> Any:
+    """The section and those in it with absolute paths. `tls = true` is an empty section, and `tls = false` is none."""
+    if not isinstance(section, dict):
+        return section
+    return {
+        key: ({} if value else None)
+        if key == "tls" and isinstance(value, bool)
+        else _absolute(_prepared_section(value, folder), _PATH_PREFIXES.get(key), folder)
+        for key, value in section.items()
+    }
+
+
+def _absolute(text: Any, prefix: str | None, folder: Path) -> Any:
+    """A value with an absolute path after `prefix`. Values without a path are not changed."""
+    if prefix is None or not isinstance(text, str) or not text.startswith(prefix) or text == prefix:
+        return text
+    # Symbolic links stay unresolved: mounted secrets are links that are redirected when the secret is renewed.
+    return f"{prefix}{(folder / Path(text.removeprefix(prefix)).expanduser()).absolute()}"
+
+
+_MAX_SIZE = 10**15  # bytes or records: more than any disk or log has
+_MAX_COUNT = 100_000
+_HOUR_S = 3600.0
+MAX_DAYS = 36_500.0
+"""The longest time in days that settings and options take: a century."""
+Size = Annotated[int, Field(gt=0, le=_MAX_SIZE)]
+Count = Annotated[int, Field(gt=0, le=_MAX_COUNT)]
+Seconds = Annotated[float, Field(gt=0, le=_HOUR_S, allow_inf_nan=False)]
+Start = Literal["earliest", "latest"]
+
+
+class ClusterSettings(Section):
+    """One Kafka cluster and its addresses."""
+
+    zookeeper: str | None = Field(default=None, min_length=1)
+    """`host:port[,host:port][/chroot]` of the cluster's ZooKeeper, for Kafka 0.7 to 3.x with ZooKeeper. If `bootstrap`
+    is set too, ZooKeeper lists the topics and the bootstrap servers list the brokers."""
+
+    bootstrap: Annotated[str, AfterValidator(_addresses)] | None = None
+    """`host:port[,host:port]` of the bootstrap servers, for Kafka 0.8 and later. `zookeeper` is not needed then."""
+
+    security: Annotated[Security, BeforeValidator(_prepared_security)] = PLAINTEXT
+    """TLS and SASL. By default connections are plain text without authentication."""
+
+    generation: Generation | None = None
+    """Protocol generation of the brokers. By default it is detected. Setting it saves four seconds for each broker
+    of 0.9. Remove it before you upgrade the brokers."""
+
+    isolation: Literal["committed", "uncommitted"] = "committed"
+    """Isolation level. "uncommitted" also loads records of open and aborted transactions."""
+
+    rack: str = ""
+    """Rack of the workers. Brokers from 2.4 on can then name a closer replica to read from."""
+
+    topics: TopicRules | None = None
+    """Rules for this cluster, instead of those of the file."""
+
+    start: Start | None = None
+    """Where a topic without a table begins, for this cluster, instead of the value of the file."""
+
+    choices: Choices | None = None
+    """Choices for this cluster, instead of all choices of the file."""
+
+    mirror_group: Annotated[str, AfterValidator(_group)] | None = None
+    """A consumer group to which every load commits its cursors, for tools that monitor lag. None by default. No
+    table continues at these offsets. Up to 0.9 they are stored in ZooKeeper, if `zookeeper` is set; otherwise the
+    group's coordinator stores them. Use a group without members, because a group accepts offsets only from its members
+    if it has any."""
+
+    retention_hours: Annotated[float, Field(gt=0, le=24 * MAX_DAYS, allow_inf_nan=False)] | None = None
+    """Hours that the brokers keep records, for brokers that do not report it. Brokers of 0.7 never report it, and later
+    brokers before 0.11 only for topics with their own retention. The check `retention_race` needs this value."""
+
+    @model_validator(mode="after")
+    def _has_address(self) -> Self:
+        if self.zookeeper is None and self.bootstrap is None:
+            raise ValueError("set `zookeeper` or `bootstrap`")
+        if self.generation is Generation.V07 and self.zookeeper is None:
+            raise ValueError("set `zookeeper`: a cluster of generation 0.7 can only be reached through ZooKeeper")
+        return self
+
+
+class Caps(Section):
+    """Limits of runs, tasks and requests.
+
+    Sizes are bytes of the broker's log. An offset counts one byte of the log in 0.7 and one record in later versions.
+    """
+
+    bytes_per_run: Size | None = None
+    """Kafka 0.7: maximum bytes of a topic's log that a run loads. Each partition has a share of them, and is loaded to
+    the end of the message that reaches its share. Unlimited by default."""
+
+    slice_bytes: Size = 256 * MIB
+    """Kafka 0.7: bytes of the log that one task loads, cut at the starts of segments."""
+
+    records_per_run: Size | None = None
+    """Kafka 0.8 and later: maximum offsets of a topic that a run loads, kept exactly. Unlimited by default."""
+
+    slice_records: Size = 2_000_000
+    """Kafka 0.8 and later: offsets that one task loads."""
+
+    slice_decoded_bytes: Size = 1024 * MIB
+    """Kafka 0.8 and later: decoded bytes that one task loads, so topics with large records get smaller tasks. The size
+    of a record is taken from the table's newest commit, or from the first records."""
+
+    driver_slices: Count = 4
+    """Full slices that the process of a load fetches itself; a larger load uses Spark. To start Spark and its workers
+    takes longer than to fetch four slices of the default size. 300 small slices count as a full one."""
+
+    fetch_bytes: Size = 4 * MIB
+    """Bytes of the first fetch request for a partition. The size is doubled for a larger message or batch."""
+
+    max_fetch_bytes: Annotated[int, Field(gt=0, le=1900 * MIB)] = 128 * MIB
+    """Maximum bytes of a fetch request for a partition: the largest message or batch that can be loaded."""
+
+    max_decompressed_bytes: Annotated[int, Field(gt=0, le=1900 * MIB)] = 256 * MIB
+    """Maximum bytes of a message or batch after decompression."""
+
+    max_bytes_per_s: Size | None = None
+    """Maximum bytes of records that a command or a run fetches per second, from all brokers together. With this limit
+    or the next one, topics are fetched one at a time, and Spark tasks that run at the same time divide it equally.
+    Unlimited by default."""
+
+    max_broker_bytes_per_s: Size | None = None
+    """The same for each broker. Unlimited by default. Quotas that brokers set are obeyed in any case."""
+
+    request_timeout_s: Seconds = 30.0
+    """Seconds until a broker must have answered a request completely."""
+
+    attempts: Count = Backoff().attempts
+    """How often a request is sent, with growing waits between attempts, before the partition fails. 12 attempts wait
+    for 27 seconds in all. By default the election of a leader takes less time."""
+
+    @property
+    def limits_rate(self) -> bool:
+        """Whether there is a limit for the bytes per second."""
+        return self.max_bytes_per_s is not None or self.max_broker_bytes_per_s is not None
+
+
+class HousekeepingSettings(Section):
+    """Limits for `penstock clean`: the age of the files that it deletes, the size of the files that it merges."""
+
+    keep_days: Annotated[float, Field(gt=0, le=MAX_DAYS, allow_inf_nan=False)] = 7.0
+    """Days that `penstock clean` keeps files that no commit names, or that were removed from a table. Choose more days
+    than the longest run takes, and at least as many as you may want to go back with `penstock rewind`."""
+
+    file_bytes: Size = 256 * MIB
+    """Size in bytes up to which small files are merged."""
+
+
+class Retries(Section):
+    """Retries of a Dagster run after a temporary error, such as a broker that does not answer.
+
+    Other errors fail the run at once.
+    """
+
+    most: Annotated[int, Field(ge=0, le=20)] = 3
+    """Maximum number of retries."""
+
+    wait_s: Seconds = 30.0
+    """Seconds before the first retry. The wait doubles before each further retry."""
+
+
+class Alerts(Section):
+    """A command that runs when a Dagster run or a check fails."""
+
+    command: tuple[str, ...] = ()
+    """Program and arguments. The program receives the alert as JSON on its standard input. None by default."""
+
+
+class Settings(Section):
+    """The settings at the top of the file, before the first section."""
+
+    lake: str = Field(min_length=1)
+    """Folder or URI that contains the tables. A relative folder is relative to the settings file."""
+
+    lake_options: Annotated[dict[str, str], BeforeValidator(_prepared_lake_options)] = Field(default={})
+    """Options of the object store, passed to deltalake. A secret is a reference: `env:NAME`, `file:PATH` or
+    `command:LINE`."""
+
+    parquet_codec: Literal["zstd", "snappy"] = "zstd"
+    """Compression of the Parquet files. "snappy" needs less CPU; its files are almost twice as large."""
+
+    clusters: dict[str, ClusterSettings] = Field(min_length=1)
+    """The clusters, each under a name that you choose. The name is a folder of the lake and part of Dagster's names."""
+
+    registries: dict[str, Annotated[SchemaRegistrySettings, BeforeValidator(_prepared_security)]] = Field(default={})
+    """The schema registries, each under a name that you choose."""
+
+    topics: TopicSections = TopicSections()
+    """Which topics are loaded, for clusters without rules of their own; and the formats of topics."""
+
+    start: Start = "earliest"
+    """Where a topic without a table begins."""
+
+    choices: Choices = Choices()
+    """What a load does when a log no longer fits its table."""
+
+    caps: Caps = Caps()
+    """Limits of runs, tasks and requests."""
+
+    housekeeping: HousekeepingSettings = HousekeepingSettings()
+    """What `penstock clean` deletes and merges."""
+
+    cron: str = "*/15 * * * *"
+    """When topics are loaded, for groups without a `cron` of their own; in UTC."""
+
+    watch_cron: str = "*/10 * * * *"
+    """When the status of all topics is checked (lag, freshness, retention); in UTC."""
+
+    verify_cron: str = "17 3 * * *"
+    """When all tables are verified; in UTC."""
+
+    topics_per_run: Count = 50
+    """Maximum number of topics that one Dagster run loads."""
+
+    webserver: str = "http://127.0.0.1:3000"
+    """Address of Dagster's webserver. The sensor for new topics asks the webserver to load their assets, unless Dagster
+    uses a code server, which the sensor reloads itself. If it is empty, the sensor asks nobody."""
+
+    new_topics_per_tick: Count = 500
+    """Maximum number of new topics that one tick of the sensor adds. The next tick adds the others."""
+
+    groups: dict[str, TopicGroupSettings] = Field(default={})
+    """Groups of topics with their own schedule. A topic belongs to the first group that matches it, otherwise to the
+    group `topics`."""
+
+    limits: GroupLimits = GroupLimits()
+    """Limits for the checks of tables, for groups without limits of their own."""
+
+    retries: Retries = Retries()
+    """Retries of runs that failed with a temporary error."""
+
+    alerts: Alerts = Alerts()
+    """Alerts about failed runs and failed checks."""
+
+    metrics: MetricsSettings = MetricsSettings()
+    """Where each load writes its own metrics."""
+
+    lineage: Annotated[LineageSettings, BeforeValidator(_prepared_security)] = LineageSettings()
+    """Where each load sends OpenLineage events."""
+
+    spark: Annotated[dict[str, str], BeforeValidator(_spark_settings)] = Field(default={})
+    """`master`, or `remote` for Spark Connect, and any other Spark setting. The master is `local[*,4]` by default."""
+
+    @model_validator(mode="after")
+    def _checked(self) -> Self:
+        check_names("clusters", self.clusters)
+        check_names("groups", self.groups)
+        check_names("registries", self.registries)
+        self._check_formats()
+        if REST in self.groups:
+            raise ValueError(f"groups.{REST}: this name is reserved for the topics that belong to no other group")
+        for name, group in self.groups.items():
+            for cluster in group.clusters or ():
+                if cluster not in self.clusters:
+                    raise ValueError(f"groups.{name}.clusters: there is no cluster {cluster!r} in the settings")
+        if "master" in self.spark and "remote" in self.spark:
+            raise ValueError("spark: set `master` or `remote`, not both")
+        if self.caps.fetch_bytes > self.caps.max_fetch_bytes:
+            raise ValueError("caps.fetch_bytes is greater than caps.max_fetch_bytes")
+        return self
+
+    def rules(self, cluster: str) -> TopicRules:
+        """The topic rules of a cluster: its own, otherwise those of the file."""
+        return self.clusters[cluster].topics or self.topics
+
+    def format_of(self, topic: str) -> TopicOptions:
+        """The settings of a topic: those of the first section that matches it, otherwise the defaults."""
+        format_ = self.topics.section_of(topic)
+        only = next(iter(self.registries), None)
+        needed = {}
+        if format_.has_schemas and not format_.registry:
+            needed["registry"] = only
+        if format_.needs_key_registry and not format_.key_registry:
+            needed["key_registry"] = format_.registry or only
+        return format_.model_copy(update=needed) if needed else format_
+
+    def _check_formats(self) -> None:
+        """Check that each format with schemas has a registry, and that counts are loaded with what they audit."""
+        for name, format_ in self.topics.formats.items():
+            rules = map(self.rules, self.clusters)
+            problem = self.topics.audit_problem(name, rules)
+            if problem:
+                raise ValueError(f"topics.{name}.audit: {problem}")
+            place = f"topics.{name}.registry"
+            for key in ("registry", "key_registry"):
+                registry = getattr(format_, key)
+                if registry is not None and registry not in self.registries:
+                    raise ValueError(f"topics.{name}.{key}: there is no registry {registry!r} in the settings")
+            has_registry = format_.key_registry or format_.registry or len(self.registries) == 1
+            if format_.needs_key_registry and not has_registry:
+                key_format = format_.key_format
+                raise ValueError(f'topics.{name}.key_registry: keys in "{key_format}" need the name of a registry')
+            if format_.has_schemas and format_.registry is None and len(self.registries) != 1:
+                raise ValueError(f'{place}: the format "{format_.format}" needs the name of a registry in [registries]')
+
+    def start_of(self, cluster: str) -> Start:
+        """Where a topic without a table begins."""
+        return self.clusters[cluster].start or self.start
+
+    def choices_of(self, cluster: str) -> Choices:
+        """The choices of a cluster: its own, otherwise those of the file."""
+        return self.clusters[cluster].choices or self.choices
+
+    def with_short_timeout(self, *, attempts: int, timeout_s: float = inf) -> Self:
+        """The same settings with at most this many attempts at a request, and at most this many seconds for each."""
+        caps = self.caps
+        smaller = {
+            "attempts": min(attempts, caps.attempts),
+            "request_timeout_s": min(timeout_s, caps.request_timeout_s),
+        }
+        return self.model_copy(update={"caps": caps.model_copy(update=smaller)})
+
+    def groups_of(self, cluster: str) -> list[str]:
+        """The groups that can have topics of a cluster, in the order of the file, with `topics` as the last."""
+        return [*(name for name, group in self.groups.items() if group.takes_cluster(cluster)), REST]
+
+    def group_of(self, cluster: str, topic: str) -> str:
+        """The group that a topic belongs to."""
+        return next((name for name, group in self.groups.items() if group.takes(cluster, topic)), REST)
+
+    def timing_of(self, group: str) -> Timing:
+        """The cron and the limits of a group: its own, otherwise those of the file."""
+        own = self.groups.get(group)
+        return Timing(cron=(own and own.cron) or self.cron, limits=(own and own.limits) or self.limits)
+
+    @classmethod
+    def path(cls, path: str | Path | None = None) -> Path:
+        """The absolute path of the settings file: `path`, or the default (see the top of this module)."""
+        return Path(path or os.environ.get(PATH_VARIABLE) or DEFAULT_PATH).absolute()
+
+    @classmethod
+    def load(cls, path: str | Path | None = None) -> Self:
+        """Read and check the file. Relative paths in it are relative to its folder.
+
+        Raises:
+            SettingsError: the file is missing or wrong.
+        """
+        file = cls.path(path)
+        try:
+            data = tomllib.loads(file.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            hint = f"give its path with --settings or the variable {PATH_VARIABLE}"
+            raise SettingsError(f"there is no settings file {file}; {hint}") from None
+        except OSError as error:
+            raise SettingsError(f"{file} cannot be read: {system_reason(error)}") from error
+        except tomllib.TOMLDecodeError as error:  # it names line and column
+            raise SettingsError(f"{file} is not valid TOML: {error}") from error
+        except UnicodeDecodeError as error:
+            raise SettingsError(f"{file} is not UTF-8 text") from error
+        except (ValueError, RecursionError) as error:
+            raise SettingsError(
+                f"{file} has a number that is too long, or lists in lists in too many levels"
+            ) from error
+        return cls.of(data, folder=file.parent, place=str(file))
+
+    @classmethod
+    def of(cls, data: Mapping[str, Any], *, folder: Path, place: str = "the settings") -> Self:
+        """Check the content of a settings file. Relative paths in it are relative to `folder`.
+
+        Raises:
+            SettingsError: a setting is missing or wrong. The message names its key and `place`.
+        """
+        try:
+            settings = cls.model_validate(data, context={FOLDER: folder})
+        except ValidationError as error:
+            raise SettingsError(f"{place}: {_sentence(error)}") from error
+        if "://" in settings.lake:
+            return settings
+        return settings.model_copy(update={"lake": str((folder / Path(settings.lake).expanduser()).resolve())})
+
+
+def _sentence(error: ValidationError) -> str:
+    """The sentence about the first problem, with its key. A sentence of our own checks follows the key and a colon."""
+    key, name, phrase = first_problem(error)
+    sections: list[type[Section]] = [TopicSections, *Section.__subclasses__()]
+    known = {field for section in sections for field in section.model_fields}
+    known |= {field.name for section in DATACLASS_SECTIONS for field in fields(section)}
+    # A value where the name of a topic would be a section is an unknown key.
+    if phrase == UNKNOWN_KEY or (phrase == NO_SECTION and name not in known):
+        return f"{key} {UNKNOWN_KEY}{did_you_mean(name, sorted(known))}"
+    if phrase.startswith(("is ", "must ")):
+        return f"{key} {phrase}"
+    # The checks of kafka_io name their section, which is the end of the key here.
+    return f"{key}: {phrase.removeprefix(f'{name}: ')}".removeprefix(": ")

@@ -1,0 +1,291 @@
+"""The format of a topic's records: whether its table keeps their values as bytes, or has a column for each field."""
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+
+from pydantic import BeforeValidator, Field, ValidationInfo, model_validator
+
+from kafka_io.net.security import FILE
+from resources.settings.groups import MAX_MINUTES, Share
+from resources.settings.section import Section, absolute_path
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from kafka_io.values.protobuf.descriptors import ProtobufSchema
+
+Format = Literal["raw", "text", "json", "avro", "protobuf", "debezium"]
+KeyFormat = Literal["raw", "text", "json", "avro", "protobuf", "debezium"]
+OnBadRecords = Literal["keep", "fail"]
+_WITH_SCHEMAS: Mapping[Format, str] = {
+    "avro": "avro",
+    "protobuf": "protobuf",
+    "json": "framed json",
+    "debezium": "debezium avro",
+}
+"""The encodings of values whose schemas are in a registry."""
+_KEY_ENCODINGS: Mapping[KeyFormat, str] = {
+    "raw": "",
+    "text": "text",
+    "json": "inferred json",
+    "avro": "avro",
+    "protobuf": "protobuf",
+    "debezium": "debezium key",
+}
+_KEYS_WITH_SCHEMAS: Mapping[KeyFormat, str] = {"json": "framed json"}
+"""The encodings of keys whose schemas are in a registry only if the settings name one."""
+_ALWAYS_WITH_SCHEMAS = frozenset({"avro", "protobuf"})
+_DAYS_OF_ALL_TABLES = {"loaded", "event_day"}
+"""The values of `partition_by` that name no column."""
+_MESSAGE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*")
+_PLAIN_NAME = re.compile(r"[A-Za-z0-9._-]+")
+_MINUTE_MS = 60_000
+
+
+def _with_absolute_path(schema: Any, info: ValidationInfo) -> Any:
+    """The value of `json_schema`, where a path is absolute."""
+    return absolute_path(schema, info) if isinstance(schema, str) and _is_path(schema) else schema
+
+
+def _is_path(json_schema: str) -> bool:
+    return bool(json_schema) and not json_schema.lstrip().startswith("{")
+
+
+class TopicFormat(Section):
+    """Settings that say how the records of topics become rows.
+
+    NAME is the name of a topic, or a regular expression that matches whole names. It is an expression if it has other
+    characters than letters, digits, `.`, `_` and `-`. The first section that matches a topic applies to it.
+    """
+
+    format: Format = "raw"
+    """Format of the values. With "raw" the table has keys and values as bytes. With every other format it is typed.
+    "text" decodes a value as UTF-8 into the column `value`. "json" decodes JSON objects: `columns`, `json_schema` or
+    the schemas of a `registry` declare the columns, and without them every key that occurs gets a column. "avro" and
+    "protobuf" decode values that Confluent's serializers wrote and whose schemas are in a registry. "protobuf" also
+    decodes the messages of a `proto_file`. "debezium" decodes Debezium's change events into the row after the change;
+    the events are in JSON, or in Avro if there is a `registry`."""
+
+    key_format: KeyFormat = "raw"
+    """Typed tables: format of the keys. With "raw" they are only in the column `_kafka_key`, as bytes. Every other
+    format adds columns for the fields of the keys; the names of these columns begin with `_kafka_key_`. "debezium" is
+    for Debezium's keys in JSON."""
+
+    key_registry: str | None = None
+    """NAME of the section `[registries.NAME]` with the schemas of keys. Keys in Avro and Protobuf need one: by default
+    it is `registry`, or the only registry. If it is set, keys in JSON have the frame of Confluent's serializers."""
+
+    key_message: str | None = None
+    """The key format "protobuf": full name of the message type of the keys, such as `shop.OrderKey`. By default it is
+    the first one of each `.proto` file. A key of another message type does not decode."""
+
+    columns: dict[str, str] = Field(default={})
+    """The columns of the format "json": keys of the objects, with their types. Types are `long`, `double`, `string`,
+    `boolean`, `binary`, `date`, `timestamp`, `decimal(38, SCALE)`, `array<TYPE>`, `map<string, TYPE>`,
+    `struct<NAME: TYPE, ...>` and those of docs/typed-tables.md. Other keys are not loaded."""
+
+    json_schema: Annotated[str, BeforeValidator(_with_absolute_path)] = ""
+    """The format "json": a JSON Schema whose properties are the columns, instead of `columns`. It is the path of a
+    file, relative to this file, or the schema itself: a text that begins with `{`. Other keys are not loaded."""
+
+    message: str | None = None
+    """The format "protobuf": full name of the message type of the values, such as `shop.Order`. By default it is the
+    first one of each `.proto` file. A value of another message type does not decode."""
+
+    proto_file: Annotated[str, BeforeValidator(absolute_path), Field(**FILE)] | None = None
+    """The format "protobuf" without a registry: path of a `.proto` file, or of a descriptor set that
+    `protoc --descriptor_set_out --include_imports` wrote, relative to this file. The values are messages of its
+    types, without a frame."""
+
+    proto_path: tuple[Annotated[str, BeforeValidator(absolute_path)], ...] = ()
+    """The folders in which a `.proto` file finds its imports, relative to this file. By default that is the folder of
+    `proto_file`."""
+
+    registry: str | None = None
+    """NAME of the section `[registries.NAME]` with the registry that has the schemas. The formats "avro" and "protobuf"
+    need one, unless `proto_file` is set; it can be omitted if there is only one. With the format "json" it also means
+    that values have the frame of Confluent's serializers, and that their schemas are JSON Schemas. With the format
+    "debezium" it means that the events are in Avro."""
+
+    partition_by: str = "loaded"
+    """The kind of date in the names of a new table's folders. With "loaded" it is the date of the load, with
+    "event_day" the day of the record's time. Every other text is the name of a column of a typed table, a date or a
+    timestamp: then it is the day of that value. A slice of a load has at most 16 open days; its other rows are in the
+    folder without a day. See docs/layout.md."""
+
+    bad_records: OnBadRecords = "keep"
+    """Typed tables: what happens to records that do not decode. "keep" loads them as rows with `_error` and `_raw`, up
+    to the two limits below. With "fail" one such record makes the load fail."""
+
+    max_bad_records: Annotated[int, Field(ge=0, le=10**15)] | None = None
+    """Maximum number of records of a run that do not decode. Above it, the load fails. The step that crosses the limit
+    commits nothing; earlier steps of the run stay. Unlimited by default."""
+
+    max_bad_share: Share = 0.01
+    """Maximum share of a run's records that do not decode. Above it, the load fails, as above `max_bad_records`."""
+
+    event_time: Annotated[str, Field(min_length=1)] | None = None
+    """The event time of a record: "timestamp" for the record's own time, or a column of a typed table with the type
+    `timestamp`, `date` or `long` (ms since 1970). With it each commit records up to which event time the table is
+    complete; see docs/event-time.md. By default nothing is recorded."""
+
+    allowed_lateness_minutes: Annotated[float, Field(ge=0, le=MAX_MINUTES, allow_inf_nan=False)] = 10
+    """Minutes that a record may arrive after its event time, and that the clocks of producers, brokers and Penstock may
+    differ. A record that arrives later is late: it is loaded and counted, but no valid-through waits for it."""
+
+    @model_validator(mode="after")
+    def _checked_event_time(self) -> Self:
+        if self.event_time not in {None, "timestamp"} and self.format == "raw":
+            raise ValueError('`event_time` of a raw table is "timestamp": it has no columns for fields')
+        return self
+
+    @model_validator(mode="after")
+    def _checked_columns(self) -> Self:
+        if self.format == "raw" and self.key_format != "raw":
+            raise ValueError('`key_format` needs a `format` other than "raw": a raw table has keys as bytes')
+        sources = [name for name in ("columns", "json_schema", "registry") if getattr(self, name)]
+        if self.format != "json" and (self.columns or self.json_schema):
+            raise ValueError(f'`{sources[0]}` belongs to the format "json"')
+        if self.format == "json" and len(sources) > 1:
+            raise ValueError(f"set `{sources[0]}` or `{sources[1]}`, not both")
+        if self.columns or (self.json_schema and not self.schema_file):
+            self.declared_columns()
+        return self
+
+    @model_validator(mode="after")
+    def _checked_partition_by(self) -> Self:
+        if not self.partition_by:
+            raise ValueError('write "loaded", "event_day" or the name of a column')
+        if self.format == "raw" and self.partition_by not in _DAYS_OF_ALL_TABLES:
+            raise ValueError(
+                f'`partition_by` = "{self.partition_by}" needs a `format` other than "raw": a raw table has no columns '
+                'for fields; write "loaded" or "event_day"'
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _checked_proto_files(self) -> Self:
+        if (self.proto_file or self.proto_path) and self.format != "protobuf":
+            raise ValueError('`proto_file` and `proto_path` belong to the format "protobuf"')
+        if self.proto_path and not self.proto_file:
+            raise ValueError("`proto_path` needs a `proto_file`")
+        if self.proto_file and self.registry:
+            raise ValueError("set `proto_file` or `registry`, not both")
+        return self
+
+    @model_validator(mode="after")
+    def _checked_messages(self) -> Self:
+        if self.message is not None and self.format != "protobuf":
+            raise ValueError('`message` belongs to the format "protobuf"')
+        if self.key_message is not None and self.key_format != "protobuf":
+            raise ValueError('`key_message` belongs to the key format "protobuf"')
+        for name in ("message", "key_message"):
+            message = getattr(self, name)
+            if message is not None and not _MESSAGE_NAME.fullmatch(message):
+                raise ValueError(f"{name}: write the full name of a message type, such as `shop.Order`")
+        return self
+
+    @property
+    def schema_file(self) -> Path | None:
+        """The file that `json_schema` or `proto_file` names; None if there is none."""
+        if self.proto_file:
+            return Path(self.proto_file)
+        return Path(self.json_schema) if _is_path(self.json_schema) else None
+
+    def declared_columns(self) -> "pa.Schema":
+        """The columns that the settings declare.
+
+        Raises:
+            ValueError: a type or the schema is not valid.
+            OSError: the file with the schema cannot be read.
+        """
+        # Imported here, because Arrow is slow to import, and most commands need no types of columns.
+        from kafka_io.values.json.schema import columns_of_json_schema  # noqa: PLC0415
+        from kafka_io.values.json.settings import columns_of_settings  # noqa: PLC0415
+
+        if self.columns:
+            return columns_of_settings(self.columns)
+        file = self.schema_file
+        return columns_of_json_schema(file.read_text(encoding="utf-8") if file else self.json_schema)
+
+    def declared_messages(self) -> "ProtobufSchema":
+        """The message types of `proto_file`.
+
+        Raises:
+            InvalidSchema: a file is not valid, or lacks something.
+            OSError: a file cannot be read.
+        """
+        # Imported here for the same reason.
+        from kafka_io.values.protobuf.files import read_protobuf  # noqa: PLC0415
+
+        assert self.proto_file is not None
+        return read_protobuf(Path(self.proto_file), [Path(folder) for folder in self.proto_path])
+
+    @property
+    def has_schemas(self) -> bool:
+        """Whether the schemas of the values are in a registry."""
+        is_always = self.format in _ALWAYS_WITH_SCHEMAS and self.proto_file is None
+        return is_always or (self.registry is not None and self.format in _WITH_SCHEMAS)
+
+    @property
+    def encoding(self) -> str:
+        """The encoding of the values: its name in `pipelines.fetch.formats`, and a message type after it."""
+        if self.format == "protobuf":
+            return " ".join(filter(None, ("local protobuf" if self.proto_file else "protobuf", self.message)))
+        if self.has_schemas:
+            return _WITH_SCHEMAS[self.format]
+        is_inferred = self.format == "json" and not (self.columns or self.json_schema)
+        return "inferred json" if is_inferred else self.format
+
+    @property
+    def needs_key_registry(self) -> bool:
+        """Whether keys of this format always have schemas in a registry."""
+        return self.key_format in _ALWAYS_WITH_SCHEMAS
+
+    @property
+    def has_key_schemas(self) -> bool:
+        """Whether the schemas of the keys are in a registry."""
+        return self.needs_key_registry or (self.key_registry is not None and self.key_format in _KEYS_WITH_SCHEMAS)
+
+    @property
+    def key_encoding(self) -> str:
+        """How the keys are encoded, as `encoding` says it; empty if they stay bytes."""
+        if self.has_key_schemas and self.key_format in _KEYS_WITH_SCHEMAS:
+            return _KEYS_WITH_SCHEMAS[self.key_format]
+        encoding = _KEY_ENCODINGS[self.key_format]
+        return f"{encoding} {self.key_message}" if encoding == "protobuf" and self.key_message else encoding
+
+    @property
+    def allowed_lateness_ms(self) -> int:
+        """`allowed_lateness_minutes` in milliseconds."""
+        return round(self.allowed_lateness_minutes * _MINUTE_MS)
+
+    @property
+    def is_typed(self) -> bool:
+        """Whether the table has columns for the fields of the values."""
+        return self.format != "raw"
+
+
+RAW_FORMAT = TopicFormat()
+
+
+def names_topic(name: str, topic: str) -> bool:
+    """Whether the NAME of a section matches a topic."""
+    if _PLAIN_NAME.fullmatch(name):
+        return name == topic
+    return re.fullmatch(name, topic, re.DOTALL) is not None
+
+
+def checked_name(name: str) -> str:
+    """The NAME of a section.
+
+    Raises:
+        ValueError: it is no topic and no regular expression.
+    """
+    try:
+        re.compile(name)
+    except re.error as error:
+        raise ValueError(f"{name!r} is neither a topic nor a regular expression: {error}") from error
+    return name

@@ -1,0 +1,96 @@
+"""Settings of topics: their formats, and how they appear in Dagster's catalog."""
+
+from datetime import date, datetime
+from typing import Annotated, Self
+
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+
+from resources.settings.groups import MAX_MINUTES, Texts
+from resources.settings.time_windows import TimeWindows, WindowLength
+from resources.settings.topic_audit import TopicAudit
+from resources.settings.topic_state import StateSettings
+
+
+def _automation(text: str) -> str:
+    if text not in {"eager", "none"} and not text.startswith("on_cron:"):
+        raise ValueError('write "eager", "none", or "on_cron: " with a cron expression')
+    return text
+
+
+def _text_of_time(value: object) -> object:
+    return value.isoformat() if isinstance(value, (date, datetime)) else value
+
+
+class TopicOptions(TopicAudit):
+    """Settings that say how the records of topics become rows, and how the topics appear in Dagster.
+
+    NAME is the name of a topic, or a regular expression that matches whole names. It is an expression if it has other
+    characters than letters, digits, `.`, `_` and `-`. The first section that matches a topic applies to it.
+    """
+
+    group: str | None = Field(default=None, pattern=r"^[A-Za-z0-9_]+$")
+    """Dagster: the group in which the assets are shown. By default it is the cluster, and the group of the topic."""
+
+    owners: Texts = ()
+    """Dagster: the owners of the assets: email addresses, or names of teams as `team:NAME`."""
+
+    tags: dict[str, str] = Field(default={})
+    """Dagster: tags of the assets."""
+
+    description: str | None = None
+    """Dagster: the description of the assets."""
+
+    automation: Annotated[str, AfterValidator(_automation)] | None = None
+    """Dagster: the automation condition of the assets: "eager", "none", or "on_cron: " with a cron expression. By
+    default no condition starts loads; the schedule of the group and the sensor for new topics do."""
+
+    freshness_minutes: Annotated[float, Field(gt=0, le=MAX_MINUTES, allow_inf_nan=False)] | None = None
+    """Dagster: minutes after which an asset without new rows counts as stale. Without it, no asset does."""
+
+    sample_rows: Annotated[int, Field(ge=0, le=100)] = 0
+    """Dagster: how many rows of each load its event shows. Dagster's storage keeps a copy of these rows."""
+
+    blocking_checks: bool = False
+    """Dagster: whether a failed check stops the assets downstream that are in the same run."""
+
+    complete: WindowLength | None = None
+    """Dagster: the asset `<key of the table>/hours` with a partition for each hour, or `<key of the table>/days` with
+    one for each day. A partition is materialized when the table is complete through its end. It needs `event_time`; see
+    docs/event-time.md. None by default."""
+
+    complete_since: Annotated[str, BeforeValidator(_text_of_time)] | None = None
+    """Dagster: the first partition of complete hours or days, such as `2026-01-31` or `2026-01-31T07:00`, in
+    `time_zone`. By default it is the first one from which the table has rows."""
+
+    time_zone: str | None = None
+    """Dagster: the time zone of complete hours or days, such as "Europe/Berlin"; UTC by default. Days follow it. Hours
+    are those of UTC, so it must differ from UTC by whole hours; then its name must be that of downstream partitions."""
+
+    state: StateSettings | None = None
+    """A second table with the newest row of each key. None by default."""
+
+    @model_validator(mode="after")
+    def _checked_complete(self) -> Self:
+        others = [name for name in ("complete_since", "time_zone") if getattr(self, name) is not None]
+        if self.complete is None and others:
+            raise ValueError(f"`{others[0]}` needs `complete`")
+        if self.complete is not None and self.event_time is None:
+            raise ValueError("`complete` needs `event_time`")
+        if self.complete_windows is not None and self.complete_since is not None:
+            self.complete_windows.first(self.complete_since)
+        return self
+
+    @property
+    def complete_windows(self) -> TimeWindows | None:
+        """The hours or days that are reported to Dagster; None if the settings ask for no report."""
+        return TimeWindows.of(self.complete, self.time_zone or "UTC") if self.complete else None
+
+    @model_validator(mode="after")
+    def _checked_state(self) -> Self:
+        problem = next(self.state.problems(self), None) if self.state else None
+        if problem:
+            raise ValueError(f"state.{problem}")
+        return self
+
+
+DEFAULT_TOPIC = TopicOptions()

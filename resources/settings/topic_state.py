@@ -1,0 +1,60 @@
+"""The settings of a topic's state table, which keeps the newest row of each key."""
+
+from collections.abc import Collection, Iterator
+from typing import TYPE_CHECKING, Annotated
+
+from pydantic import Field, model_validator
+
+from resources.settings.groups import Texts
+from resources.settings.section import Section
+
+if TYPE_CHECKING:  # it needs this module
+    from resources.settings.topic_formats import TopicFormat
+
+RECORD_KEY = "key"
+"""The name by which settings mean the key of the record, in raw and in typed tables."""
+_KEY_PREFIX = "_kafka_key_"
+_OWN_PREFIX = "_kafka_"
+
+
+class StateSettings(Section):
+    """A second table with the newest row of each key. See docs/state-tables.md."""
+
+    key: Texts = Field(min_length=1)
+    """Fields that identify what a row is about. "key" is the key of the record, as bytes. Other names are columns of a
+    typed table."""
+
+    order: Texts = ()
+    """Typed tables: fields that say which of two rows is newer, such as "__source.lsn"; a point leads to a member of a
+    struct. By default it is the position in the log of the database with the format "debezium", and otherwise the
+    offset."""
+
+    memory_mib: Annotated[int, Field(ge=128, le=1_000_000)] = 1024
+    """Maximum memory in MiB with which an update compares keys. What needs more goes to temporary files."""
+
+    @model_validator(mode="after")
+    def _has_distinct_fields(self) -> "StateSettings":
+        for name in ("key", "order"):
+            fields = getattr(self, name)
+            if len(set(fields)) < len(fields):
+                raise ValueError(f"{name}: a field is named twice")
+        return self
+
+    def problems(self, format_: "TopicFormat") -> Iterator[str]:
+        """Sentences that say why no table of this format can have such a state table."""
+        fields = [("key", name) for name in self.key if name != RECORD_KEY]
+        fields += [("order", name.partition(".")[0]) for name in self.order]
+        for setting, name in fields:
+            if not format_.is_typed:
+                yield f'{setting}: a raw table has no field {name!r}; use "key" as the key, or set a `format`'
+            elif name.startswith(_KEY_PREFIX) and not format_.key_encoding:
+                yield f"{setting}: the column {name} needs a `key_format`"
+            elif not name.startswith(_OWN_PREFIX) and name not in _declared(format_, name):
+                yield f"{setting}: the table has no column {name!r}; it has only those that the settings declare"
+
+
+def _declared(format_: "TopicFormat", name: str) -> Collection[str]:
+    """The names of the columns, if the settings declare all of them; otherwise any name may be one."""
+    if format_.format == "text":
+        return {"value"}
+    return format_.columns or {name}

@@ -1,0 +1,1 @@
+"""Where tables are: folders of a disk and object stores."""

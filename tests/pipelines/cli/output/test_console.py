@@ -1,0 +1,31 @@
+"""The output for people: uploads that were never completed are named."""
+
+from dataclasses import asdict
+
+import pytest
+
+from pipelines.cli.output.console import cleanings
+from pipelines.maintenance.clean import CleanResult
+
+
+def cleaned(topic: str, *, uploads: int = 0, unknown: str = "") -> dict[str, object]:
+    """A result of `penstock clean`."""
+    result = CleanResult(table=f"s3://lake/main/{topic}", uploads=uploads, uploads_unknown=unknown)
+    return {**asdict(result), "topic": topic, "state": None}
+
+
+@pytest.mark.parametrize(("deleted", "verb"), [(True, "were aborted"), (False, "would be aborted")])
+def test_uploads_that_were_never_completed_are_named(
+    deleted: bool, verb: str, capsys: pytest.CaptureFixture[str]
+) -> None:  # fault L23
+    cleanings([cleaned("clicks", uploads=3), cleaned("views")], deleted=deleted)
+    lines = capsys.readouterr().out.splitlines()
+    assert f"clicks: 3 uploads of files that were never completed {verb}" in lines
+    assert not any("views: " in line for line in lines)
+    assert ("nothing was changed; give --delete to delete these files" in lines) is not deleted
+
+
+def test_the_reason_why_uploads_were_not_looked_for_is_given_once(capsys: pytest.CaptureFixture[str]) -> None:
+    cleanings([cleaned("clicks", unknown="it rains"), cleaned("views", unknown="it rains")], deleted=True)
+    output = capsys.readouterr().out
+    assert output.count("uploads that were never completed were not looked for: it rains") == 1

@@ -1,0 +1,57 @@
+"""Parts of committed ranges cover the range exactly, and count their own rows, gaps and bytes."""
+
+from collections.abc import Mapping
+from unittest.mock import Mock
+
+import pytest
+
+from kafka_io.model import BrokerPartition, OffsetRange
+from pipelines.commit.offset_ranges import MIXED, split_ranges, with_counts
+from pipelines.ledger.work import CommittedRange
+
+OF_07, MODERN = BrokerPartition(0, 0), BrokerPartition(None, 0)
+
+
+@pytest.mark.parametrize(
+    ("selected", "inside", "outside"),
+    [
+        ([(20, 40)], [(20, 40)], [(0, 20), (40, 100)]),
+        ([(0, 40)], [(0, 40)], [(40, 100)]),
+        ([(60, 200)], [(60, 100)], [(0, 60)]),
+        ([(20, 40), (40, 60)], [(20, 40), (40, 60)], [(0, 20), (60, 100)]),
+        ([(0, 100)], [(0, 100)], []),
+        ([(100, 200)], [], []),
+    ],
+)
+def test_a_range_is_split_at_the_selected_offsets(
+    selected: list[tuple[int, int]], inside: list[tuple[int, int]], outside: list[tuple[int, int]]
+) -> None:
+    whole = CommittedRange(offsets=OffsetRange(MODERN, 0, 100))
+    parts, remaining = split_ranges([whole], [OffsetRange(MODERN, *edges) for edges in selected])
+    assert [(part.offsets.start, part.offsets.stop) for part in parts] == inside
+    assert [(part.offsets.start, part.offsets.stop) for part, owner in remaining if owner == whole] == outside
+
+
+@pytest.mark.parametrize(
+    ("partition", "whole_rows", "whole_gaps", "rows", "gaps", "size"),
+    [
+        (MODERN, 50, {"compacted": 50}, 15, {"compacted": 5}, 300),
+        (MODERN, 50, {"compacted": 30, "control": 20}, 15, {MIXED: 5}, 300),
+        (MODERN, 50, {"compacted": 50}, 20, {}, 400),
+        (MODERN, 0, {"aborted": 100}, 0, {"aborted": 20}, 0),
+        (OF_07, 50, {}, 15, {}, 20),
+        (OF_07, 0, {"expired": 100}, 0, {"expired": 20}, 20),
+    ],
+)
+def test_a_part_counts_its_own_rows_gaps_and_bytes(
+    partition: BrokerPartition,
+    whole_rows: int,
+    whole_gaps: Mapping[str, int],
+    rows: int,
+    gaps: Mapping[str, int],
+    size: int,
+) -> None:
+    whole = CommittedRange(offsets=OffsetRange(partition, 0, 100), rows=whole_rows, bytes=1000, gaps=whole_gaps)
+    part = CommittedRange(offsets=OffsetRange(partition, 0, 20), bytes=1000)
+    [counted] = with_counts(Mock(count_rows=lambda *_: [rows]), Mock(), [(part, whole)])
+    assert (counted.rows, counted.gaps, counted.bytes) == (rows, gaps, size)

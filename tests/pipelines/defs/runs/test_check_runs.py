@@ -1,0 +1,46 @@
+"""A run of checks reads several tables at a time, and judges each by its own proof."""
+
+import shutil
+from pathlib import Path
+from random import Random
+from threading import Barrier
+
+import dagster as dg
+import pytest
+
+from pipelines.defs.catalog.catalog import TopicGroup
+from pipelines.defs.catalog.checks import COVERAGE, GAPS
+from pipelines.defs.runs import check_runs
+from pipelines.defs.runs.check_runs import CheckRun
+from pipelines.delta.delta_table import LakeTable
+from pipelines.verify.verify import Proof, verify
+from resources.penstock import PenstockResource
+from resources.settings.settings import ClusterSettings, Settings
+from tests.pipelines.defs.declared import catalog
+from tests.pipelines.increments.keyed_tables import KeyedHistory
+
+
+def test_several_tables_are_proven_at_a_time(
+    tmp_path: Path, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    history = KeyedHistory(tmp_path / "lake", Random(1))
+    history.load(("a", "1"))
+    views = Path(history.uri).with_name("views")
+    shutil.copytree(history.uri, views)
+    next(views.rglob("*.parquet")).unlink()
+    both_begun = Barrier(2)
+
+    def verify_both(table: LakeTable) -> Proof:
+        both_begun.wait(timeout=60)
+        return verify(table)
+
+    monkeypatch.setattr(check_runs, "verify", verify_both)
+    settings = Settings(lake=history.lake.root, clusters={"main": ClusterSettings(bootstrap="127.0.0.1:1")})
+    source = PenstockResource(inline=settings)
+    topics = catalog("clicks", "views", "new", settings=settings, source=source)
+    group = TopicGroup(catalog=topics, cluster="main", name="topics", specs={})
+    run = CheckRun(instance=instance, penstock=source, group=group)
+    verdicts = run.results({topic: [COVERAGE] for topic in ("clicks", "views", "new")})
+    assert {topic: verdict.state for (topic, _), verdict in verdicts.items()} == {"clicks": "PASSED", "views": "ERROR"}
+    monkeypatch.undo()
+    assert run.of_table("clicks", [GAPS])["clicks", GAPS].state == "PASSED"

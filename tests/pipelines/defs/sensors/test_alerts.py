@@ -1,0 +1,175 @@
+"""Alerts: the user's command receives them for real runs, from sensors that are evaluated as by the daemon."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import pytest
+
+from pipelines.defs.sensors.alerts import Watched, alert_sensors, failed_checks_sensor, failed_runs_sensor
+from resources.settings.settings import SettingsError
+from tests.pipelines.defs.declared import catalog
+
+
+def writes(file: Path, code: int = 0) -> tuple[str, ...]:
+    """A command that appends each alert to a file, as a line."""
+    return ("sh", "-c", f"cat >> {file}; echo >> {file}; echo trouble >&2; exit {code}")
+
+
+def alerts_in(file: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
+
+
+class World:
+    """Two of our assets, an asset of somebody else, and the sensors that watch ours."""
+
+    def __init__(self, instance: dg.DagsterInstance, command: Sequence[str]) -> None:
+        self.instance = instance
+        self.fails: Exception | None = None
+        self.cursor: str | None = None
+        ours = [dg.AssetKey("clicks"), dg.AssetKey("views")]
+        watched = Watched(keys=frozenset(ours), ops=frozenset({"clicks", "views"}))
+        self.failed_runs = failed_runs_sensor("failed_runs", command, watched)
+        self.failed_checks = failed_checks_sensor("failed_checks", command, watched)
+
+        def body() -> None:
+            if self.fails:
+                raise self.fails
+
+        assets = [dg.asset(key=key)(body) for key in (*ours, dg.AssetKey("other"))]
+        jobs = [dg.define_asset_job(f"job_of_{key.path[-1]}", selection=[key]) for key in (*ours, dg.AssetKey("other"))]
+        self.defs = dg.Definitions(assets=assets, jobs=jobs, executor=dg.in_process_executor)
+
+    def run(self, job: str, *topics: str) -> dg.ExecuteInProcessResult:
+        """Execute a run, then evaluate the sensor of failed runs for its end, as the daemon does."""
+        result = self.defs.resolve_job_def(job).execute_in_process(
+            instance=self.instance,
+            asset_selection=[dg.AssetKey(topic) for topic in topics] or None,
+            raise_on_error=False,
+        )
+        (event,) = [event for event in result.all_events if event.event_type == dg.DagsterEventType.RUN_FAILURE]
+        context = dg.build_run_status_sensor_context(
+            sensor_name="failed_runs",
+            dagster_instance=self.instance,
+            dagster_run=result.dagster_run,
+            dagster_event=event,
+        )
+        self.failed_runs(context.for_run_failure())
+        return result
+
+    def report(self, topic: str, severity: dg.AssetCheckSeverity | None, sentence: str = "") -> None:
+        """An evaluation of the check `coverage` of a topic. Without a severity it passes."""
+        self.instance.report_runless_asset_event(
+            dg.AssetCheckEvaluation(
+                asset_key=dg.AssetKey(topic),
+                check_name="coverage",
+                passed=severity is None,
+                severity=severity or ERROR,
+                description=sentence,
+            )
+        )
+
+    def tick(self) -> None:
+        """Evaluate the sensor of checks once."""
+        with dg.build_sensor_context(instance=self.instance, cursor=self.cursor) as context:
+            self.cursor = self.failed_checks.evaluate_tick(context).cursor
+
+
+WARN, ERROR = dg.AssetCheckSeverity.WARN, dg.AssetCheckSeverity.ERROR
+
+
+@pytest.mark.parametrize(
+    ("job", "topics"), [("job_of_clicks", ()), ("__ASSET_JOB", ("clicks",)), ("__ASSET_JOB", ("other", "views"))]
+)
+def test_every_failed_run_over_our_assets_gives_an_alert_with_its_reason(
+    instance: dg.DagsterInstance, tmp_path: Path, job: str, topics: tuple[str, ...]
+) -> None:  # audit E2
+    world = World(instance, writes(tmp_path / "alerts"))
+    world.fails = dg.Failure("1 of 2 topics were not loaded completely", allow_retries=False)
+    result = world.run(job, *topics)
+    (alert,) = alerts_in(tmp_path / "alerts")
+    assert alert["event"] == "run failed"
+    assert (alert["run"], alert["job"]) == (result.run_id, job)
+    assert alert["reason"] == "1 of 2 topics were not loaded completely"
+
+
+@pytest.mark.parametrize(("job", "topics"), [("job_of_other", ()), ("__ASSET_JOB", ("other",))])
+def test_a_failed_run_over_the_assets_of_others_gives_no_alert(
+    instance: dg.DagsterInstance, tmp_path: Path, job: str, topics: tuple[str, ...]
+) -> None:
+    world = World(instance, writes(tmp_path / "alerts"))
+    world.fails = dg.Failure("it is not our failure", allow_retries=False)
+    world.run(job, *topics)
+    assert alerts_in(tmp_path / "alerts") == []
+
+
+def test_the_reason_is_the_sentence_of_the_error(instance: dg.DagsterInstance, tmp_path: Path) -> None:  # audit E8
+    world = World(instance, writes(tmp_path / "alerts"))
+    world.fails = SettingsError("there is no settings file /etc/penstock.toml")
+    world.run("job_of_clicks")
+    (alert,) = alerts_in(tmp_path / "alerts")
+    assert alert["reason"].endswith("SettingsError: there is no settings file /etc/penstock.toml (PS-101)")
+
+
+def test_topics_that_fail_again_in_the_same_way_give_one_alert(
+    instance: dg.DagsterInstance, tmp_path: Path
+) -> None:  # audit E5
+    world = World(instance, writes(tmp_path / "alerts"))
+    for errors, repeated in (
+        ({"clicks": "lost"}, []),
+        ({"clicks": "lost"}, ["clicks"]),
+        ({"clicks": "lost", "views": "lost"}, ["clicks"]),
+    ):
+        metadata = {"errors": dg.MetadataValue.json(errors), "repeated": dg.MetadataValue.json(repeated)}
+        world.fails = dg.Failure(f"{len(errors)} topics failed", metadata=metadata, allow_retries=False)
+        world.run("job_of_clicks")
+    assert [alert["reason"] for alert in alerts_in(tmp_path / "alerts")] == ["1 topics failed", "2 topics failed"]
+
+
+def test_a_check_gives_an_alert_when_it_fails_and_again_only_when_its_severity_changes(
+    instance: dg.DagsterInstance, tmp_path: Path
+) -> None:
+    world = World(instance, writes(tmp_path / "alerts"))
+    for severity in (WARN, WARN, ERROR, ERROR, None, WARN):
+        world.report("clicks", severity, "not proven: a file is missing")
+        world.tick()
+    alerts = alerts_in(tmp_path / "alerts")
+    assert [alert["severity"] for alert in alerts] == ["WARN", "ERROR", "WARN"]
+    assert alerts[0]["event"] == "check failed"
+    assert (alerts[0]["asset"], alerts[0]["check"]) == ("clicks", "coverage")
+    assert alerts[0]["reason"] == "not proven: a file is missing"
+
+
+def test_no_other_evaluation_hides_a_failed_proof(instance: dg.DagsterInstance, tmp_path: Path) -> None:  # audit E1
+    world = World(instance, writes(tmp_path / "alerts"))
+    world.report("clicks", None)
+    world.report("clicks", ERROR, "not proven: a file is missing")
+    world.report("views", None)
+    world.report("views", ERROR, "not proven: a row is there twice")
+    world.report("other", ERROR, "somebody else's")
+    world.report("clicks", ERROR, "not proven: a file is missing")  # before the sensor has seen the first one
+    world.tick()
+    world.tick()
+    assert [alert["asset"] for alert in alerts_in(tmp_path / "alerts")] == ["clicks", "views"]
+
+
+@pytest.mark.parametrize(
+    ("command", "reason"),
+    [
+        (("sh", "-c", "echo trouble >&2; exit 3"), "the command of alerts.command ended with exit code 3: trouble"),
+        (("/nowhere/to/be/found",), "the command of alerts.command could not be run: no such file"),
+    ],
+)
+def test_a_command_that_fails_fails_the_tick_of_its_sensor(
+    instance: dg.DagsterInstance, command: tuple[str, ...], reason: str
+) -> None:
+    world = World(instance, command)
+    world.fails = dg.Failure("it fails")
+    with pytest.raises(Exception, match=reason):
+        world.run("job_of_clicks")
+
+
+def test_without_a_command_there_are_no_sensors() -> None:
+    assert alert_sensors(catalog("clicks"), [], []) == []

@@ -1,0 +1,250 @@
+"""The columns of JSON without a declared schema come from its values, and grow with them; no key is lost."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from unittest.mock import Mock
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable
+
+from kafka_io.values.columns import described
+from kafka_io.values.json.inference import MAX_VALUES
+from pipelines.fetch.decoding import Decoding, no_registry
+from pipelines.layout.layout import RAW, TYPED, TableLayout
+from pipelines.rewrites.topic_schema import topic_schema
+from resources.errors import TooManyColumns
+from resources.settings.topic_formats import Format, TopicFormat
+from tests.fakes.cluster import FakeCluster
+from tests.fakes.typed import CountedFetches, TypedTopic, append, log_of
+
+
+def documents(*values: Any) -> list[bytes]:
+    return [json.dumps(value).encode() for value in values]
+
+
+@pytest.fixture
+def topic(fake: FakeCluster, tmp_path: Path) -> Iterator[TypedTopic]:
+    fake.logs = {0: log_of([*documents({"id": 1, "tags": ["a"], "place": {"city": "Ulm"}, "no": None}), None])}
+    with fake:
+        yield TypedTopic(fake=fake, folder=tmp_path / "lake", format_={"format": "json", "max_bad_share": 1})
+
+
+def test_the_first_load_makes_columns_of_the_keys_and_the_table_remembers_them(topic: TypedTopic) -> None:
+    assert topic_schema_names(topic) == []
+    load = topic.load()
+    assert (load.error, load.rows, load.bad_records, load.warnings) == (None, 2, 0, ())
+    assert topic.rows("id", "tags", "place", "_tombstone") == [
+        {"id": 1, "tags": ["a"], "place": {"city": "Ulm"}, "_tombstone": False},
+        {"id": None, "tags": None, "place": None, "_tombstone": True},
+    ]
+    assert topic_schema_names(topic) == ["id", "tags", "place"]
+    assert topic.deep().problems == ()
+
+
+def topic_schema_names(topic: TypedTopic) -> list[str]:
+    return [column.name for column in topic_schema(topic.table, topic.settings.format_of("clicks")).columns]
+
+
+def test_a_load_without_new_keys_fetches_once(topic: TypedTopic) -> None:
+    topic.load()
+    append(topic.fake.logs[0], documents({"id": 2}, {"tags": []}, {"no": None, "place": {}, "more": [], "other": {}}))
+    fetches = CountedFetches()
+    load = topic.load(fetch=fetches)
+    assert (load.error, load.rows, load.bad_records, fetches.sizes) == (None, 3, 0, [3])
+
+
+def test_a_key_that_comes_later_is_a_column_in_the_entry_of_its_first_rows(topic: TypedTopic) -> None:
+    topic.load()
+    append(topic.fake.logs[0], documents({"id": 2, "no": True, "place": {"city": "Bonn", "code": 53}}, {"id": 3}))
+    load = topic.load()
+    assert (load.error, load.rows, load.bad_records, load.warnings) == (None, 2, 0, ())
+    log = Path(topic.table.uri) / "_delta_log" / f"{2:020d}.json"
+    assert {kind for line in log.read_text().splitlines() for kind in json.loads(line)} == {
+        "commitInfo", "add", "metaData", "txn",
+    }  # fmt: skip
+    rows = topic.rows("id", "no", "place")
+    assert rows[0] == {"id": 1, "no": None, "place": {"city": "Ulm", "code": None}}
+    assert rows[2:] == [
+        {"id": 2, "no": True, "place": {"city": "Bonn", "code": 53}},
+        {"id": 3, "no": None, "place": None},
+    ]
+    assert topic.deep().problems == ()
+
+
+def test_a_value_of_another_type_gets_another_column_with_a_warning(topic: TypedTopic) -> None:
+    topic.load()
+    append(topic.fake.logs[0], documents({"id": 1.5}, {"id": 7}, {"id": "x"}))
+    load = topic.load()
+    assert (load.error, load.bad_records) == (None, 0)
+    assert load.warnings == (
+        "the field 'id' had the type int64 before: the new column id_2 holds it, with the type string",
+    )
+    assert [tuple(row.values()) for row in topic.rows("id", "id_2")[2:]] == [(None, "1.5"), (7, None), (None, '"x"')]
+    append(topic.fake.logs[0], documents({"id": [1]}, {"id": 8}))
+    fetches = CountedFetches()
+    load = topic.load(fetch=fetches)
+    assert (load.error, load.bad_records, load.warnings, len(fetches.sizes)) == (None, 0, (), 1)
+    assert [tuple(row.values()) for row in topic.rows("id", "id_2")[5:]] == [(None, "[1]"), (8, None)]
+    assert topic.deep().problems == ()
+
+
+def test_an_array_with_items_of_another_type_goes_into_a_column_of_its_own(topic: TypedTopic) -> None:
+    append(topic.fake.logs[0], documents({"sizes": [1, 2]}))
+    assert topic.load().error is None
+    append(topic.fake.logs[0], documents({"sizes": [3]}, {"sizes": ["x"]}, {"sizes": [4, "y"]}, {"sizes": []}))
+    load = topic.load()
+    assert (load.error, load.bad_records) == (None, 0)
+    names = ("sizes", "sizes_2")
+    first = len(topic.rows("sizes")) - 4
+    assert [tuple(row.values()) for row in topic.rows(*names)[first:]] == [
+        ([3], None), (None, '["x"]'), (None, '[4, "y"]'), ([], None),
+    ]  # fmt: skip
+    assert topic.deep().problems == ()
+
+
+def test_an_empty_array_is_not_null(topic: TypedTopic) -> None:
+    append(topic.fake.logs[0], documents({"tags": []}, {"tags": None}, {"tags": ["b"]}))
+    assert topic.load().error is None
+    assert [row["tags"] for row in topic.rows("tags")][2:] == [[], None, ["b"]]
+    assert topic.rows("_kafka_headers")[0] == {"_kafka_headers": None}
+    assert topic.deep().problems == ()
+
+
+def test_an_empty_object_or_array_that_no_column_of_its_key_holds_is_kept_as_json_text(topic: TypedTopic) -> None:
+    """Some producers write an empty object as [], so this must not fill a table with bad records."""
+    topic.load()
+    empty = documents({"id": {}}, {"id": []}, {"place": []}, {"tags": {}}, {"no": {}})
+    append(topic.fake.logs[0], empty)
+    load = topic.load()
+    assert (load.error, load.bad_records) == (None, 0)
+    assert load.warnings == tuple(
+        f"the field {name!r} had the type {kind} before: the new column {name}_2 holds it, with the type string"
+        for name, kind in (("id", "int64"), ("place", "struct<city: string>"), ("tags", "list<element: string>"))
+    )
+    assert topic_schema_names(topic) == ["id", "tags", "place", "id_2", "place_2", "tags_2"]
+    rows = topic.rows("id_2", "place_2", "tags_2")[2:]
+    assert [tuple(row.values()) for row in rows] == [
+        ("{}", None, None), ("[]", None, None), (None, "[]", None), (None, None, "{}"), (None, None, None),
+    ]  # fmt: skip
+    append(topic.fake.logs[0], documents({"id": {}, "place": {}, "tags": []}, {"id": {"a": 1}}, {"id": 8}))
+    fetches = CountedFetches()
+    load = topic.load(fetch=fetches)
+    assert (load.error, load.bad_records, load.warnings, len(fetches.sizes)) == (None, 0, (), 1)
+    assert [tuple(row.values()) for row in topic.rows("id", "id_2")[7:]] == [
+        (None, "{}"),
+        (None, '{"a": 1}'),
+        (8, None),
+    ]
+    assert topic.deep().problems == ()
+
+
+def test_an_empty_value_that_was_loaded_before_its_key_had_a_column_is_null_until_a_replay(topic: TypedTopic) -> None:
+    append(topic.fake.logs[0], documents({"id": 2, "no": []}))
+    topic.load()
+    append(topic.fake.logs[0], documents({"id": 3, "no": 5}))
+    load = topic.load()
+    assert (load.error, load.bad_records, load.warnings) == (None, 0, ())
+    assert [row["no"] for row in topic.rows("no")] == [None, None, None, 5]
+    assert topic.deep().problems == ()
+    assert topic.replay().error is None
+    assert [tuple(row.values()) for row in topic.rows("no", "no_2")][2:] == [(None, "[]"), (5, None)]
+    assert topic.deep().problems == ()
+
+
+def test_what_a_column_of_json_text_holds_is_read_alike_by_later_loads(topic: TypedTopic) -> None:
+    """Delta has no such type: the metadata of the column says it, also inside of structs."""
+    mixed = documents({"any": 1, "deep": {"any": [1]}, "list": [1, "a"]}, {"any": "x", "deep": {"any": 2}})
+    append(topic.fake.logs[0], mixed)
+    topic.load()
+    fields = {field.name: json.loads(field.to_json()) for field in DeltaTable(topic.table.uri).schema().fields}
+    assert [fields[name]["metadata"] for name in ("any", "list")] == [{"penstock.json": "text"}] * 2
+    append(topic.fake.logs[0], documents({"any": True, "deep": {"any": None}, "list": ["b"]}))
+    load = topic.load()
+    assert (load.error, load.bad_records, load.warnings) == (None, 0, ())
+    assert [row["any"] for row in topic.rows("any")][2:] == ["1", '"x"', "true"]
+    assert [row["list"] for row in topic.rows("list")][2:] == ['[1, "a"]', None, '["b"]']
+    assert topic.deep().problems == ()
+
+
+def test_a_record_that_is_no_object_is_kept_and_gives_no_column(topic: TypedTopic) -> None:
+    append(topic.fake.logs[0], [b"", b"[1]", b'{"x": 1', b'{"id": 1, "id": 2}', b"\xff", b'{"id": 4}'])
+    load = topic.load()
+    assert (load.error, load.rows, load.bad_records) == (None, 8, 5)
+    assert topic_schema_names(topic) == ["id", "tags", "place"]
+    assert topic.rows("id")[-1] == {"id": 4}
+
+
+def test_a_topic_without_an_object_loads_and_gets_its_columns_later(topic: TypedTopic) -> None:
+    topic.fake.logs = {0: log_of([None, b"{}", b"x"])}
+    load = topic.load()
+    assert (load.error, load.rows, load.bad_records) == (None, 3, 1)
+    append(topic.fake.logs[0], documents({"id": 1}))
+    assert topic.load().error is None
+    assert [row["id"] for row in topic.rows("id")] == [None, None, None, 1]
+
+
+def test_a_large_first_load_reads_a_sample_before_it_and_keys_after_the_sample_are_not_lost(topic: TypedTopic) -> None:
+    late = documents({"id": 5, "late": {"x": "y"}})
+    topic.fake.logs = {number: log_of([b'{"id": 1}'] * (2 * MAX_VALUES)) for number in (0, 1)}
+    append(topic.fake.logs[1], late)
+    fetches = CountedFetches()
+    load = topic.load(fetch=fetches)
+    assert (load.error, load.rows, load.bad_records) == (None, 4 * MAX_VALUES + 1, 0)
+    assert fetches.sizes == [2 * MAX_VALUES, 4 * MAX_VALUES + 1, 2 * MAX_VALUES + 1]
+    assert topic.rows("late")[-1] == {"late": {"x": "y"}}
+
+
+def test_values_of_slices_decide_the_type_of_a_new_column_together(topic: TypedTopic) -> None:
+    topic.fake.logs = {0: log_of([b'{"a": 1, "b": 1}'] * 3), 1: log_of([b'{"a": 0.5, "b": "x"}'] * 3)}
+    load = topic.load()
+    assert (load.error, load.bad_records, load.warnings) == (None, 0, ())
+    assert [tuple(row.values()) for row in topic.rows("a", "b")] == [(1.0, "1")] * 3 + [(0.5, '"x"')] * 3
+
+
+def test_keys_that_are_names_are_refused_before_they_are_thousands_of_columns(topic: TypedTopic) -> None:
+    append(topic.fake.logs[0], documents(*({f"user{number}": number} for number in range(1_100))))
+    load = topic.load()
+    assert load.error is not None
+    assert load.error.startswith("TooManyColumns: the keys of the objects would need")
+    assert DeltaTable(topic.table.uri).version() == 0
+    topic.format_ = {**topic.format_, "columns": {"id": "long"}}
+    assert topic.load().rows == 1_102
+
+
+def test_a_replay_gives_columns_to_rows_that_were_loaded_with_other_settings(topic: TypedTopic) -> None:
+    topic.format_ = {**topic.format_, "columns": {"id": "long"}}
+    topic.load()
+    topic.format_ = {"format": "json", "max_bad_share": 1}
+    replayed = topic.replay()
+    assert (replayed.error, replayed.changed) == (None, True)
+    assert topic.rows("id", "place")[0] == {"id": 1, "place": {"city": "Ulm"}}
+    assert topic.deep().problems == ()
+
+
+@pytest.mark.parametrize(
+    ("format_", "layout", "needed"),
+    [
+        ("raw", RAW, False),
+        ("text", TYPED, False),
+        ("json", TYPED, True),
+        ("json", replace(TYPED, values=pa.schema([described("id", pa.int64())])), False),
+    ],
+)
+def test_a_sample_is_read_only_if_nothing_else_says_what_the_columns_are(
+    format_: Format, layout: TableLayout, needed: bool
+) -> None:
+    snapshot: Any = Mock(entry=None, layout=layout)
+    assert Decoding(TopicFormat(format=format_), snapshot, no_registry).needs_sample is needed
+
+
+def test_keys_may_need_exactly_the_maximum_of_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pipelines.fetch.decoding._MAX_COLUMNS", 2)
+    snapshot: Any = Mock(entry=None, layout=TYPED)
+    decoding = Decoding(TopicFormat(format="json"), snapshot, no_registry)
+    decoding.learn((), [described(name, pa.int64()) for name in ("a", "b")])
+    with pytest.raises(TooManyColumns, match="would need 3 columns, and 2 are allowed"):
+        decoding.learn((), [described("c", pa.int64())])
