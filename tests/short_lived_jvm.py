@@ -13,7 +13,9 @@ ARCHIVE = _ROOT / ".cache" / "spark-classes.jsa"
 # An archive works only if no folder with files is on the class path, where Spark puts the folder of its configuration.
 # So that folder does not exist, and an option has the rules for logs.
 NO_CONF = _ROOT / ".cache" / "no-spark-conf"
-LOG_RULES = f"-Dlog4j2.configurationFile={(_ROOT / 'resources' / 'spark_conf' / 'log4j2.properties').as_uri()}"
+LOG_RULES = (
+    f"-Dlog4j2.configurationFile={(_ROOT / 'resources' / 'machines' / 'spark_conf' / 'log4j2.properties').as_uri()}"
+)
 
 
 def with_archive(archive: Path) -> tuple[str, ...]:

@@ -14,7 +14,10 @@ from tests.syntax_trees import PACKAGES, ROOT, tree_of
 
 WORKERS = (
     *(ROOT / "kafka_io" / room for room in ("reader", "records", "messages", "schema_registry", "v07", "wire", "net")),
-    *(ROOT / "pipelines" / "loading" / name for name in ("fetch.py", "slice_file.py", "rows.py", "work.py")),
+    *(
+        ROOT / "pipelines" / name
+        for name in ("fetch/fetch.py", "fetch/slice_file.py", "layout/rows.py", "ledger/work.py")
+    ),
 )
 
 

@@ -87,6 +87,7 @@ class Source:
 @cache
 def warm(generation: Generation) -> None:
     """Compile the kernels for this generation's records, or load them from numba's cache; once in each process."""
-    from kafka_io.records import decoder, v07_decoder  # noqa: PLC0415 - as in Source.open
+    from kafka_io.records import decoder  # noqa: PLC0415 - as in Source.open
+    from kafka_io.records.v07 import decoder as v07_decoder  # noqa: PLC0415
 
     (v07_decoder if generation is Generation.V07 else decoder).warm()

@@ -24,7 +24,6 @@ from typing import Self
 import pyarrow as pa
 
 from kafka_io.model import BrokerPartition, OffsetRange
-from pipelines.identity.identity import check_layout
 from pipelines.layout.columns import NO_COLUMNS, ColumnConflict, missing_columns
 from pipelines.layout.delta_schema import DeltaField, delta_fields
 from pipelines.ledger.coverage import NotAdjoining, extended, is_backfill
@@ -217,7 +216,7 @@ def _write_until_known(
         snapshot, version = _find_commit(log, planned_on, change.commit, failure)
         if version is not None:
             return CommitResult(version=version, change=change)
-        check_layout(planned_on, snapshot, change.state.topic.where)
+        planned_on.check_layout(snapshot, change.state.topic.where)
         rebased = change if snapshot.version == written_on else change.rebased(snapshot)
         if rebased is None:
             assert snapshot.entry is not None

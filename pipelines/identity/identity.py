@@ -9,12 +9,11 @@ that was created again has another message there. A topic id is learned when the
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 
-from kafka_io.errors import Where
 from kafka_io.model import Bounds, BrokerPartition, TopicIds
 from pipelines.identity.divergence import Divergence
 from pipelines.ledger.ledger import TableState, TopicIdentity
 from pipelines.table.table_store import TableSnapshot
-from resources.errors import ClusterChanged, CommitRefused, LoadError, TopicRecreated
+from resources.errors import ClusterChanged, LoadError, TopicRecreated
 from resources.settings.choices import Choices
 
 _DEFAULT = Choices()
@@ -107,16 +106,6 @@ def _recreated(snapshot: TableSnapshot, stored: TableState, difference: str) -> 
         "topic before them are not loaded",
         stored.topic.where,
     )
-
-
-def check_layout(before: TableSnapshot, now: TableSnapshot, where: Where) -> None:
-    """Check that the table did not become typed or raw while a run worked on it.
-
-    Raises:
-        CommitRefused: it did. Only another run can read the settings that belong to it.
-    """
-    if now.layout.is_typed != before.layout.is_typed:
-        raise CommitRefused(f"the table became {'typed' if now.layout.is_typed else 'raw'} meanwhile; run again", where)
 
 
 def check_epochs(

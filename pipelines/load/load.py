@@ -22,7 +22,7 @@ from pipelines.fetch.unreadable import GAPS
 from pipelines.identity.divergence import Divergence, DivergenceSearch, check_expired, check_same_logs
 from pipelines.identity.earlier_loads import Evidence, FormerName, MirroredOffsets
 from pipelines.identity.holes import Refusal
-from pipelines.identity.identity import check_divergence, check_epochs, check_layout, table_state, with_topic_id
+from pipelines.identity.identity import check_divergence, check_epochs, table_state, with_topic_id
 from pipelines.identity.truncation import (
     check_incarnation,
     compare_logs,
@@ -293,7 +293,7 @@ class Loader(SliceFetcher):
         """
         snapshot = log.newer(after) if after else log.snapshot()
         if after:
-            check_layout(after, snapshot, Where(cluster=self.cluster.name, topic=topic.name))
+            after.check_layout(snapshot, Where(cluster=self.cluster.name, topic=topic.name))
         check_format(self.formats(topic.name), snapshot, log.uri)
         check_partition_by(self.formats(topic.name), snapshot, log.uri)
         identity = TopicIdentity.of(self.cluster, topic)

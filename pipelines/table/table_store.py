@@ -7,10 +7,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from kafka_io.errors import Where
 from kafka_io.records.last_message import LastMessage
 from pipelines.layout.layout import RAW, TableLayout
 from pipelines.ledger.ledger import LedgerEntry
 from pipelines.ledger.work import CommittedRange, SliceFacts
+from resources.errors import CommitRefused
 
 
 class CommitConflict(Exception):
@@ -72,6 +74,16 @@ class TableSnapshot:
     def next_sequence(self) -> int:
         """The sequence number of a commit on top of this version."""
         return self.entry.sequence + 1 if self.entry else 1
+
+    def check_layout(self, now: "TableSnapshot", where: Where) -> None:
+        """Check that the table did not become typed or raw since this version, while a run worked on it.
+
+        Raises:
+            CommitRefused: it did. Only another run can read the settings that belong to it.
+        """
+        if now.layout.is_typed != self.layout.is_typed:
+            kind = "typed" if now.layout.is_typed else "raw"
+            raise CommitRefused(f"the table became {kind} meanwhile; run again", where)
 
 
 class TableLog(Protocol):

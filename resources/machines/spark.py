@@ -146,7 +146,7 @@ def _prepare_environment(settings: Mapping[str, str]) -> None:
     os.environ.setdefault("SPARK_CONF_DIR", str(Path(__file__).parent / "spark_conf"))
     if _address(settings).startswith("local"):  # executors on other machines must be able to reach the driver
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-        _put_on_python_path(str(Path(__file__).parents[1]))  # where the workers' daemon finds its module
+        _put_on_python_path(str(Path(__file__).parents[2]))  # where the workers' daemon finds its module
 
 
 def _put_on_python_path(folder: str) -> None:
@@ -164,7 +164,7 @@ def _code_folder() -> tempfile.TemporaryDirectory[str]:
 
 def _shipped_code() -> Path:
     """A zip archive of our packages for the executors. Its name changes whenever a file in it changes."""
-    root = Path(__file__).parent.parent
+    root = Path(__file__).parents[2]
     all_files = (file for package in _SHIPPED for file in (root / package).rglob("*.py"))
     files = sorted(file for file in all_files if not file.is_relative_to(root / _NOT_SHIPPED))
     stamp = uuid.uuid5(uuid.NAMESPACE_OID, "".join(f"{file}{file.stat().st_mtime_ns}" for file in files)).hex

@@ -13,7 +13,6 @@ from unittest.mock import patch
 
 import duckdb  # noqa: F401 - imported by consumers of increments
 import pyarrow.dataset  # noqa: F401 - imported by commands, like the next one and those marked below
-from pipelines.loading import load, verify  # noqa: F401
 
 import resources.kafka  # noqa: F401
 from kafka_io.model import Generation
@@ -24,7 +23,10 @@ from pipelines.fetch.execute import FetchRunner, fetch_here
 from pipelines.fetch.fetch_task import FetchTask
 from pipelines.increments import delta_output, duckdb_output, postgres_output  # noqa: F401
 from pipelines.ledger.work import SliceFacts
-from pipelines.maintenance import clean, convert, redecode, replay, rewind  # noqa: F401
+from pipelines.load import load
+from pipelines.maintenance import clean, rewind  # noqa: F401
+from pipelines.rewrites import convert, redecode, replay  # noqa: F401
+from pipelines.verify import verify  # noqa: F401
 from resources import failpoints as steps
 from resources.progress import Progress
 

@@ -16,8 +16,8 @@ from typing import Any
 from uuid import UUID
 
 import py4j.java_gateway as py4j
-from resources.java import find_java
 
+from resources.machines.java import find_java
 from tests.all_requests import REQUESTS
 from tests.brokers.jars import classpath
 from tests.golden.kafka_schemas import NEW, OLD, Field, Message, message, texts

@@ -28,7 +28,7 @@ def no_failpoint_passed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_tests_know_every_failpoint_of_the_code() -> None:
-    root = Path(failpoints.__file__).parents[1]
+    root = Path(failpoints.__file__).parents[1] / "pipelines"
     names = {name for file in root.rglob("*.py") for name in _CALL.findall(file.read_text())}
     of_kinds = {name.format(self=Kind(kind)) for name in names if "{self.kind}" in name for kind in CommitKind}
     assert {name for name in names if "{" not in name} | of_kinds == {

@@ -15,9 +15,9 @@ from pipelines.fetch import fetch
 from tests.fakes.cluster import FakeCluster
 from tests.fakes.decoding import lose_rows
 from tests.fakes.records import holding, table
+from tests.pipelines.conftest import Modern
 from tests.pipelines.load.test_choices import load
 from tests.pipelines.loaded import Loaded
-from tests.pipelines.maintenance.conftest import Modern
 from tests.pipelines.rewrites.test_replay import transact
 
 A = BrokerPartition(0, 0)

@@ -13,9 +13,9 @@ from pipelines.cli.main import main
 from resources.explanations.explanation import ExitCode
 from resources.settings.settings import PATH_VARIABLE
 from tests.pipelines.cli.walking import leads_on
+from tests.pipelines.conftest import Modern
 from tests.pipelines.defs.declared import defs_of, failure
 from tests.pipelines.loaded import Loaded
-from tests.pipelines.maintenance.conftest import Modern
 from tests.pipelines.reports.test_lineage import events_of
 
 ONE = BrokerPartition(None, 0)

@@ -28,9 +28,9 @@ from resources.errors import TableMissing
 from resources.settings.lineage import LineageSettings
 from resources.settings.settings import ClusterSettings, Settings
 from tests.fakes.typed import TypedTopic
+from tests.pipelines.conftest import Modern
+from tests.pipelines.conftest import modern as modern_broker
 from tests.pipelines.increments.keyed_tables import BY_KEY, KeyedHistory
-from tests.pipelines.maintenance.conftest import Modern
-from tests.pipelines.maintenance.conftest import modern as modern_broker
 from tests.pipelines.reports.test_lineage import NOW, PARENT, RUN, events_of
 from tests.pipelines.rewrites.test_redecode import topic as bad_records
 from tests.small_table import SmallTable

@@ -32,8 +32,8 @@ from tests.fakes.cluster import EVERYTHING, FakeCluster, Log
 from tests.fakes.records import holding
 from tests.kafka_io.testing.modern.talk import START_MS, Client
 from tests.live import LiveCluster
+from tests.pipelines.conftest import Modern
 from tests.pipelines.loaded import Loaded
-from tests.pipelines.maintenance.conftest import Modern
 
 A = BrokerPartition(0, 0)
 ONE = BrokerPartition(None, 0)

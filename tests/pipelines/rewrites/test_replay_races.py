@@ -28,8 +28,8 @@ from tests.fakes.cluster import FakeCluster
 from tests.fakes.records import holding, numbered
 from tests.fakes.records import values as values_in
 from tests.fakes.typed import TypedTopic
+from tests.pipelines.conftest import Modern
 from tests.pipelines.loaded import Loaded
-from tests.pipelines.maintenance.conftest import Modern
 
 pytestmark = pytest.mark.slow
 
