@@ -17,7 +17,7 @@ from pipelines.identity.identity import table_state
 from pipelines.layout.rows import table_rows
 from pipelines.ledger.ledger import TopicIdentity
 from pipelines.ledger.work import SliceFacts
-from pipelines.table.table_store import TableLog, TableSnapshot
+from pipelines.table.table_store import TableSnapshot, TableStore
 from resources.stores.lake import Lake
 
 SOURCE = Source(
@@ -28,7 +28,7 @@ SOURCE = Source(
 class Small:
     """The table of the 0.7 topic `clicks`, whose messages take ten bytes of log each. Subclasses store it."""
 
-    table: TableLog
+    table: TableStore
 
     def __init__(self) -> None:
         self.topic = TopicIdentity(cluster="main", name="clicks", incarnation="7")
@@ -39,7 +39,7 @@ class Small:
         return LoadChange(state=table_state(snapshot or self.table.snapshot(), self.topic), facts=facts, run=run)
 
     def commit(
-        self, *facts: SliceFacts, snapshot: TableSnapshot | None = None, run: str = "run", log: TableLog | None = None
+        self, *facts: SliceFacts, snapshot: TableSnapshot | None = None, run: str = "run", log: TableStore | None = None
     ) -> CommitResult:
         """Commit facts, planned on `snapshot` or on the newest version."""
         snapshot = snapshot or self.table.snapshot()

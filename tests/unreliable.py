@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from kafka_io.records.last_message import LastMessage
 from pipelines.ledger.ledger import LedgerEntry
 from pipelines.ledger.work import CommittedRange, SliceFacts
-from pipelines.table.table_store import CommitOutcomeUnknown, TableLog, TableSnapshot
+from pipelines.table.table_store import CommitOutcomeUnknown, TableSnapshot, TableStore
 from resources.errors import LakeUnavailable
 
 
@@ -17,7 +17,7 @@ class Unreliable:
     If `blind` is true, the table cannot be read.
     """
 
-    table: TableLog
+    table: TableStore
     commits: list[bool]
     error: type[Exception] = CommitOutcomeUnknown
     blind: bool = False
@@ -26,7 +26,7 @@ class Unreliable:
 
     @property
     def uri(self) -> str:
-        """See TableLog."""
+        """See TableStore."""
         return self.table.uri
 
     def snapshot(self) -> TableSnapshot:
@@ -47,11 +47,11 @@ class Unreliable:
         return self.table.entries(upto, after=after)
 
     def check_restorable(self, snapshot: TableSnapshot, target: int) -> None:
-        """See TableLog."""
+        """See TableStore."""
         self.table.check_restorable(snapshot, target)
 
     def check(self, files: Sequence[SliceFacts]) -> None:
-        """See TableLog."""
+        """See TableStore."""
         self.table.check(files)
 
     def write(
@@ -69,15 +69,15 @@ class Unreliable:
         raise self.error("connection reset by peer")
 
     def row_offsets(self, snapshot: TableSnapshot, committed: CommittedRange) -> Sequence[int]:
-        """See TableLog."""
+        """See TableStore."""
         return self.table.row_offsets(snapshot, committed)
 
     def message(self, snapshot: TableSnapshot, committed: CommittedRange, offset: int) -> LastMessage:
-        """See TableLog."""
+        """See TableStore."""
         return self.table.message(snapshot, committed, offset)
 
     def count_rows(self, snapshot: TableSnapshot, ranges: Sequence[CommittedRange]) -> list[int]:
-        """See TableLog."""
+        """See TableStore."""
         return self.table.count_rows(snapshot, ranges)
 
     def sync(self, *, after: int) -> None:

@@ -1,4 +1,4 @@
-"""Commit: files and offsets become visible together, in one entry of the table's log, or not at all.
+"""Commit: files and offsets become visible together, in one commit of the table, or not at all.
 
 This module decides and has no store. A change is built on a snapshot and written on top of exactly that snapshot. If
 another commit was first, or the store gave no answer, the table is read again. Its newer entries show which case it is:
@@ -39,7 +39,7 @@ from pipelines.ledger.ledger import (
 )
 from pipelines.ledger.work import EXPIRED, CommittedRange, SliceFacts
 from pipelines.plan.valid_through import NO_TIMES, TimesOfLoad
-from pipelines.table.table_store import CommitConflict, CommitOutcomeUnknown, TableLog, TableSnapshot
+from pipelines.table.table_store import CommitConflict, CommitOutcomeUnknown, TableSnapshot, TableStore
 from resources.errors import CommitRefused, CommitUnknown, LakeRefused, LakeUnavailable, LoadError, TableReplaced
 from resources.failpoints import failpoint
 
@@ -108,15 +108,15 @@ class Change(ABC):
 
     @abstractmethod
     def complete(
-        self, entry: LedgerEntry, log: TableLog, snapshot: TableSnapshot
+        self, entry: LedgerEntry, table: TableStore, snapshot: TableSnapshot
     ) -> tuple[LedgerEntry, Sequence[CommittedRange]]:
         """The entry with what the change does to the table, and the ranges whose rows it replaces.
 
         The given `entry` changes nothing: it covers what the state covers, and has no ranges.
         """
 
-    def write(self, log: TableLog, snapshot: TableSnapshot) -> int:
-        """Write the change on top of `snapshot`; returns the version. Raises what `TableLog.write` raises."""
+    def write(self, table: TableStore, snapshot: TableSnapshot) -> int:
+        """Write the change on top of `snapshot`; returns the version. Raises what `TableStore.write` raises."""
         unchanged = LedgerEntry(
             commit=self.commit,
             run=self.run,
@@ -135,10 +135,10 @@ class Change(ABC):
             schemas=tuple(sorted({*(snapshot.entry.schemas if snapshot.entry else ()), *self.schemas})),
             key_schemas=tuple(sorted({*(snapshot.entry.key_schemas if snapshot.entry else ()), *self.key_schemas})),
         )
-        entry, replaced = self.complete(unchanged, log, snapshot)
+        entry, replaced = self.complete(unchanged, table, snapshot)
         entry = replace(entry, last_messages=_before_cursors(entry))
         failpoint(f"before {self.kind} entry")
-        version = log.write(snapshot, entry, self.facts, replaced)
+        version = table.write(snapshot, entry, self.facts, replaced)
         failpoint(f"after {self.kind} entry")
         return version
 
@@ -173,7 +173,7 @@ class CommitResult:
 
 
 def commit(
-    log: TableLog, snapshot: TableSnapshot, change: Change, *, sleep: Callable[[float], None] = time.sleep
+    table: TableStore, snapshot: TableSnapshot, change: Change, *, sleep: Callable[[float], None] = time.sleep
 ) -> CommitResult:
     """Write `change` on top of `snapshot`, or of the entries that other runs have written since.
 
@@ -184,22 +184,22 @@ def commit(
             undo it.
         LakeUnavailable: the change did not land. It is LakeRefused if the store refused it.
     """
-    result = _write_until_known(log, snapshot, change, sleep)
+    result = _write_until_known(table, snapshot, change, sleep)
     failpoint("log entry found")
-    log.sync(after=snapshot.version)
+    table.sync(after=snapshot.version)
     failpoint("log entry synced")
     return result
 
 
 def _write_until_known(
-    log: TableLog, snapshot: TableSnapshot, change: Change, sleep: Callable[[float], None]
+    table: TableStore, snapshot: TableSnapshot, change: Change, sleep: Callable[[float], None]
 ) -> CommitResult:
     """Write, and after a failure read the table to learn what happened; repeat until the result is known."""
     planned_on, conflicts, unknown_outcomes = snapshot, 0, 0
     failure: Exception
     while True:
         try:
-            return CommitResult(version=change.write(log, snapshot), change=change)
+            return CommitResult(version=change.write(table, snapshot), change=change)
         except CommitConflict as error:
             conflicts, failure = conflicts + 1, error
             failpoint("conflict seen")
@@ -213,7 +213,7 @@ def _write_until_known(
         # Also after a conflict: the store's client may have repeated a write whose answer was lost, and the conflict
         # is then with our own entry (fault L03).
         written_on = snapshot.version
-        snapshot, version = _find_commit(log, planned_on, change.commit, failure)
+        snapshot, version = _find_commit(table, planned_on, change.commit, failure)
         if version is not None:
             return CommitResult(version=version, change=change)
         planned_on.check_layout(snapshot, change.state.topic.where)
@@ -233,7 +233,7 @@ def _write_until_known(
 
 
 def _find_commit(
-    log: TableLog, planned_on: TableSnapshot, commit_id: str, failure: Exception
+    table: TableStore, planned_on: TableSnapshot, commit_id: str, failure: Exception
 ) -> tuple[TableSnapshot, int | None]:
     """The newest snapshot of the table, and the version of the commit if it is newer than `planned_on`.
 
@@ -242,8 +242,8 @@ def _find_commit(
         CommitUnknown: the table does not answer, or another program has made it one that Penstock refuses.
     """
     try:
-        newest = log.newer(planned_on)
-        entries = log.entries(newest, after=planned_on.version)
+        newest = table.newer(planned_on)
+        entries = table.entries(newest, after=planned_on.version)
         return newest, next((version for version, entry in entries if entry.commit == commit_id), None)
     except TableReplaced:
         raise
@@ -276,11 +276,11 @@ class LoadChange(Change):
     times: TimesOfLoad = NO_TIMES
 
     def complete(
-        self, entry: LedgerEntry, log: TableLog, snapshot: TableSnapshot
+        self, entry: LedgerEntry, table: TableStore, snapshot: TableSnapshot
     ) -> tuple[LedgerEntry, Sequence[CommittedRange]]:
         """See Change. The data files are checked first. The snapshot shows which columns the table lacks."""
         columns = columns_to_add(self.state, snapshot, self.columns)
-        log.check(self.facts)
+        table.check(self.facts)
         failpoint("files checked")
         covered = extended(self.state.covered, self.fetched_ranges)
         loaded = replace(

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from kafka_io.model import BrokerPartition, OffsetRange
 from pipelines.ledger.work import CommittedRange
-from pipelines.table.table_store import TableLog, TableSnapshot
+from pipelines.table.table_store import TableSnapshot, TableStore
 
 MIXED = "mixed"
 """The cause of the gaps in a part of a range whose gaps have several causes: the ledger does not say which is where."""
@@ -39,10 +39,10 @@ def split_ranges(
 
 
 def with_counts(
-    log: TableLog, snapshot: TableSnapshot, parts: Sequence[tuple[CommittedRange, CommittedRange]]
+    table: TableStore, snapshot: TableSnapshot, parts: Sequence[tuple[CommittedRange, CommittedRange]]
 ) -> tuple[CommittedRange, ...]:
     """The parts with their rows counted in the table, and with the gaps that follow from the counts."""
-    rows = log.count_rows(snapshot, [part for part, _ in parts])
+    rows = table.count_rows(snapshot, [part for part, _ in parts])
     return tuple(_with_count(part, whole, count) for (part, whole), count in zip(parts, rows, strict=True))
 
 

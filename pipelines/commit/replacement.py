@@ -15,7 +15,7 @@ from pipelines.ledger.incarnations import incarnations
 from pipelines.ledger.ledger import CommitKind, Coverage, LedgerEntry
 from pipelines.ledger.work import CommittedRange, LoadedRange
 from pipelines.plan.valid_through import moved_back
-from pipelines.table.table_store import TableLog, TableSnapshot
+from pipelines.table.table_store import TableSnapshot, TableStore
 from resources.errors import CommitRefused, LoadError
 
 
@@ -40,17 +40,17 @@ class ReplaceChange(Change):
         """
 
     def complete(
-        self, entry: LedgerEntry, log: TableLog, snapshot: TableSnapshot
+        self, entry: LedgerEntry, table: TableStore, snapshot: TableSnapshot
     ) -> tuple[LedgerEntry, Sequence[CommittedRange]]:
         """See Change."""
-        by_topic = {incarnation.topic: incarnation.ranges for incarnation in incarnations(log.entries(snapshot))}
+        by_topic = {incarnation.topic: incarnation.ranges for incarnation in incarnations(table.entries(snapshot))}
         inside, outside = split_ranges(by_topic.get(self.state.topic, ()), self.ranges)
-        self._check_shortfall(log, snapshot, outside)
+        self._check_shortfall(table, snapshot, outside)
         fetched = list(map(CommittedRange.of, self.facts))
         # The replaced rows are written into new files. So the entry's ranges do not name the files of before.
         ranges = [
             replace(committed, path=None, more_paths=())
-            for committed in (*fetched, *with_counts(log, snapshot, outside))
+            for committed in (*fetched, *with_counts(table, snapshot, outside))
         ]
         columns = columns_to_add(self.state, snapshot, self.columns)
         covered = self.coverage_after(self.state.covered)
@@ -60,12 +60,12 @@ class ReplaceChange(Change):
             covered=covered,
             columns=columns,
             written=tuple(map(LoadedRange.of, fetched)),
-            event_time=moved_back(self.state, log, snapshot, self.ranges, by=self.kind),
+            event_time=moved_back(self.state, table, snapshot, self.ranges, by=self.kind),
         )
         return changed, inside
 
     def _check_shortfall(
-        self, log: TableLog, snapshot: TableSnapshot, outside: Sequence[tuple[CommittedRange, CommittedRange]]
+        self, table: TableStore, snapshot: TableSnapshot, outside: Sequence[tuple[CommittedRange, CommittedRange]]
     ) -> None:
         """Check that the parts outside of the replaced offsets have all their rows, in the snapshot to be written on.
 
@@ -78,13 +78,13 @@ class ReplaceChange(Change):
         """
         wholes = list(dict.fromkeys(whole.offsets for _, whole in outside))
         by_offsets = {whole.offsets: whole for _, whole in outside}
-        counts = log.count_rows(snapshot, [by_offsets[offsets] for offsets in wholes])
+        counts = table.count_rows(snapshot, [by_offsets[offsets] for offsets in wholes])
         for offsets, rows in zip(wholes, counts, strict=True):
             whole = by_offsets[offsets]
             if rows == whole.rows:
                 continue
             inside, _ = split_ranges([whole], self.ranges)
-            rows_outside = log.count_rows(snapshot, [part for part, owner in outside if owner.offsets == offsets])
+            rows_outside = table.count_rows(snapshot, [part for part, owner in outside if owner.offsets == offsets])
             if sum(rows_outside) + sum(map(self.rows_again, inside)) != whole.rows:
                 raise self.shortfall(
                     f"{whole} holds {rows} rows, but its commit counted {whole.rows}, and rows are missing outside of "

@@ -17,7 +17,7 @@ from pipelines.layout.rows import FILE_SCHEMA, RAW_TIME_COLUMN, without_empty_li
 from pipelines.ledger.incarnations import incarnations
 from pipelines.ledger.ledger import TopicIdentity
 from pipelines.ledger.work import CommittedRange
-from pipelines.table.table_store import TableLog, TableSnapshot
+from pipelines.table.table_store import TableSnapshot, TableStore
 from resources.stores.lake import lake_errors
 
 if TYPE_CHECKING:  # it imports pandas, which takes half a second of each run of Dagster
@@ -37,7 +37,7 @@ class TableRows:
     """
 
     def __init__(
-        self, log: TableLog, snapshot: TableSnapshot, topic: TopicIdentity, *, without: Collection[str] = ()
+        self, log: TableStore, snapshot: TableSnapshot, topic: TopicIdentity, *, without: Collection[str] = ()
     ) -> None:
         by_topic = {incarnation.topic: incarnation.ranges for incarnation in incarnations(log.entries(snapshot))}
         ranges = by_topic.get(topic, ())

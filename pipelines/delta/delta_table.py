@@ -63,7 +63,7 @@ _REPLACING = {CommitKind.REPLAY, CommitKind.CUT, CommitKind.REDECODE}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LakeTable(TableReader):
-    """One topic's table in a lake; see TableLog."""
+    """One topic's table in a lake; see TableStore."""
 
     new_layout: TableLayout = RAW
     """The layout of the table, if it is created."""
@@ -83,7 +83,7 @@ class LakeTable(TableReader):
         return self.existing() or self._create()
 
     def newer(self, snapshot: TableSnapshot) -> TableSnapshot:
-        """See TableLog."""
+        """See TableStore."""
         newest = self.existing(after=snapshot)
         self._check_same_table(snapshot, newest)
         assert newest is not None
@@ -147,7 +147,7 @@ class LakeTable(TableReader):
         return self.newer(snapshot)
 
     def check_restorable(self, snapshot: TableSnapshot, target: int) -> None:
-        """See TableLog."""
+        """See TableStore."""
         missing = sorted(self.paths(target) - file_paths(snapshot.handle))
         cleaned = cleaned_before(snapshot.handle)
         if cleaned > target:
@@ -168,7 +168,7 @@ class LakeTable(TableReader):
             )
 
     def check(self, files: Sequence[SliceFacts]) -> None:
-        """See TableLog and `check_files`."""
+        """See TableStore and `check_files`."""
         check_files(self.uri, self.lake.options, self.where, files)
 
     def write(
@@ -184,7 +184,7 @@ class LakeTable(TableReader):
             CommitConflict: another commit is on top of the snapshot already.
             CommitOutcomeUnknown: whether the entry landed is not known.
             LakeRefused: the table does not accept the rows; nothing was written.
-            TableReplaced: see TableLog.
+            TableReplaced: see TableStore.
         """
         self._check_same_log(snapshot)
         files = [facts for facts in new_slices if facts.path]

@@ -19,7 +19,7 @@ from kafka_io.records.last_message import LastMessage
 from pipelines.ledger.incarnations import incarnations
 from pipelines.ledger.ledger import CommitKind, LedgerEntry, TableState
 from pipelines.ledger.work import EXPIRED, CommittedRange
-from pipelines.table.table_store import TableLog, TableSnapshot
+from pipelines.table.table_store import TableSnapshot, TableStore
 from resources.errors import CursorAheadOfLog, TopicRecreated
 
 
@@ -207,7 +207,7 @@ class DivergenceSearch:
     """Searches in one partition; see `run`."""
 
     cluster: Cluster
-    log: TableLog
+    table: TableStore
     snapshot: TableSnapshot
     state: TableState
 
@@ -225,7 +225,7 @@ class DivergenceSearch:
             return self._after_last_common_commit(partition, bound)
         ranges = [
             committed
-            for committed in self._ranges(self.log.entries(self.snapshot))
+            for committed in self._ranges(self.table.entries(self.snapshot))
             if committed.partition == partition and committed.rows and committed.offsets.stop > bound.earliest
         ]
         comparison = _Comparison(search=self, ranges=ranges)
@@ -260,7 +260,7 @@ class DivergenceSearch:
         """
         expired = {
             committed.partition: committed.offsets.stop
-            for committed in self._ranges(_since_adoption(self.log.entries(self.snapshot)))
+            for committed in self._ranges(_since_adoption(self.table.entries(self.snapshot)))
             if EXPIRED in committed.gaps
         }
         return _with_messages_before(self.cluster, self.state, bounds, expired)
@@ -301,7 +301,7 @@ class DivergenceSearch:
         """The last message of each commit and the cursor after it, in order, as far as the table still has them."""
         messages: dict[int, tuple[LastMessage, int]] = {}
         end = self.state.covered[partition][1]
-        for _, entry in self.log.entries(self.snapshot):
+        for _, entry in self.table.entries(self.snapshot):
             if entry.topic != self.state.topic or partition not in entry.covered:
                 break
             end = min(end, entry.covered[partition][1])  # what is after it was taken back since
@@ -341,7 +341,7 @@ class _Comparison:
         while (row := self._row(start)) and row.offsets.start < stop:
             answer = self._answer(row.offsets)
             if isinstance(answer, LastMessage) and not _is_later(answer, row.offsets):
-                stored = self.search.log.message(self.search.snapshot, row.committed, row.offsets.start)
+                stored = self.search.table.message(self.search.snapshot, row.committed, row.offsets.start)
                 return row.offsets.start, _Shown.SAME if answer == stored else _Shown.OTHER
             if answer is None:
                 break  # the log has no message here or after it
@@ -362,7 +362,7 @@ class _Comparison:
         """The first row at this offset or after it."""
         for committed in self.ranges[bisect_right(self.ranges, offset, key=lambda ranged: ranged.offsets.stop) :]:
             if self._read is not committed:
-                self._read, self._offsets = committed, self.search.log.row_offsets(self.search.snapshot, committed)
+                self._read, self._offsets = committed, self.search.table.row_offsets(self.search.snapshot, committed)
             number = bisect_left(self._offsets, offset)
             if number < len(self._offsets):
                 start, stop = (*self._offsets[number : number + 2], committed.offsets.stop)[:2]

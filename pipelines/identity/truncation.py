@@ -16,7 +16,7 @@ from pipelines.identity.divergence import (
     unexplained_beginnings,
 )
 from pipelines.ledger.ledger import Coverage, TableState
-from pipelines.table.table_store import TableLog, TableSnapshot
+from pipelines.table.table_store import TableSnapshot, TableStore
 from resources.errors import CommitRefused, CursorAheadOfLog, LogTruncated, PartitionsVanished, TopicRecreated
 from resources.settings.choices import Choices
 
@@ -164,14 +164,14 @@ def lost_offsets(
     return tuple(offsets for offsets in lost if offsets.size > 0), {}
 
 
-def take_back(log: TableLog, snapshot: TableSnapshot, change: CutChange) -> tuple[TableSnapshot, TableState]:
+def take_back(table: TableStore, snapshot: TableSnapshot, change: CutChange) -> tuple[TableSnapshot, TableState]:
     """Take offsets that the logs have lost out of the table, in a commit of its own; returns the table after it.
 
     Raises:
         CommitRefused: another run committed meanwhile.
     """
-    commit(log, snapshot, change)
-    newest = log.newer(snapshot)
+    commit(table, snapshot, change)
+    newest = table.newer(snapshot)
     # The cut must be the only commit since the snapshot. Another run may have committed just before it (then its
     # sequence number is higher) or after it (then the newest entry is not the cut). If that was a rewind, it has
     # restored rows that nobody has compared with the logs.

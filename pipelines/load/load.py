@@ -53,7 +53,7 @@ from pipelines.reports.held_back import held_back_warnings
 from pipelines.reports.last_error import LastError, LastErrors, Remember
 from pipelines.reports.load_reports import LoadReports, OnEnd, OnStart
 from pipelines.reports.outcome import RunRecord, TopicLoad
-from pipelines.table.table_store import TableLog, TableSnapshot
+from pipelines.table.table_store import TableSnapshot, TableStore
 from resources.errors import TableLost, TopicUnknown
 from resources.extras import has_extra
 from resources.failpoints import failpoint
@@ -101,7 +101,7 @@ class Loader(SliceFetcher):
         keeping_readers: lets the fetches of a run use each other's connections, while a `with` block runs.
     """
 
-    tables: Callable[[str], TableLog]
+    tables: Callable[[str], TableStore]
     start: Start
     formats: Callable[[str], TopicFormat] = lambda _topic: RAW_FORMAT
     registries: OpenRegistry = no_registry
@@ -163,13 +163,13 @@ class Loader(SliceFetcher):
         next run continues from the last commit, and other runs of the topic can commit between the steps. A partition
         that fails is left out of the later steps (fault N07).
         """
-        began, log = self.now(), self.tables(name)
-        record = RunRecord(topic=name, table=log.uri)
+        began, table = self.now(), self.tables(name)
+        record = RunRecord(topic=name, table=table.uri)
         target: RunTarget | None = None
         record.warnings += self.announce(name, self.run_id)
         try:
             while target is None or not target.reached:
-                target = self._load_step(log, target, record)
+                target = self._load_step(table, target, record)
         except Exception as error:  # noqa: BLE001 - whatever fails belongs to this topic, and others are loaded
             record.failures.append(SliceFailure.of(error, Where(cluster=self.cluster.name, topic=name)))
         finally:
@@ -188,15 +188,15 @@ class Loader(SliceFetcher):
         error = LastError.of(record.failures, run=self.run_id, time_ms=time_ms) if record.failures else None
         record.warnings += self.remember(record.topic, error)
 
-    def _load_step(self, log: TableLog, target: RunTarget | None, record: RunRecord) -> RunTarget:
+    def _load_step(self, table: TableStore, target: RunTarget | None, record: RunRecord) -> RunTarget:
         """Load one step of the run and add it to the record; returns the target after the step."""
         first = self.first_answers(record.topic) if target is None else None
-        open_table = partial(self._open_table, log, record)
+        open_table = partial(self._open_table, table, record)
         wanted_only = target.window.ends if target else None
         discovery = discover(self.cluster, record.topic, open_table, self.now, first=first, wanted=wanted_only)
         began, topic, wanted, snapshot, state, bounds, errors = discovery
         failpoint("bounds known")
-        state, divergences = self.check_logs(log, snapshot, state, bounds, errors)
+        state, divergences = self.check_logs(table, snapshot, state, bounds, errors)
         topic = topic.with_ids(state.ids.learned(topic.ids))
         # Another run may have begun a newer incarnation since this run read the topic, or a broker has old metadata.
         if state.replaced:
@@ -208,7 +208,7 @@ class Loader(SliceFetcher):
             # The logs of another incarnation are no reason to take rows back.
             check_incarnation(self.cluster, topic, [offsets.partition for offsets in lost])
             cut = CutChange(state=state, ranges=lost, run=self.run_id, choices=cut_choices)
-            snapshot, state = take_back(log, snapshot, cut)
+            snapshot, state = take_back(table, snapshot, cut)
         record.begin_step(wanted, bounds, state)
         bounds = {partition: bound for partition, bound in bounds.items() if partition not in truncated}
         if target is None:
@@ -221,11 +221,11 @@ class Loader(SliceFetcher):
         failpoint("planned")
         progress = target.progress(step, self.on_progress(record.topic))
         decoding = Decoding(self.formats(record.topic), snapshot, self.registries)
-        facts = self._facts(topic, log.uri, state, target.ahead, began=began, progress=progress, decoding=decoding)
+        facts = self._facts(topic, table.uri, state, target.ahead, began=began, progress=progress, decoding=decoding)
         self._check_facts(state, bounds, step, facts, record.decoded)
         times = self._times(topic, bounds, step, target, began)
         change = self._change(state, bounds, target, step, facts, decoding=decoding, times=times)
-        result = self._commit(log, snapshot, change)
+        result = self._commit(table, snapshot, change)
         failpoint("loaded")
         if result.overtaken_by and change.facts:
             warnings.append(f"run {result.overtaken_by} committed the same offsets first")
@@ -262,7 +262,7 @@ class Loader(SliceFetcher):
         record.version = result.version
         return covered
 
-    def _open_table(self, log: TableLog, record: RunRecord, topic: TopicEntry) -> tuple[TableSnapshot, TableState]:
+    def _open_table(self, table: TableStore, record: RunRecord, topic: TopicEntry) -> tuple[TableSnapshot, TableState]:
         """The value that `read_table` returns for the next step of the run.
 
         Raises:
@@ -270,13 +270,13 @@ class Loader(SliceFetcher):
             LoadError: no load can continue from the table.
         """
         failpoint("discovered")
-        snapshot, state = self.read_table(log, topic, after=record.snapshot)
+        snapshot, state = self.read_table(table, topic, after=record.snapshot)
         record.snapshot = snapshot
         failpoint("table opened")
         if snapshot.entry is None and self.window.since is None:
             reasons = (evidence(state) for evidence in self.evidence)
             reason = next((reason for reason in reasons if reason), None)
-            if reason and log.newer(snapshot).entry is None:  # another run may just have begun the table
+            if reason and table.newer(snapshot).entry is None:  # another run may just have begun the table
                 raise TableLost(
                     f"{reason}; `--from earliest` (in Dagster, `since: earliest`) loads all of it into a new table",
                     state.topic.where,
@@ -284,24 +284,24 @@ class Loader(SliceFetcher):
         return snapshot, state
 
     def read_table(
-        self, log: TableLog, topic: TopicEntry, *, after: TableSnapshot | None = None
+        self, table: TableStore, topic: TopicEntry, *, after: TableSnapshot | None = None
     ) -> tuple[TableSnapshot, TableState]:
         """The newest snapshot of the topic's table, and its state. Only without a snapshot before, a table is created.
 
         Raises:
             LoadError: no load can continue from it.
         """
-        snapshot = log.newer(after) if after else log.snapshot()
+        snapshot = table.newer(after) if after else table.snapshot()
         if after:
             after.check_layout(snapshot, Where(cluster=self.cluster.name, topic=topic.name))
-        check_format(self.formats(topic.name), snapshot, log.uri)
-        check_partition_by(self.formats(topic.name), snapshot, log.uri)
+        check_format(self.formats(topic.name), snapshot, table.uri)
+        check_partition_by(self.formats(topic.name), snapshot, table.uri)
         identity = TopicIdentity.of(self.cluster, topic)
         return snapshot, table_state(snapshot, identity, topic.also, self.choices)
 
     def check_logs(
         self,
-        log: TableLog,
+        table: TableStore,
         snapshot: TableSnapshot,
         state: TableState,
         bounds: dict[BrokerPartition, Bounds],
@@ -316,7 +316,7 @@ class Loader(SliceFetcher):
             KafkaIOError: a log may be another one, and cannot be searched.
         """
         checked = check_epochs(snapshot, state, bounds, self.choices)
-        search = DivergenceSearch(cluster=self.cluster, log=log, snapshot=snapshot, state=checked)
+        search = DivergenceSearch(cluster=self.cluster, table=table, snapshot=snapshot, state=checked)
         # An idle log proves an event time only if it is the log of the table.
         with_idle, loads_older = self.formats(state.topic.name).event_time is not None, self.window.since is not None
         comparison = compare_logs(search, bounds, self.choices, loads_older=loads_older, with_idle=with_idle)
@@ -443,10 +443,10 @@ class Loader(SliceFetcher):
         return [*refusal.facts, *refetched.facts]
 
     @staticmethod
-    def _commit(log: TableLog, snapshot: TableSnapshot, change: LoadChange) -> CommitResult:
+    def _commit(table: TableStore, snapshot: TableSnapshot, change: LoadChange) -> CommitResult:
         """Commit the change, if it has slices, the topic was adopted by choice, or the event time advances."""
         if change.facts or change.state.adopted or change.times.is_due(change.state):
-            return commit(log, snapshot, change)
+            return commit(table, snapshot, change)
         return CommitResult(version=snapshot.version)
 
     def _change(

@@ -19,7 +19,7 @@ from pipelines.delta.delta_table import LakeTable
 from pipelines.ledger.event_time import EventTime
 from pipelines.ledger.ledger import CommitKind, Coverage, LedgerEntry, TableState
 from pipelines.ledger.work import CommittedRange
-from pipelines.table.table_store import TableLog, TableSnapshot
+from pipelines.table.table_store import TableSnapshot, TableStore
 from resources.errors import CommitRefused, RewindRefused, TableMissing
 from resources.stores.lake import lake_errors
 
@@ -37,10 +37,10 @@ class RewindChange(Change):
     known_commit: str
 
     def complete(
-        self, entry: LedgerEntry, log: TableLog, snapshot: TableSnapshot
+        self, entry: LedgerEntry, table: TableStore, snapshot: TableSnapshot
     ) -> tuple[LedgerEntry, Sequence[CommittedRange]]:
         """See Change. Since the plan was made, housekeeping may have announced that it deletes files of the target."""
-        log.check_restorable(snapshot, self.target)
+        table.check_restorable(snapshot, self.target)
         event_time = entry.event_time and replace(entry.event_time, moved_back_by=self.kind)
         return replace(entry, target=self.target, event_time=event_time), ()
 

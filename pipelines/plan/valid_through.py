@@ -13,7 +13,7 @@ from pipelines.ledger.event_time import NO_PROOF, EventTime, LogAnswer, Partitio
 from pipelines.ledger.incarnations import effective_entries
 from pipelines.ledger.ledger import Coverage, LedgerEntry, TableState
 from pipelines.ledger.work import SliceFacts
-from pipelines.table.table_store import TableLog, TableSnapshot
+from pipelines.table.table_store import TableSnapshot, TableStore
 
 if TYPE_CHECKING:
     from resources.settings.topic_formats import TopicFormat
@@ -131,7 +131,7 @@ def _has_older(before: Coverage, after: Coverage) -> bool:
 
 
 def moved_back(
-    state: TableState, log: TableLog, snapshot: TableSnapshot, ranges: Sequence[OffsetRange], by: str
+    state: TableState, table: TableStore, snapshot: TableSnapshot, ranges: Sequence[OffsetRange], by: str
 ) -> EventTime | None:
     """The event time after rows of these ranges were replaced or taken back.
 
@@ -141,7 +141,7 @@ def moved_back(
     if state.event_time is None:
         return None
     first = {offsets.partition: offsets.start for offsets in sorted(ranges, reverse=True)}
-    earlier = _entry_before(state, log.entries(snapshot), first)
+    earlier = _entry_before(state, table.entries(snapshot), first)
     times = earlier.event_time if earlier else None
     before_ms = times.valid_through_ms if times else None
     now_ms = state.event_time.valid_through_ms

@@ -24,7 +24,7 @@ from pipelines.rewrites.converted_files import ConvertedFile, ConvertedFiles, ra
 from pipelines.rewrites.redecode import Redecode, RedecodeRequest
 from pipelines.rewrites.redecode_result import DecodedAgain, TopicRedecode
 from pipelines.rewrites.staging import remove_staged
-from pipelines.table.table_store import TableLog, TableSnapshot
+from pipelines.table.table_store import TableSnapshot, TableStore
 from resources.errors import CommitRefused, RedecodeRefused
 from resources.failpoints import failpoint
 
@@ -157,7 +157,7 @@ class ConvertChange(Change):
     sources: frozenset[str]
 
     def complete(
-        self, entry: LedgerEntry, log: TableLog, snapshot: TableSnapshot
+        self, entry: LedgerEntry, table: TableStore, snapshot: TableSnapshot
     ) -> tuple[LedgerEntry, Sequence[CommittedRange]]:
         """See Change.
 
@@ -166,7 +166,7 @@ class ConvertChange(Change):
         """
         if file_paths(snapshot.handle) != self.sources:
             raise self._files_changed()
-        log.check(self.facts)
+        table.check(self.facts)
         columns = columns_to_add(self.state, replace(snapshot, layout=snapshot.layout.converted()), self.columns)
         return replace(entry, columns=columns), ()
 

@@ -26,7 +26,7 @@ from pipelines.plan.valid_through import moved_back
 from pipelines.rewrites.bad_rows import BadRanges, RowsDecodedAgain, find_bad_ranges
 from pipelines.rewrites.redecode_result import DecodedAgain, TopicRedecode
 from pipelines.rewrites.staging import remove_staged, staging_folder
-from pipelines.table.table_store import TableLog, TableSnapshot
+from pipelines.table.table_store import TableSnapshot, TableStore
 from resources.errors import CommitRefused, RedecodeRefused, TableMissing
 from resources.failpoints import failpoint
 from resources.settings.topic_formats import TopicFormat
@@ -241,7 +241,7 @@ class RedecodeChange(Change):
     staged_from: TableSnapshot
 
     def complete(
-        self, entry: LedgerEntry, log: TableLog, snapshot: TableSnapshot
+        self, entry: LedgerEntry, table: TableStore, snapshot: TableSnapshot
     ) -> tuple[LedgerEntry, Sequence[CommittedRange]]:
         """See Change. The snapshot must have as many rows as the new files.
 
@@ -249,14 +249,14 @@ class RedecodeChange(Change):
         """
         columns = columns_to_add(self.state, snapshot, self.columns)
         ranges = [CommittedRange.of(facts) for facts in self.facts]
-        for committed, rows in zip(ranges, log.count_rows(snapshot, ranges), strict=True):
+        for committed, rows in zip(ranges, table.count_rows(snapshot, ranges), strict=True):
             if rows != committed.rows:
                 raise CommitRefused(
                     f"{committed} has {rows} rows now, and {committed.rows} were decoded again; run again",
                     self.state.topic.where,
                 )
         offsets = [committed.offsets for committed in ranges]
-        event_time = moved_back(self.state, log, snapshot, offsets, by=self.kind)
+        event_time = moved_back(self.state, table, snapshot, offsets, by=self.kind)
         written = tuple(map(LoadedRange.of, ranges))
         return replace(entry, columns=columns, written=written, event_time=event_time), ()
 

@@ -86,7 +86,7 @@ class TableSnapshot:
             raise CommitRefused(f"the table became {kind} meanwhile; run again", where)
 
 
-class TableLog(Protocol):
+class TableStore(Protocol):
     """One topic's table."""
 
     @property

@@ -81,7 +81,7 @@ class Late:
 
 @dataclass(kw_only=True)
 class SimStore:
-    """A TableLog in memory.
+    """A TableStore in memory.
 
     Args:
         is_typed: whether the table has columns for the fields of the values.
@@ -216,7 +216,7 @@ class SimStore:
         return replace(self.versions[-1], entry=None, files=self.versions[-1].files if files is None else files)
 
     def check_restorable(self, snapshot: TableSnapshot, target: int) -> None:
-        """See TableLog."""
+        """See TableStore."""
         self._read()
         self._check_table(snapshot)
         self._check_entry(target)
@@ -240,12 +240,12 @@ class SimStore:
         return len(self.versions) - 1
 
     def snapshot(self) -> TableSnapshot:
-        """See TableLog."""
+        """See TableStore."""
         self._read()
         return self._newest()
 
     def newer(self, snapshot: TableSnapshot) -> TableSnapshot:
-        """See TableLog."""
+        """See TableStore."""
         self._read()
         self._check_table(snapshot)
         return self._newest()
@@ -276,7 +276,7 @@ class SimStore:
         )
 
     def entries(self, upto: TableSnapshot, *, after: int = -1) -> Iterator[tuple[int, LedgerEntry]]:
-        """See TableLog."""
+        """See TableStore."""
         self._read()
         return self._kept_entries(upto.version, after=after)
 
@@ -306,7 +306,7 @@ class SimStore:
             raise LakeUnavailable("the store gives no answer")
 
     def check(self, files: Sequence[SliceFacts]) -> None:
-        """See TableLog. A file's size is the number of its rows."""
+        """See TableStore. A file's size is the number of its rows."""
         self._read()
         for file in (file for slice_facts in files for file in slice_facts.files):
             if len(self.staged.get(file.path, ())) != file.size:
@@ -319,7 +319,7 @@ class SimStore:
         new_slices: Sequence[SliceFacts],
         replaced: Sequence[CommittedRange],
     ) -> int:
-        """See TableLog."""
+        """See TableStore."""
 
         def build() -> Version:
             self._check_table(snapshot)
@@ -352,7 +352,7 @@ class SimStore:
         return files
 
     def count_rows(self, snapshot: TableSnapshot, ranges: Sequence[CommittedRange]) -> list[int]:
-        """See TableLog."""
+        """See TableStore."""
         self._read()
         rows = self._all_rows(snapshot)
         return [sum(_is_of(row, committed) for row in rows) for committed in ranges]
@@ -366,11 +366,11 @@ class SimStore:
         return sorted((row for row in self._all_rows(snapshot) if _is_of(row, committed)), key=lambda row: row.offset)
 
     def row_offsets(self, snapshot: TableSnapshot, committed: CommittedRange) -> list[int]:
-        """See TableLog."""
+        """See TableStore."""
         return [row.offset for row in self._rows_of(snapshot, committed)]
 
     def message(self, snapshot: TableSnapshot, committed: CommittedRange, offset: int) -> LastMessage:
-        """See TableLog."""
+        """See TableStore."""
         [row] = [row for row in self._rows_of(snapshot, committed) if row.offset == offset]
         return LastMessage(offset=offset, digest=str(row.payload))
 
@@ -405,7 +405,7 @@ class SimStore:
         raise CommitOutcomeUnknown("deadline exceeded")
 
     def sync(self, *, after: int) -> None:
-        """See TableLog."""
+        """See TableStore."""
         del after
         if self.scheduler.harmed(0.1):
             raise CommitUnknown("the commit landed, but could not be forced to disk")

@@ -161,7 +161,7 @@ class DelayingStore(SimStore):
         return 0
 
     def check(self, files: Sequence[SliceFacts]) -> None:
-        """See TableLog."""
+        """See TableStore."""
         super().check(files)
         if self.late:
             raise LakeUnavailable("no answer")

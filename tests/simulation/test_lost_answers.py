@@ -15,7 +15,7 @@ from pipelines.delta.delta_table import LakeTable
 from pipelines.ledger.incarnations import incarnations
 from pipelines.ledger.ledger import LedgerEntry
 from pipelines.ledger.work import CommittedRange, SliceFacts
-from pipelines.table.table_store import CommitOutcomeUnknown, TableLog, TableSnapshot
+from pipelines.table.table_store import CommitOutcomeUnknown, TableSnapshot, TableStore
 from resources.errors import LakeUnavailable, LoadError
 from tests.simulation.scheduler import Odds, Scheduler, hooked
 from tests.simulation.small import SmallStore
@@ -99,7 +99,7 @@ class LossyTable(LakeTable):
         raise CommitOutcomeUnknown(fate)
 
 
-def commit_verdict(log: TableLog, snapshot: TableSnapshot, change: LoadChange) -> str:
+def commit_verdict(log: TableStore, snapshot: TableSnapshot, change: LoadChange) -> str:
     """Commit, and return the outcome as the run reports it."""
     try:
         result = commit(log, snapshot, change, sleep=lambda _: None)

@@ -26,7 +26,7 @@ from pipelines.load import load
 from pipelines.plan import plan as planning
 from pipelines.plan import window
 from pipelines.plan.plan import Plan, plan
-from pipelines.table.table_store import TableLog, TableSnapshot
+from pipelines.table.table_store import TableSnapshot, TableStore
 from tests.simulation.__main__ import run
 from tests.simulation.brokers import SimCluster
 from tests.simulation.store import SimStore
@@ -68,7 +68,7 @@ def test_different_seeds_give_different_worlds() -> None:
     assert len({world.cluster.era for world in worlds}) > 1
 
 
-def _looks_for_nothing(log: TableLog, *_: object) -> tuple[TableSnapshot, None]:
+def _looks_for_nothing(log: TableStore, *_: object) -> tuple[TableSnapshot, None]:
     return log.snapshot(), None
 
 
@@ -78,7 +78,7 @@ def _on_anything(self: ReplaceChange, now: TableSnapshot) -> ReplaceChange:
 
 
 def _uncounted(
-    _log: TableLog, _snapshot: TableSnapshot, kept: Sequence[tuple[CommittedRange, CommittedRange]]
+    _log: TableStore, _snapshot: TableSnapshot, kept: Sequence[tuple[CommittedRange, CommittedRange]]
 ) -> tuple[CommittedRange, ...]:
     return tuple(committed for committed, _ in kept)
 

@@ -23,7 +23,7 @@ from pipelines.ledger.ledger import LedgerEntry
 from pipelines.ledger.work import SliceFacts
 from pipelines.load.load import Loader
 from pipelines.rewrites.topic_schema import topic_schema
-from pipelines.table.table_store import TableLog, TableSnapshot
+from pipelines.table.table_store import TableSnapshot, TableStore
 from resources.kafka import open_schema_registry
 from tests.fakes.cluster import FakeCluster
 from tests.fakes.typed import CountedFetches, TypedTopic, append, log_of
@@ -275,7 +275,7 @@ def before_the_commit(monkeypatch: pytest.MonkeyPatch, rival: Callable[[], objec
     """Call `rival` once between the fetch of the next load and its commit."""
     commit = Loader._commit
 
-    def after_rival(log: TableLog, snapshot: TableSnapshot, change: LoadChange) -> CommitResult:
+    def after_rival(log: TableStore, snapshot: TableSnapshot, change: LoadChange) -> CommitResult:
         monkeypatch.setattr(Loader, "_commit", staticmethod(commit))
         rival()
         return commit(log, snapshot, change)

@@ -159,7 +159,7 @@ def test_what_expired_before_the_user_adopted_another_log_says_nothing_about_thi
     )
     search = DivergenceSearch(
         cluster=beginning_at_5(LastMessage(offset=5, digest="log")),
-        log=Mock(entries=lambda _: [(2, newest), (1, older)]),
+        table=Mock(entries=lambda _: [(2, newest), (1, older)]),
         snapshot=Mock(),
         state=state_of(),
     )
@@ -207,7 +207,7 @@ def search_in(
         return {partition: error or message(offsets.start) for partition, offsets in wanted.items()}
 
     cluster, snapshot = Mock(last_messages=last_messages), Mock(layout=Mock(is_typed=is_typed))
-    return DivergenceSearch(cluster=cluster, log=log, snapshot=snapshot, state=state_of())
+    return DivergenceSearch(cluster=cluster, table=log, snapshot=snapshot, state=state_of())
 
 
 @pytest.mark.parametrize(
@@ -290,7 +290,7 @@ def search_in_typed(
     return replace(
         search,
         cluster=Mock(last_messages=search.cluster.last_messages, cleanup_policies=asked),
-        log=Mock(entries=lambda _: list(enumerate(entries))),
+        table=Mock(entries=lambda _: list(enumerate(entries))),
     )
 
 

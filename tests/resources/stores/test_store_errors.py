@@ -14,7 +14,7 @@ from pipelines.fetch.slice_file import SliceFile
 from pipelines.layout.rows import table_rows
 from pipelines.ledger.work import SliceFailure
 from pipelines.reports.last_error import LastError, LastErrors
-from pipelines.table.table_store import CommitOutcomeUnknown, TableLog
+from pipelines.table.table_store import CommitOutcomeUnknown, TableStore
 from resources.errors import LakeRefused, LakeUnavailable
 from resources.settings.settings import ClusterSettings, Settings
 from resources.stores.lake import Lake, filesystem, lake_errors, write_file
@@ -44,12 +44,12 @@ def lake_of(store: ObjectStore, **options: str) -> Lake:
 class Refusing(Unreliable):
     """A table whose writes all fail."""
 
-    def __init__(self, table: TableLog, *, refused: bool) -> None:
+    def __init__(self, table: TableStore, *, refused: bool) -> None:
         super().__init__(table, [])
         self.refused, self.writes = refused, 0
 
     def write(self, *_: object) -> int:
-        """See TableLog. Nothing is committed."""
+        """See TableStore. Nothing is committed."""
         self.writes += 1
         raise CommitOutcomeUnknown("the store denies access", refused=self.refused)
 
