@@ -103,7 +103,7 @@ def test_no_other_module_writes_durations_or_sizes(room: str) -> None:
 
 
 def test_no_command_writes_separators_of_thousands_by_itself() -> None:
-    paths: list[Path] = list((ROOT / "pipelines" / "cli").glob("*.py"))
+    paths: list[Path] = list((ROOT / "pipelines" / "cli").rglob("*.py"))
     assert len(paths) > 20
     assert [path.name for path in paths if _OWN_SEPARATORS.search(path.read_text())] == []
 

@@ -200,7 +200,7 @@ def at_failpoint(monkeypatch: pytest.MonkeyPatch, name: str, act: Callable[[], o
         if failpoint == name and waiting:
             waiting.pop()()
 
-    for module in ("loading.commit", "loading.table_writes", "maintenance.convert", "maintenance.converted_files"):
+    for module in ("commit.commit", "delta.writes", "rewrites.convert", "rewrites.converted_files"):
         monkeypatch.setattr(f"pipelines.{module}.failpoint", passed)
 
 

@@ -10,7 +10,7 @@ import sys
 import pytest
 
 ARRAY = "import sys, gc, pyarrow as pa; pa.array([1])"
-KEPT_OUT = "from resources import own_process; own_process.begin(); own_process.keep_pandas_out()"
+KEPT_OUT = "from resources.machines import own_process; own_process.begin(); own_process.keep_pandas_out()"
 
 
 def printed(*statements: str) -> str:
@@ -23,7 +23,7 @@ def test_pyarrow_imports_pandas_only_in_processes_of_others() -> None:
     is_imported = "print('pandas' in sys.modules)"
     assert printed(ARRAY, is_imported) == "True"  # otherwise nobody has to keep pandas out
     assert printed(KEPT_OUT, ARRAY, is_imported) == "False"
-    not_ours = "from resources import own_process; own_process.keep_pandas_out()"
+    not_ours = "from resources.machines import own_process; own_process.keep_pandas_out()"
     assert printed(not_ours, ARRAY, is_imported) == "True"
 
 
@@ -49,6 +49,6 @@ def test_a_process_that_only_imports_the_commands_is_not_changed() -> None:
 
 def test_a_process_that_handled_an_interruption_of_exec_ends_with_its_own_exit_code() -> None:
     handled = "from contextlib import suppress\nwith suppress(KeyboardInterrupt): exec('raise KeyboardInterrupt')"
-    forgotten = f"{handled}\nfrom resources import own_process; own_process.forget_interruptions()"
+    forgotten = f"{handled}\nfrom resources.machines import own_process; own_process.forget_interruptions()"
     codes = [subprocess.run([sys.executable, "-c", text], check=False).returncode for text in (handled, forgotten)]
     assert codes == [-signal.SIGINT, 0]  # otherwise nobody has to forget it

@@ -294,7 +294,7 @@ def test_ctrl_c_while_python_executes_a_text_is_exit_code_0(tmp_path: Path) -> N
     settings.write_text('lake = "lake"\n[clusters.main]\nbootstrap = "127.0.0.1:1"\n')
     (tmp_path / "watching.py").write_text(
         "from pipelines.__main__ import run\n"
-        "from pipelines.cli import watch\n"
+        "from pipelines.cli.output import watch\n"
         "watch.sleep = lambda _: exec('raise KeyboardInterrupt')\n"
         "run()\n"
     )
