@@ -10,15 +10,15 @@ from deltalake import DeltaTable
 
 from kafka_io.model import BrokerPartition, OffsetRange
 from pipelines.delta.delta_table import LakeTable
-from pipelines.fetch.execute import fetch_here
+from pipelines.fetch.fetch_runner import fetch_here
 from pipelines.ledger.ledger import KEY, SEQUENCE
 from pipelines.ledger.work import EXPIRED, CommittedRange, SliceFacts
-from pipelines.load.load import Loader
 from pipelines.reports.outcome import TopicLoad
 from resources.kafka import open_cluster
 from resources.settings.settings import Caps, ClusterSettings, Settings
 from resources.stores.lake import Lake
 from tests.fakes.cluster import FakeCluster
+from tests.fakes.loaders import loader_of
 from tests.fakes.object_store import ObjectStore
 from tests.fakes.records import holding
 
@@ -75,7 +75,7 @@ class CountedLake:
     def load(self) -> TopicLoad:
         """A load that ends well."""
         with open_cluster(self.settings, "main") as cluster:
-            load = Loader.of(self.settings, cluster, no_spark, fetch=fetch_here).load("clicks")
+            load = loader_of(self.settings, cluster, no_spark, fetch=fetch_here).load("clicks")
         assert load.error is None
         return load
 

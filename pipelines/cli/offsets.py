@@ -166,10 +166,10 @@ def import_command(
     choices = settings.choices_of(name).with_overrides({"on_expired": on_expired})
     lake = Lake.of(settings)
     with open_cluster(settings, name) as connected:
-        loader = Loader.of(settings, connected, lambda: open_session(for_fetches(settings.spark)), choices=choices)
+        run = Loader.of(settings, connected, lambda: open_session(for_fetches(settings.spark)), choices=choices).run
         tables = {topic: LakeTable.of(lake, name, topic) for topic in check_topics(settings, connected, topics)}
         plans = {
-            topic: plan_import(loader, table, topic, read_offsets(connected, topic), source=source, missing=missing)
+            topic: plan_import(run, table, topic, read_offsets(connected, topic), source=source, missing=missing)
             for topic, table in tables.items()
         }
         versions = {topic: None if dry_run else import_offsets(table, plans[topic]) for topic, table in tables.items()}

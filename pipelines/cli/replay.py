@@ -73,11 +73,9 @@ def replay_command(
     name = only_cluster(settings, cluster)
     table = table_of(settings, name, topic)
     with open_cluster(settings, name) as connected, progress() as on_progress:
-        loader = Loader.of(
-            settings, connected, lambda: open_session(for_fetches(settings.spark)), on_progress=on_progress
-        )
-        lineage = JobLineage.of(settings, name, run_id=loader.run_id, warn=log_lines.warning)
-        result = reported_replay(lineage, loader, table, request)
+        run = Loader.of(settings, connected, lambda: open_session(for_fetches(settings.spark))).run
+        lineage = JobLineage.of(settings, name, run_id=run.id, warn=log_lines.warning)
+        result = reported_replay(lineage, run, table, request, on_progress(topic))
     records = [{"cluster": name, **result.as_dict()}]
     traces = [result.failure.trace] if result.failure else []
     return CommandResult(records=records, show=console.replays, ends=ends_of(records), traces=traces)

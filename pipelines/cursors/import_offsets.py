@@ -1,4 +1,4 @@
-"""Starts a new table at the offsets of another loader.
+"""Starts a new table at the offsets of another run.
 
 The first commit of the table holds an empty range for each partition, at the next offset that the other loader would
 have read. The first load continues there, as at any cursor. Nothing is guessed: a partition with records but without an
@@ -26,7 +26,8 @@ from pipelines.delta.delta_table import LakeTable
 from pipelines.identity.truncation import check_incarnation
 from pipelines.ledger.ledger import RecordedChoice, TableState, TopicIdentity
 from pipelines.ledger.work import EXPIRED, SliceFacts
-from pipelines.load.load import Loader
+from pipelines.load.discovered import with_errors_apart
+from pipelines.load.run import Run
 from pipelines.table.table_store import TableSnapshot
 from resources.errors import CommitRefused, ImportRefused, TopicUnknown
 
@@ -119,7 +120,7 @@ def parse_source(text: str) -> OffsetsSource:
 
 
 def plan_import(
-    loader: Loader,
+    run: Run,
     table: LakeTable,
     topic: str,
     imported: ImportedOffsets,
@@ -130,10 +131,10 @@ def plan_import(
     """Plan where the table of `topic` begins. Nothing is written.
 
     Args:
-        loader: its cluster gives the bounds of the logs, its choices say what to do about expired offsets.
+        run: its cluster gives the bounds of the logs, its choices say what to do about expired offsets.
         table: the topic's table, which must not have been loaded.
         topic: the name of the topic.
-        imported: the offsets of the other loader.
+        imported: the offsets of the other run.
         source: where they come from, as the user wrote it; the commit records it.
         missing: what to do with partitions that have records but no imported offset.
 
@@ -143,27 +144,27 @@ def plan_import(
         ImportRefused: the table was loaded already, or the offsets do not fit the logs.
         KafkaIOError: a broker does not report the bounds of a log.
     """
-    entry = loader.cluster.topic(topic)
+    entry = run.cluster.topic(topic)
     if entry is None:
         raise TopicUnknown("the cluster has no such topic; `penstock topics` lists its topics", table.where)
     _check_new(table, table.existing())
-    bounds, errors = loader.bounds(entry)
+    bounds, errors = with_errors_apart(run.cluster.bounds(topic, list(entry.partitions)))
     for error in errors.values():
         raise error
-    check_incarnation(loader.cluster, entry, bounds)
+    check_incarnation(run.cluster, entry, bounds)
     adopted = [
         (id_, offset, bounds[id_]) for id_, offset in sorted(imported.items()) if offset is not None and id_ in bounds
     ]
     problems = [
         *_partition_problems(imported, bounds, source=source, missing=missing),
-        *_bounds_problems(adopted, can_skip=loader.choices.on_expired == "skip"),
-        *_message_problems(loader, entry, adopted),
+        *_bounds_problems(adopted, can_skip=run.choices.on_expired == "skip"),
+        *_message_problems(run, entry, adopted),
     ]
     if problems:
         and_more = f" (and {len(problems) - 1} more)" if problems[1:] else ""
         raise ImportRefused(f"{problems[0]}{and_more}", table.where)
     starts = tuple(_start(id_, imported.get(id_), bound) for id_, bound in sorted(bounds.items()))
-    change = _change(loader, entry, adopted, bounds, source)
+    change = _change(run, entry, adopted, bounds, source)
     return OffsetsImport(topic=topic, source=source, partitions=starts, change=change)
 
 
@@ -216,7 +217,7 @@ def _bounds_problems(adopted: Iterable[_AdoptedOffset], *, can_skip: bool) -> It
             )
 
 
-def _message_problems(loader: Loader, entry: TopicEntry, adopted: Iterable[_AdoptedOffset]) -> Iterator[str]:
+def _message_problems(run: Run, entry: TopicEntry, adopted: Iterable[_AdoptedOffset]) -> Iterator[str]:
     """The partitions of 0.7 where no message starts at the imported offset.
 
     A broker of 0.7 serves its log from any byte, so only reading shows whether a message starts there.
@@ -226,7 +227,7 @@ def _message_problems(loader: Loader, entry: TopicEntry, adopted: Iterable[_Adop
             offsets = OffsetRange(id_, offset, bound.latest)
             planned_range = PlannedRange(topic=entry.name, offsets=offsets, incarnation=entry.incarnation)
             try:
-                with closing(loader.cluster.source(id_).open()) as reader:
+                with closing(run.cluster.source(id_).open()) as reader:
                     for batches in reader.read([planned_range]):
                         next(batches, None)
             except WireError as error:
@@ -245,7 +246,7 @@ def _start(id_: BrokerPartition, adopted: int | None, bound: Bounds) -> Imported
 
 
 def _change(
-    loader: Loader,
+    run: Run,
     entry: TopicEntry,
     adopted: Iterable[_AdoptedOffset],
     bounds: Mapping[BrokerPartition, Bounds],
@@ -255,7 +256,7 @@ def _change(
 
     A partition without an imported offset begins at its earliest offset. If that is offset 0, it needs no range.
     """
-    now_us = int(loader.now().timestamp() * 1_000_000)
+    now_us = int(run.now().timestamp() * 1_000_000)
     begins = {id_: OffsetRange(id_, bound.earliest, bound.earliest) for id_, bound in bounds.items() if bound.earliest}
     choices = []
     for id_, offset, bound in adopted:
@@ -266,12 +267,12 @@ def _change(
         if offset < start:
             choices.append(replace(choice, setting="on_expired", value="skip", stop=start))
     return ImportChange(
-        state=TableState.new(TopicIdentity.of(loader.cluster, entry), entry.also),
+        state=TableState.new(TopicIdentity.of(run.cluster, entry), entry.also),
         facts=tuple(
             SliceFacts(offsets=begin, gaps={EXPIRED: begin.size} if begin.size else {}, loaded_at_us=now_us)
             for _, begin in sorted(begins.items())
         ),
         epochs={id_: bound.epoch for id_, bound in bounds.items() if bound.epoch >= 0},
         choices=tuple(choices),
-        run=loader.run_id,
+        run=run.id,
     )

@@ -12,7 +12,7 @@ from itertools import islice
 
 from kafka_io.cluster.cluster import Cluster
 from kafka_io.errors import KafkaIOError
-from pipelines.load.discovery import TopicAnswers
+from pipelines.load.discovered import TopicAnswers
 
 TOPICS_PER_REQUEST = 1000
 _MAX_AGE = timedelta(seconds=30)
@@ -40,7 +40,7 @@ class FirstAnswers:
         self._requested: set[str] = set()
         self._error: KafkaIOError | None = None
 
-    def __call__(self, topic: str) -> TopicAnswers | None:
+    def of(self, topic: str) -> TopicAnswers | None:
         """The answers about a topic whose load begins; None if the load must ask by itself.
 
         Raises:

@@ -9,7 +9,8 @@ import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from dataclasses import replace
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
 from functools import partial, wraps
 from queue import Empty, SimpleQueue
 from typing import Any, ParamSpec, TypeVar
@@ -17,13 +18,16 @@ from typing import Any, ParamSpec, TypeVar
 from kafka_io.cluster.cluster import Cluster
 from kafka_io.errors import Where
 from kafka_io.stopping import Stopped, check_stop, stops_with
-from pipelines.fetch.execute import FetchSlices
+from pipelines.fetch.fetch_runner import Runner
 from pipelines.fetch.fetch_task import FetchTask
 from pipelines.ledger.work import SliceFacts, SliceFailure
 from pipelines.load.first_answers import FirstAnswers
 from pipelines.load.load import Loader
 from pipelines.load.sharing import SharedCluster, Turns
+from pipelines.reports.group_mirror import MirroredCursors
+from pipelines.reports.last_error import LastError
 from pipelines.reports.outcome import RunRecord, TopicLoad
+from pipelines.reports.run_reports import Reports
 from resources.progress import Progress
 from resources.stores.lake import tables_at_once
 
@@ -70,7 +74,7 @@ class TopicLoads:
 
         return call
 
-    def _sent_here(self, update: Progress) -> Progress:
+    def sent_here(self, update: Progress) -> Progress:
         """The same function, which the thread that made this object runs later."""
         return lambda done, total: self._inbox.put(partial(update, done, total))
 
@@ -90,16 +94,15 @@ class TopicLoads:
             on_end: takes the result of a topic.
             on_begin: takes the name of a topic whose load begins.
         """
+        run = loader.run
+        # With a limit, a second fetch at the same time would exceed it, and makes nothing faster.
+        runner = _RunnerInTurns(run.fetcher.runner, Turns(1 if run.fetcher.caps.limits_rate else FETCHES_AT_ONCE))
         shared = replace(
             loader,
-            # With a limit, a second fetch at the same time would exceed it, and makes nothing faster.
-            fetch=_in_turns(loader.fetch, 1 if loader.caps.limits_rate else FETCHES_AT_ONCE),
-            first_answers=FirstAnswers(self.cluster, topics, loader.now),
-            mirror=self.called_here(loader.mirror),
+            run=replace(run, fetcher=replace(run.fetcher, runner=runner)),
+            first_answers=FirstAnswers(self.cluster, topics, run.now),
             evidence=tuple(map(self.called_here, loader.evidence)),
-            announce=self.called_here(loader.announce),
-            report=self.called_here(loader.report),
-            on_progress=lambda topic: self._sent_here(loader.on_progress(topic)),
+            reports=_ReportsHere(loader.reports, self),
         )
         waiting = deque(dict.fromkeys(topics))
 
@@ -108,9 +111,9 @@ class TopicLoads:
                 self._inbox.put(partial(on_begin, topic))
                 self._inbox.put(partial(on_end, _loaded(shared, topic)))
 
-        with loader.keeping_readers():
+        with run.fetcher.runner.keeping_readers():
             if len(topics) > 1:
-                self._run_threads(work, min(tables_at_once(loader.tables(topics[0]).uri), len(topics)))
+                self._run_threads(work, min(tables_at_once(run.tables.of(topics[0]).uri), len(topics)))
                 return
             for topic in waiting:
                 on_begin(topic)
@@ -161,8 +164,8 @@ def _loaded(loader: Loader, topic: str) -> TopicLoad:
     try:
         return loader.load(topic)
     except Exception as error:  # noqa: BLE001 - whatever fails belongs to this topic, and others are loaded
-        record = RunRecord(topic=topic, table=loader.tables(topic).uri)
-        record.failures.append(SliceFailure.of(error, Where(cluster=loader.cluster.name, topic=topic)))
+        record = RunRecord(topic=topic, table=loader.run.tables.of(topic).uri)
+        record.failures += [SliceFailure.of(error, Where(cluster=loader.run.cluster.name, topic=topic))]
         return record.outcome(seconds=0.0)
 
 
@@ -189,18 +192,62 @@ def _wait(result: Future[Any]) -> None:
         return
 
 
-def _in_turns(fetch: FetchSlices, most: int) -> FetchSlices:
-    """The same function for several threads: few fetch at a time, and a thread that has to stop fetches no more."""
-    turns = Turns(most)
+@dataclass(frozen=True, slots=True)
+class _RunnerInTurns:
+    """A runner for several threads: few fetch at a time, and a thread that has to stop fetches no more; see Runner."""
 
-    def fetch_in_turn(
-        tasks: Sequence[FetchTask], on_progress: Progress, ahead: Sequence[Sequence[FetchTask]]
+    runner: Runner
+    turns: Turns
+
+    @property
+    def cores(self) -> int:
+        """See Runner."""
+        return self.runner.cores
+
+    def fetch(
+        self, tasks: Sequence[FetchTask], on_progress: Progress, ahead: Sequence[Sequence[FetchTask]] = ()
     ) -> list[SliceFacts]:
+        """See Runner."""
+
         def report(done: int, total: int) -> None:
             check_stop()
             on_progress(done, total)
 
-        with turns.turn():
-            return fetch(tasks, report, ahead)
+        with self.turns.turn():
+            return self.runner.fetch(tasks, report, ahead)
 
-    return fetch_in_turn
+    def abandon(self, topic: str) -> None:
+        """See Runner."""
+        self.runner.abandon(topic)
+
+    def keeping_readers(self) -> AbstractContextManager[None]:
+        """See Runner."""
+        return self.runner.keeping_readers()
+
+
+@dataclass(frozen=True, slots=True)
+class _ReportsHere(Reports):
+    """Reports for several threads: the thread that made the TopicLoads object reports for all of them; see Reports."""
+
+    reports: Reports
+    loads: TopicLoads
+
+    def started(self, topic: str, run_id: str) -> Sequence[str]:
+        """See Reports."""
+        return self.loads.called_here(self.reports.started)(topic, run_id)
+
+    def progress(self, topic: str) -> Progress:
+        """See Reports."""
+        return self.loads.sent_here(self.reports.progress(topic))
+
+    def committed(self, topic: str, cursors: MirroredCursors) -> Sequence[str]:
+        """See Reports."""
+        return self.loads.called_here(self.reports.committed)(topic, cursors)
+
+    def failed(self, topic: str, error: LastError | None) -> Sequence[str]:
+        """See Reports. A store can be asked by any thread."""
+        return self.reports.failed(topic, error)
+
+    def ended(self, load: TopicLoad) -> Sequence[str]:
+        """See Reports."""
+        return self.loads.called_here(self.reports.ended)(load)

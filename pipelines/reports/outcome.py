@@ -11,7 +11,6 @@ from typing import Any
 from kafka_io.model import Bounds, BrokerPartition, OffsetRange
 from pipelines.ledger.ledger import Coverage, TableState
 from pipelines.ledger.work import NOTHING_DECODED, DecodedCounts, SliceFacts, SliceFailure
-from pipelines.table.table_store import TableSnapshot
 
 
 def printed_range(offsets: OffsetRange) -> dict[str, int | None]:
@@ -165,7 +164,6 @@ class RunRecord:
         lag_before: the lag of each partition when the run began, if its broker answered.
         cursors: the cursors after the last step, and the ends of the logs that it knew.
         bounds: what the brokers held of each partition before the last step that asked for it.
-        snapshot: the table's snapshot on which the last step was planned.
     """
 
     topic: str
@@ -179,7 +177,6 @@ class RunRecord:
     lag_before: dict[BrokerPartition, int] = field(default_factory=dict)
     cursors: dict[BrokerPartition, tuple[int, int | None]] = field(default_factory=dict)
     bounds: dict[BrokerPartition, Bounds] = field(default_factory=dict)
-    snapshot: TableSnapshot | None = None
 
     def begin_step(
         self, partitions: Iterable[BrokerPartition], bounds: Mapping[BrokerPartition, Bounds], state: TableState

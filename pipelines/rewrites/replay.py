@@ -18,12 +18,13 @@ from pipelines.comparison.compare import Comparison, compare
 from pipelines.comparison.table_rows import TableRows
 from pipelines.delta.delta_table import LakeTable
 from pipelines.fetch.decoding import Decoding
-from pipelines.fetch.execute import microseconds
+from pipelines.fetch.slice_fetcher import FetchOrder, microseconds
 from pipelines.identity.divergence import check_same_logs
 from pipelines.layout.columns import NO_COLUMNS
 from pipelines.ledger.ledger import CommitKind, Coverage, RecordedChoice, TableState
 from pipelines.ledger.work import CommittedRange, SliceFailure
-from pipelines.load.load import Loader
+from pipelines.load.discovered import open_table
+from pipelines.load.run import Run
 from pipelines.plan.day_cuts import day_cuts
 from pipelines.plan.slices import SliceSizes, sliced
 from pipelines.rewrites.replay_request import ReplayRequest, ReplayResolver
@@ -32,42 +33,48 @@ from pipelines.rewrites.staging import StagedFiles, staging_folder
 from pipelines.table.table_store import TableSnapshot
 from resources.errors import CommitRefused, LoadError, ReplayRefused, TableMissing, TopicUnknown
 from resources.failpoints import failpoint
+from resources.progress import Progress, no_progress
 
 
-def replay(loader: Loader, table: LakeTable, request: ReplayRequest) -> TopicReplay:
-    """Replay what is requested. An error is in the result; only interruptions are raised."""
-    began = loader.now()
+def replay(run: Run, table: LakeTable, request: ReplayRequest, on_progress: Progress = no_progress) -> TopicReplay:
+    """Replay what is requested. An error is in the result; only interruptions are raised.
+
+    `on_progress` is called with how many of how many offsets are fetched.
+    """
+    began = run.now()
     try:
-        result = _replay(loader, table, request, began)
+        result = _replay(run, table, request, began, on_progress)
     except LocatedError as error:
-        failure = SliceFailure.of(error, Where(cluster=loader.cluster.name, topic=request.topic))
+        failure = SliceFailure.of(error, Where(cluster=run.cluster.name, topic=request.topic))
         result = TopicReplay(topic=request.topic, table=table.uri, failure=failure)
-    return replace(result, seconds=round((loader.now() - began).total_seconds(), 3))
+    return replace(result, seconds=round((run.now() - began).total_seconds(), 3))
 
 
-def _replay(loader: Loader, table: LakeTable, request: ReplayRequest, began: datetime) -> TopicReplay:
-    topic, snapshot, state = _opened(loader, table, request)
+def _replay(run: Run, table: LakeTable, request: ReplayRequest, began: datetime, on_progress: Progress) -> TopicReplay:
+    topic, snapshot, state = _opened(run, table, request)
     damaged = table.damaged(snapshot.handle)
     rows = TableRows(table, snapshot, state.topic, without=damaged)
-    resolver = ReplayResolver.of(loader.cluster, state, request.partitions, rows.of)
+    resolver = ReplayResolver.of(run.cluster, state, request.partitions, rows.of)
     ranges = resolver.ranges(request)
-    sizes = loader.slice_sizes(topic, ranges, snapshot.entry)
+    sizes = run.fetcher.slice_sizes(topic, ranges, snapshot.entry)
     if snapshot.layout.is_by_day:
-        cuts = day_cuts(loader.cluster, topic.name, ranges, now_ms=microseconds(began) // 1000)
+        cuts = day_cuts(run.cluster, topic.name, ranges, now_ms=microseconds(began) // 1000)
         sizes = replace(sizes, cuts=cuts)
     slices = list(_slices(ranges, resolver, sizes))
     failpoint("replay planned")
-    folder = staging_folder(loader.run_id)
-    on_progress, size = loader.on_progress(request.topic), sum(offsets.size for offsets in slices)
+    folder = staging_folder(run.id)
+    size = sum(offsets.size for offsets in slices)
 
     def report(done: int, total: int) -> None:  # the fetch counts slices, the callback offsets
         on_progress(size * done // total, size)
 
-    decoding = Decoding(loader.formats(request.topic), snapshot, loader.registries)
-    facts = loader.fetch_decoded(
-        topic, table.uri, slices, decoding, began=began, on_progress=report, sizes=sizes, below=folder
+    format_ = run.topics.format_of(request.topic)
+    decoding = Decoding(format_, snapshot, run.topics.open_registry)
+    order = FetchOrder(
+        topic=topic, table_uri=table.uri, slices=slices, began=began, sizes=sizes, below=folder, on_progress=report
     )
-    check_same_logs(loader.cluster, state, resolver.same_logs)
+    facts = run.fetcher.fetch_decoded(order, decoding)
+    check_same_logs(run.cluster, state, resolver.same_logs)
     failpoint("replay staged")
     result = TopicReplay(topic=request.topic, table=table.uri, version=snapshot.version)
     for failure in (slice_facts.failure for slice_facts in facts if slice_facts.failure):
@@ -76,7 +83,7 @@ def _replay(loader: Loader, table: LakeTable, request: ReplayRequest, began: dat
         _check_lost_rows_are_replayed(rows, ranges, damaged)
         snapshot = table.drop(snapshot, damaged)
         rows = TableRows(table, snapshot, state.topic)
-    check_bad_records(loader.formats(request.topic), facts, state.topic.where)
+    check_bad_records(format_, facts, state.topic.where)
     staged = StagedFiles(table, folder, facts, snapshot.layout)
     compared = tuple(PartitionReplay.of(offsets, facts, _compare(staged, rows, offsets)) for offsets in ranges)
     complete = [_is_complete(rows, offsets) for offsets in ranges]
@@ -93,7 +100,7 @@ def _replay(loader: Loader, table: LakeTable, request: ReplayRequest, began: dat
             ranges=tuple(ranges),
             facts=tuple(facts),
             choices=choices,
-            run=loader.run_id,
+            run=run.id,
             fetched_rows=staged.rows,
             columns=columns,
             schemas=decoding.schema_ids,
@@ -111,19 +118,19 @@ def _slices(ranges: Sequence[OffsetRange], resolver: ReplayResolver, sizes: Slic
         yield from sliced(offsets, cuts, sizes.target(offsets.partition))
 
 
-def _opened(loader: Loader, table: LakeTable, request: ReplayRequest) -> tuple[TopicEntry, TableSnapshot, TableState]:
+def _opened(run: Run, table: LakeTable, request: ReplayRequest) -> tuple[TopicEntry, TableSnapshot, TableState]:
     """The topic, its table, and the state of the table.
 
     Raises:
         LoadError: one of them does not exist, or the table holds nothing of the topic.
     """
-    topic = loader.cluster.topic(request.topic)
+    topic = run.cluster.topic(request.topic)
     if topic is None:
         raise TopicUnknown("the cluster has no such topic; `penstock topics` lists its topics")
     existing = table.existing()
     if existing is None:
         raise TableMissing("the topic has no table")
-    snapshot, state = loader.read_table(table, topic, after=existing)
+    snapshot, state = open_table(run, table, topic, after=existing)
     if not state.covered:
         raise ReplayRefused("the table holds nothing of the topic's present incarnation; load the topic first")
     return topic.with_ids(state.ids.learned(topic.ids)), snapshot, state

@@ -3,22 +3,25 @@
 from typing import TYPE_CHECKING
 
 from pipelines.delta.delta_table import LakeTable
-from pipelines.load.load import Loader
+from pipelines.load.run import Run
 from pipelines.reports.lineage_events import DatasetName
 from pipelines.reports.lineage_jobs import JobLineage
 from pipelines.rewrites.replay import replay
 from pipelines.rewrites.replay_request import ReplayRequest
 from pipelines.rewrites.replay_result import TopicReplay
+from resources.progress import Progress
 
 if TYPE_CHECKING:
     from pipelines.rewrites.redecode import RedecodeRequest
     from pipelines.rewrites.redecode_result import TopicRedecode
 
 
-def reported_replay(lineage: JobLineage, loader: Loader, table: LakeTable, request: ReplayRequest) -> TopicReplay:
+def reported_replay(
+    lineage: JobLineage, run: Run, table: LakeTable, request: ReplayRequest, on_progress: Progress
+) -> TopicReplay:
     """Replay what is requested; see `replay`. The job leads from the topic to its table."""
     with lineage.job("REPLAY", request.topic, lineage.topic(request.topic)) as report:
-        result = replay(loader, table, request)
+        result = replay(run, table, request, on_progress)
         if report is not None:
             report.failed(result.failure)
             if result.version is not None:
@@ -36,11 +39,11 @@ def reported_redecode(lineage: JobLineage, request: "RedecodeRequest", *, every:
     from pipelines.rewrites.convert import convert_table  # noqa: PLC0415
     from pipelines.rewrites.redecode import redecode  # noqa: PLC0415
 
-    run = convert_table if every else redecode
+    decode = convert_table if every else redecode
     if request.dry_run:
-        return run(request)
+        return decode(request)
     with lineage.job("REDECODE", request.table.where.topic or "", DatasetName.of_table(request.table.uri)) as report:
-        result = run(request)
+        result = decode(request)
         if report is not None:
             report.failed(result.failure)
             if result.version is not None:

@@ -14,7 +14,7 @@ from typing import Any
 from unittest.mock import patch
 
 from kafka_io.records import decoder
-from pipelines.fetch.execute import fetch_here
+from pipelines.fetch.fetch_runner import fetch_here
 from pipelines.ledger.event_time import EventTime
 from pipelines.ledger.slice_times import TimesOfRows
 from pipelines.plan.valid_through import TimesOfLoad

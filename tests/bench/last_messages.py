@@ -13,7 +13,7 @@ from typing import Any
 from unittest.mock import patch
 
 from kafka_io.records import decoder
-from pipelines.fetch.execute import fetch_here
+from pipelines.fetch.fetch_runner import fetch_here
 from pipelines.identity import truncation
 from pipelines.identity.identity import table_state
 from pipelines.ledger.ledger import TableState

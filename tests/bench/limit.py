@@ -16,7 +16,7 @@ from pathlib import Path
 from kafka_io.compression import CODECS, OutputBuffer
 from kafka_io.records import decoder
 from pipelines.fetch import slice_file
-from pipelines.fetch.execute import fetch_here
+from pipelines.fetch.fetch_runner import fetch_here
 from pipelines.fetch.fetch_task import FetchTask
 from pipelines.ledger.work import SliceFacts
 from resources.progress import Progress

@@ -19,15 +19,15 @@ from unittest.mock import patch
 from uuid import UUID
 
 from kafka_io.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest
-from pipelines.fetch import execute
+from pipelines.fetch import slice_fetcher
 from pipelines.fetch.fetch_task import FetchTask, to_json
 from pipelines.ledger.work import SliceFacts
-from pipelines.load.load import Loader
 from resources.kafka import open_cluster
 from resources.progress import Progress
 from resources.settings.settings import Caps, ClusterSettings, Settings
 from tests.bench.printed import PrintedResult
 from tests.fakes.cluster import EVERYTHING, FakeCluster, Log
+from tests.fakes.loaders import loader_of
 
 SLICES, PARTITIONS, CORES = 100_000, 100, 1_000
 MAX_MB = 150
@@ -84,8 +84,8 @@ def _topic(folder: Path, slices: int, partitions: int) -> Iterator[Settings]:
 
 def _load(settings: Settings) -> SentTasks:
     spark = SentTasks()
-    with open_cluster(settings, "main") as cluster, patch.object(execute, "read_sample", lambda *_: None):
-        load = Loader.of(settings, cluster, _no_spark, fetch=spark.fetch, cores=lambda: CORES).load("clicks")
+    with open_cluster(settings, "main") as cluster, patch.object(slice_fetcher, "read_sample", lambda *_: None):
+        load = loader_of(settings, cluster, _no_spark, fetch=spark.fetch, cores=CORES).load("clicks")
     assert load.error is None, load.error
     return spark
 

@@ -26,12 +26,12 @@ from dagster._core.scheduler.instigation import SensorInstigatorData
 
 from pipelines.defs.catalog.known_topics import TopicRegistry
 from pipelines.demo.state import DemoState, free_port
-from pipelines.fetch.execute import fetch_here
-from pipelines.load.load import Loader
+from pipelines.fetch.fetch_runner import fetch_here
 from resources.kafka import open_cluster
 from resources.settings.settings import Settings
 from tests.brokers.metadata import request_metadata
 from tests.brokers.real import RealBroker
+from tests.fakes.loaders import loader_of
 from tests.timed_table import HOUR_MS
 from tests.ui.servers import Servers
 from tests.ui.waiting import until
@@ -140,7 +140,7 @@ class Followers:
         """Load all topics as if it were this time."""
         for topic in TOPICS:
             with open_cluster(self.settings, CLUSTER) as cluster:
-                Loader.of(self.settings, cluster, no_spark, fetch=fetch_here, now=lambda: now).load(topic)
+                loader_of(self.settings, cluster, no_spark, fetch=fetch_here, now=lambda: now).load(topic)
 
     def calendar(self, topic: str) -> set[str]:
         """The hours that Dagster shows as complete."""

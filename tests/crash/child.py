@@ -19,11 +19,11 @@ from kafka_io.model import Generation
 from kafka_io.reader.source import warm
 from kafka_io.values.avro import decoder as avro_decoder
 from pipelines.cli.main import main
-from pipelines.fetch.execute import FetchRunner, fetch_here
+from pipelines.fetch.fetch_runner import FetchRunner, fetch_here
 from pipelines.fetch.fetch_task import FetchTask
 from pipelines.increments import delta_output, duckdb_output, postgres_output  # noqa: F401
 from pipelines.ledger.work import SliceFacts
-from pipelines.load import load
+from pipelines.load import load, planned  # noqa: F401
 from pipelines.maintenance import clean, rewind  # noqa: F401
 from pipelines.rewrites import convert, redecode, replay  # noqa: F401
 from pipelines.verify import verify  # noqa: F401
@@ -70,7 +70,7 @@ def penstock(arguments: Sequence[str], options: DriverOptions) -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (options.file_bytes, options.file_bytes))
     with (
         patch.object(FetchRunner, "fetch", staticmethod(fetch_here_all)),
-        patch.object(load, "_STEP_SLICES", options.slices_per_commit),
+        patch.object(planned, "_STEP_SLICES", options.slices_per_commit),
     ):
         main(list(arguments))
 

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.load.load import Loader
 from resources.kafka import open_cluster
 from resources.settings.settings import Settings
 from tests.crash.child import fetch_here_all
 from tests.crash.harness import Trial
 from tests.crash.stage import WORLDS, Stage
+from tests.fakes.loaders import loader_of
 
 pytestmark = [pytest.mark.crash, pytest.mark.zookeeper]
 
@@ -54,7 +54,7 @@ def loaded(
     settings = Settings.load(file)
     with monkeypatch.context() as patched, open_cluster(settings, "main") as cluster:
         patched.setattr(os, "fsync", synced)
-        load = Loader.of(settings, cluster, pytest.fail, fetch=fetch_here_all).load("clicks")
+        load = loader_of(settings, cluster, pytest.fail, fetch=fetch_here_all).load("clicks")
     assert (load.error, load.version) == (None, 1)
     trial.check_complete()
     return trial, synced

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.load import load
+from pipelines.load import planned
 from resources.machines import spark, spark_job
 from resources.settings.settings import MIB, Caps, Settings
 from tests.docs.pages import ROOT, run_blocks
@@ -48,8 +48,8 @@ def test_the_numbers_of_the_page_are_those_of_the_code() -> None:
     for sentence in (
         f"`{spark.DEFAULT_MASTER}`, the default",
         f"no task has run for {spark_job._STARVED_S:.0f} seconds",
-        f"A step of a load has {load._STEP_SLICES} full slices",
-        f"a load keeps up to {load._STEP_SLICES * (1 + load._STEPS_AHEAD)} of them busy",
+        f"A step of a load has {planned._STEP_SLICES} full slices",
+        f"a load keeps up to {planned._STEP_SLICES * (1 + planned._STEPS_AHEAD)} of them busy",
         "more than four full slices" if caps.driver_slices == 4 else "another default",
         f"{caps.max_fetch_bytes // MIB} and {caps.max_decompressed_bytes // MIB} MiB",
         f"| {TIMES} MB more |",

@@ -8,15 +8,15 @@ import pyarrow as pa
 from deltalake import DeltaTable
 
 from kafka_io.records.build import Record, record_batch
-from pipelines.fetch.execute import fetch_here
+from pipelines.fetch.fetch_runner import fetch_here
 from pipelines.layout.layout import TableLayout
-from pipelines.load.load import Loader
 from pipelines.reports.outcome import TopicLoad
 from pipelines.rewrites.replay import replay
 from pipelines.rewrites.replay_request import ReplayRequest
 from pipelines.rewrites.replay_result import TopicReplay
 from resources.kafka import open_cluster
 from tests.fakes.cluster import FakeCluster, Log
+from tests.fakes.loaders import loader_of
 from tests.fakes.typed import TypedTopic, no_spark
 
 DAY_MS = 86_400_000
@@ -61,7 +61,7 @@ class DayTopic(TypedTopic):
         """Fetch records again and replace their rows, in this process."""
         request = ReplayRequest.parse("clicks", since, until, now=datetime(2026, 1, 1, tzinfo=UTC))
         with open_cluster(self.settings, "main") as cluster:
-            return replay(Loader.of(self.settings, cluster, no_spark, fetch=fetch_here), self.table, request)
+            return replay(loader_of(self.settings, cluster, no_spark, fetch=fetch_here).run, self.table, request)
 
     @property
     def handle(self) -> DeltaTable:

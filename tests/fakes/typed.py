@@ -14,7 +14,7 @@ from deltalake import DeltaTable
 from kafka_io.records.build import Record, record_batch
 from pipelines.comparison.deep_verify import DeepProof, deep_verify
 from pipelines.delta.delta_table import LakeTable
-from pipelines.fetch.execute import fetch_here
+from pipelines.fetch.fetch_runner import fetch_here
 from pipelines.fetch.fetch_task import FetchTask
 from pipelines.ledger.work import SliceFacts
 from pipelines.load.load import Loader
@@ -25,6 +25,7 @@ from pipelines.rewrites.replay_result import TopicReplay
 from resources.kafka import open_cluster, open_schema_registry
 from resources.settings.settings import Caps, Settings
 from tests.fakes.cluster import FakeCluster, Log
+from tests.fakes.loaders import loader_of
 from tests.fakes.records import table
 
 
@@ -81,7 +82,7 @@ class TypedTopic:
     def load(self, **options: Any) -> TopicLoad:
         """Load the topic in this process."""
         with open_cluster(self.settings, "main") as cluster:
-            return Loader.of(self.settings, cluster, no_spark, **options).load("clicks")
+            return loader_of(self.settings, cluster, no_spark, **options).load("clicks")
 
     def deep(self) -> DeepProof:
         """Compare the table with the brokers."""
@@ -97,7 +98,7 @@ class TypedTopic:
         """Fetch records again and replace their rows."""
         request = ReplayRequest.parse("clicks", since, until, now=datetime(2026, 1, 1, tzinfo=UTC))
         with open_cluster(self.settings, "main") as cluster:
-            return replay(Loader.of(self.settings, cluster, no_spark), self.table, request)
+            return replay(Loader.of(self.settings, cluster, no_spark).run, self.table, request)
 
     def rows(self, *columns: str) -> list[dict[str, Any]]:
         """The rows of the table in order of partition and offset, with these columns."""

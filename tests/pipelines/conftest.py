@@ -18,12 +18,12 @@ from kafka_io.messages.offset_for_leader_epoch import OffsetForLeaderEpochReques
 from kafka_io.testing.modern.config import ModernBrokerConfig
 from kafka_io.testing.modern.server import ModernBrokerServer
 from pipelines.delta.delta_table import LakeTable
-from pipelines.load.load import Loader
 from pipelines.reports.outcome import TopicLoad
 from pipelines.verify.verify import Proof, verify
 from resources.settings.settings import PATH_VARIABLE, Settings
 from resources.stores.lake import Lake
 from tests.fakes.cluster import EVERYTHING, FakeCluster
+from tests.fakes.loaders import loader_of
 from tests.fakes.records import holding
 from tests.kafka_io.testing.modern.talk import Client, batch
 from tests.live import LiveCluster, live_cluster, numbered
@@ -44,7 +44,7 @@ def load(live: LiveCluster, spark: SparkSession) -> Callable[..., TopicLoad]:
     def run(topic: str, **options: object) -> TopicLoad:
         settings = Settings.load(live.settings)
         with live.open() as cluster:
-            return Loader.of(settings, cluster, lambda: spark, **options).load(topic)
+            return loader_of(settings, cluster, lambda: spark, **options).load(topic)
 
     return run
 

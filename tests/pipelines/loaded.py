@@ -14,7 +14,7 @@ from kafka_io.cluster.cluster import Cluster
 from kafka_io.model import BrokerPartition
 from pipelines.comparison.deep_verify import DeepProof, deep_verify
 from pipelines.delta.delta_table import LakeTable
-from pipelines.fetch.execute import fetch_here
+from pipelines.fetch.fetch_runner import fetch_here
 from pipelines.load.load import Loader
 from pipelines.reports.outcome import TopicLoad
 from pipelines.rewrites.replay import replay
@@ -22,8 +22,10 @@ from pipelines.rewrites.replay_request import OnCompacted, ReplayRequest
 from pipelines.rewrites.replay_result import TopicReplay
 from pipelines.verify.verify import verify
 from resources.kafka import open_cluster
+from resources.progress import Progress, no_progress
 from resources.settings.settings import Settings
 from resources.stores.lake import Lake
+from tests.fakes.loaders import loader_of
 
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
 Row = tuple[Any, ...]
@@ -40,7 +42,7 @@ class Loaded:
         """A loader for the topic, which fetches in this process."""
         with self.cluster() as cluster:
             values = {"fetch": fetch_here, **options}
-            yield Loader.of(Settings.load(self.settings), cluster, _no_spark, **values)
+            yield loader_of(Settings.load(self.settings), cluster, _no_spark, **values)
 
     def cluster(self) -> Cluster:
         """The cluster, open."""
@@ -65,12 +67,13 @@ class Loaded:
         *partitions: str,
         table: LakeTable | None = None,
         on_compacted: OnCompacted = "fail",
+        on_progress: Progress = no_progress,
         **options: Any,
     ) -> TopicReplay:
         """Fetch it again from one point to another."""
         asked = ReplayRequest.parse("clicks", since, until, partitions, on_compacted=on_compacted, now=NOW)
         with self.loader(**options) as loader:
-            return replay(loader, table or self.table, asked)
+            return replay(loader.run, table or self.table, asked, on_progress)
 
     def deep(self) -> DeepProof:
         """The result of a deep verify."""

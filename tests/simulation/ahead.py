@@ -7,11 +7,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 from unittest.mock import Mock, patch
 
-from pipelines.fetch import execute
-from pipelines.fetch.execute import FetchRunner, microseconds
+from pipelines.fetch import fetch_runner as execute
+from pipelines.fetch.fetch_runner import FetchRunner
 from pipelines.fetch.fetch_task import FetchTask, to_json
+from pipelines.fetch.slice_fetcher import microseconds
 from pipelines.ledger.work import SliceFacts
-from pipelines.load import load
+from pipelines.load import planned
 from resources.progress import Progress
 from tests.simulation.workers import SimWorkers
 
@@ -74,7 +75,7 @@ class SimSpark:
         """Let the loads of this block have steps of two slices, which are jobs."""
         with ExitStack() as patches:
             for owner, name, value in (
-                (load, "_STEP_SLICES", _STEP_SLICES),
+                (planned, "_STEP_SLICES", _STEP_SLICES),
                 (execute, "_spark_job", self.begin),
                 (execute, "_needs_spark", bool),
                 (execute, "cores_of", lambda _: None),

@@ -11,7 +11,9 @@ from pipelines.commit import replacement
 from pipelines.ledger import slice_times
 from pipelines.ledger.event_time import EventTime, LogAnswer, PartitionTime
 from pipelines.ledger.ledger import TableState, TopicIdentity
-from pipelines.load import load
+from pipelines.load import committed
+from pipelines.load.planned import Planned
+from pipelines.load.run import Run
 from pipelines.maintenance.rewind import restored_state
 from pipelines.plan import valid_through
 from pipelines.plan.valid_through import TimesOfLoad
@@ -83,9 +85,10 @@ def _is_always_reached(_answer: LogAnswer, _cursor: int) -> bool:
     return True
 
 
-def _asked_after_fetch(self: load.Loader, *args: Any) -> TimesOfLoad:
-    topic, bounds, step, target, _ = args
-    return TIMES(self, topic, bounds, step, target, self.now())
+def _asked_after_fetch(run: Run, planned: Planned) -> TimesOfLoad:
+    reconciled = planned.reconciled
+    later = replace(reconciled, discovered=replace(reconciled.discovered, began=run.now()))
+    return TIMES(run, replace(planned, reconciled=later))
 
 
 def _with_expired(*args: Any, **options: Any) -> TimesOfLoad:
@@ -118,7 +121,7 @@ def _kept_by_recreation(times: TimesOfLoad, state: TableState) -> tuple[EventTim
 
 PARTITION_AFTER = TimesOfLoad._partition_after
 BEFORE = TimesOfLoad._before
-TIMES = load.Loader._times
+TIMES = committed.times_of
 TIMES_OF = TimesOfLoad.of
 BROKEN: Mapping[str, tuple[object, str, object]] = {
     "the partition that proves the most decides": (EventTime, "proven_ms", property(_of_best)),
@@ -127,7 +130,7 @@ BROKEN: Mapping[str, tuple[object, str, object]] = {
     "a partition that does not answer counts as idle": (TimesOfLoad, "_partition_after", _idle_if_silent),
     "what a transaction holds back is not missed": (LogAnswer, "is_reached", _is_at_stable_end),
     "the cursor need not reach the end": (LogAnswer, "is_reached", _is_always_reached),
-    "the time is noted after the fetch": (load.Loader, "_times", _asked_after_fetch),
+    "the time is noted after the fetch": (committed, "times_of", _asked_after_fetch),
     "a time in the future counts": (slice_times, "_largest", lambda _, largest, __, per_ms: largest // per_ms),
     "a partition that expired goes on": (TimesOfLoad, "of", _with_expired),
     "a rewind keeps the valid-through": (user_actions, "restored_state", _kept_by_rewind),

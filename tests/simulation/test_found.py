@@ -15,7 +15,6 @@ from pipelines.fetch.fetch_task import FetchTask
 from pipelines.identity.identity import table_state
 from pipelines.ledger.ledger import CommitKind, TopicIdentity
 from pipelines.ledger.work import CommittedRange, SliceFacts
-from pipelines.load.load import Loader
 from pipelines.maintenance.rewind import RewindChange
 from pipelines.plan.window import LoadWindow
 from pipelines.reports.outcome import TopicLoad
@@ -24,7 +23,7 @@ from pipelines.table.table_store import CommitOutcomeUnknown, TableSnapshot
 from resources.errors import CommitRefused, CommitUnknown, LakeUnavailable, TableReplaced
 from resources.progress import Progress
 from resources.settings.choices import Choices
-from resources.settings.settings import Caps
+from tests.fakes.loaders import simple_loader
 from tests.simulation.brokers import TOPIC, SimCluster
 from tests.simulation.scheduler import Odds, Scheduler
 from tests.simulation.sim_log import ERAS, Era, SimLog
@@ -214,12 +213,10 @@ class SimTopic:
             planned()
             return self.workers.fetch(works, on_progress)
 
-        loader = Loader(
-            cluster=self.cluster,
-            tables=lambda _: self.store,
-            fetch=fetch,
-            caps=Caps(),
-            start="earliest",
+        loader = simple_loader(
+            self.cluster,
+            self.store,
+            fetch,
             choices=choices,
             window=window or LoadWindow(),
             now=self.scheduler.now,

@@ -7,22 +7,25 @@ from unittest.mock import patch
 
 import pytest
 
-from kafka_io.model import Bounds, BrokerPartition, TopicIds
+from kafka_io.model import Bounds, TopicIds
 from pipelines.commit import commit
 from pipelines.commit import replacement as replacing
 from pipelines.commit.commit import LoadChange
 from pipelines.commit.replacement import ReplaceChange
-from pipelines.fetch import execute
+from pipelines.fetch import slice_fetcher
 from pipelines.fetch import unreadable as readable
-from pipelines.fetch.execute import SliceFetcher
+from pipelines.fetch.decoding import Decoding
+from pipelines.fetch.slice_fetcher import FetchOrder, SliceFetcher
 from pipelines.fetch.unreadable import GAPS
 from pipelines.identity import holes, identity
-from pipelines.identity.divergence import Divergence, _Comparison, _Shown
+from pipelines.identity.divergence import _Comparison, _Shown
 from pipelines.identity.truncation import LogComparison, compare_logs
 from pipelines.ledger import coverage
 from pipelines.ledger.ledger import TableState
 from pipelines.ledger.work import CommittedRange, SliceFacts
-from pipelines.load import load
+from pipelines.load import committed, fetched, reconciled
+from pipelines.load.discovered import Discovered
+from pipelines.load.reconciled import _Comparison as _LogsCompared
 from pipelines.plan import plan as planning
 from pipelines.plan import window
 from pipelines.plan.plan import Plan, plan
@@ -94,8 +97,8 @@ def _stopping_the_topic(*args: Any, **options: Any) -> Plan:
     return planned
 
 
-def _skipping_unreadable(self: SliceFetcher, *args: Any, **options: Any) -> list[SliceFacts]:
-    return FETCH_SLICES(self, *args, **{**options, "skip": tuple(GAPS)})
+def _skipping_unreadable(self: SliceFetcher, order: FetchOrder, decoding: Decoding) -> list[SliceFacts]:
+    return FETCH_SLICES(self, replace(order, skip=tuple(GAPS)), decoding)
 
 
 def _never_nothing(self: _Comparison, start: int, stop: int) -> tuple[int, _Shown]:
@@ -107,10 +110,8 @@ def _never_incomplete(*args: Any, **options: Any) -> LogComparison:
     return replace(compare_logs(*args, **options), all_same=True)
 
 
-def _unchecked_logs(
-    _self: load.Loader, _log: object, _snapshot: object, state: TableState, *_: object
-) -> tuple[TableState, Mapping[BrokerPartition, Divergence]]:
-    return state, {}
+def _unchecked_logs(_run: object, discovered: Discovered) -> _LogsCompared:
+    return _LogsCompared(discovered.state, {}, {})
 
 
 FETCH_SLICES = SliceFetcher.fetch_slices
@@ -124,7 +125,7 @@ BROKEN: Mapping[str, tuple[object, str, object]] = {
     "a run always finds its offsets in the table": (commit, "_contains", lambda *_: True),
     "a range need not follow the cursor": (coverage, "_check_adjoins", lambda *_: None),
     "slices after a failed slice are committed": (
-        load,
+        committed,
         "committable",
         lambda facts, _: [slice_facts for slice_facts in facts if not slice_facts.failure],
     ),
@@ -135,7 +136,7 @@ BROKEN: Mapping[str, tuple[object, str, object]] = {
         "difference",
         lambda ids, other: None if ids == other else "other ids",
     ),
-    "a topic that is recreated during a fetch is not detected": (execute, "check_incarnation", lambda *_: None),
+    "a topic that is recreated during a fetch is not detected": (slice_fetcher, "check_incarnation", lambda *_: None),
     "any broker is asked whether the topic is still the same one": (
         SimCluster,
         "topic_at_leaders",
@@ -160,9 +161,9 @@ BROKEN: Mapping[str, tuple[object, str, object]] = {
     "a cut or a replay is committed on top of any version": (ReplaceChange, "rebased", _on_anything),
     "a hole in a log always counts as compacted": (holes, "_why_not_compacted", lambda *_: ""),
     "missing offsets are skipped without the choice": (
-        load.Loader,
+        fetched,
         "_without_missing",
-        lambda _, fetched, *__: fetched,
+        lambda facts, *_: facts,
     ),
     "the rows that a cut leaves are not counted": (replacing, "with_counts", _uncounted),
     "rows that another writer deleted become a gap": (ReplaceChange, "_check_shortfall", lambda *_: None),
@@ -178,13 +179,13 @@ BROKEN: Mapping[str, tuple[object, str, object]] = {
         "fetch_slices",
         _skipping_unreadable,
     ),
-    "what is skipped has no receipt": (load, "skip_choices", lambda _: ()),
+    "what is skipped has no receipt": (committed, "skip_choices", lambda _: ()),
     "what lies before an unreadable batch is not loaded": (readable, "is_unreadable", lambda _: False),
     "a message that the log does not show counts as lost": (_Comparison, "first_shown", _never_nothing),
-    "the logs are compared only before they are read": (load, "check_same_logs", lambda *_: None),
-    "the logs are compared only after they were read": (load.Loader, "check_logs", _unchecked_logs),
-    "a topic id is learned before all partitions were compared": (load, "compare_logs", _never_incomplete),
-    "what expired is a gap although the log was created again meanwhile": (load, "check_expired", lambda *_: None),
+    "the logs are compared only before they are read": (fetched, "check_same_logs", lambda *_: None),
+    "the logs are compared only after they were read": (reconciled, "compare", _unchecked_logs),
+    "a topic id is learned before all partitions were compared": (reconciled, "compare_logs", _never_incomplete),
+    "what expired is a gap although the log was created again meanwhile": (fetched, "check_expired", lambda *_: None),
     "the ids of a topic that appear later are not recorded": (TopicIds, "learned", lambda ids, _: ids),
 }
 

@@ -7,11 +7,13 @@ from kafka_io.model import BrokerPartition, OffsetRange
 from pipelines.commit.bad_records import check_bad_records
 from pipelines.commit.commit import commit
 from pipelines.fetch.decoding import Decoding
+from pipelines.fetch.slice_fetcher import FetchOrder
 from pipelines.identity.divergence import check_same_logs
 from pipelines.identity.truncation import truncations
 from pipelines.layout.columns import NO_COLUMNS
 from pipelines.ledger.ledger import Coverage
 from pipelines.ledger.work import CommittedRange
+from pipelines.load.discovered import open_table, with_errors_apart
 from pipelines.load.load import Loader
 from pipelines.maintenance.rewind import RewindChange, restored_state
 from pipelines.rewrites.replay import ReplayChange
@@ -103,9 +105,10 @@ class UserActions:
         """Replay a random range of one partition, if the brokers hold it."""
         result = self.cluster.topic(TOPIC)
         assert result is not None
-        start_time = loader.now()
-        planned_on, state = loader.read_table(self.store, result)
-        bounds, _ = loader.bounds(result)
+        run = loader.run
+        start_time = run.now()
+        planned_on, state = open_table(run, self.store, result)
+        bounds, _ = with_errors_apart(run.cluster.bounds(TOPIC, list(result.partitions)))
         known = sorted(state.covered.keys() & bounds.keys())
         if not known:
             return "nothing to replay"
@@ -116,15 +119,22 @@ class UserActions:
         truncated = truncations(self.cluster, state, bounds)
         if truncated.get(interval.partition, interval.stop) < interval.stop:
             return f"{interval} was truncated"
-        sizes = loader.slice_sizes(result, [interval], None)
-        decoding = Decoding(loader.formats(TOPIC), planned_on, loader.registries)
-        fetching = {"began": start_time, "on_progress": lambda _done, _total: None, "sizes": sizes}
-        facts = loader.fetch_decoded(result.with_ids(state.ids), self.store.uri, [interval], decoding, **fetching)
+        sizes = run.fetcher.slice_sizes(result, [interval], None)
+        format_ = run.topics.format_of(TOPIC)
+        decoding = Decoding(format_, planned_on, run.topics.open_registry)
+        order = FetchOrder(
+            topic=result.with_ids(state.ids),
+            table_uri=self.store.uri,
+            slices=[interval],
+            began=start_time,
+            sizes=sizes,
+        )
+        facts = run.fetcher.fetch_decoded(order, decoding)
         for failure in (slice_facts.failure for slice_facts in facts if slice_facts.failure):
             return str(failure)
         same_logs = {partition: bound for partition, bound in bounds.items() if partition not in truncated}
         check_same_logs(self.cluster, state, same_logs)
-        check_bad_records(loader.formats(TOPIC), facts, state.topic.where)
+        check_bad_records(format_, facts, state.topic.where)
         self.store.check(facts)
         staged = [row for part in facts for path in part.paths for row in self.store.staged.get(path, ())]
 
@@ -136,7 +146,7 @@ class UserActions:
             state=state,
             ranges=(interval,),
             facts=tuple(facts),
-            run=loader.run_id,
+            run=run.id,
             fetched_rows=fetched_rows,
             columns=decoding.plan.stored if decoding.plan else NO_COLUMNS,
             schemas=decoding.schema_ids,

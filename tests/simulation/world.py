@@ -3,20 +3,22 @@
 import random
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 from unittest.mock import patch
 
 from kafka_io.errors import LocatedError
 from kafka_io.model import BrokerPartition
 from pipelines.fetch import unreadable
+from pipelines.fetch.decoding import no_registry
 from pipelines.fetch.fetch_task import FetchTask
 from pipelines.layout.layout import EVENT_DAY, LOADED
 from pipelines.ledger.ledger import TableState
 from pipelines.ledger.work import SliceFacts
-from pipelines.load.discovery import TopicAnswers
+from pipelines.load.discovered import TopicAnswers
 from pipelines.load.first_answers import FirstAnswers
 from pipelines.load.load import Loader
+from pipelines.load.run import TopicSettings
 from pipelines.plan.positions import NamedPosition, TimePosition
 from pipelines.plan.window import LoadWindow
 from pipelines.reports.outcome import TopicLoad
@@ -24,6 +26,7 @@ from resources.progress import Progress
 from resources.settings.choices import Choices
 from resources.settings.settings import Caps, Start
 from resources.settings.topic_formats import RAW_FORMAT
+from tests.fakes.loaders import FixedSettings, simple_loader
 from tests.simulation.ahead import SimSpark
 from tests.simulation.begin_law import BeginLaw, RunStart
 from tests.simulation.brokers import TOPIC, Answers, SimCluster
@@ -276,12 +279,11 @@ class World:
         """Run a load until it ends or is killed, and check its report."""
         run, fetched = self._begin_run("load", Choices()), FetchedRanges()
         loader = self._loader(run, fetched)
-        self.oracle.choices[run] = loader.choices
+        self.oracle.choices[run] = loader.run.choices
         since, incarnation, table = len(self.store.versions) - 1, self.cluster.incarnation, self.store.tables
-        window, tick, time_ms = loader.window, self.scheduler.tick, self.scheduler.now_ms
-        self.scheduler.note(
-            f"{run} has {_choices_text(loader.choices)}, {loader.caps.slice_records} records per slice, {loader.window}"
-        )
+        window, tick, time_ms = loader.run.window, self.scheduler.tick, self.scheduler.now_ms
+        choices, slice_records = _choices_text(loader.run.choices), loader.run.fetcher.caps.slice_records
+        self.scheduler.note(f"{run} has {choices}, {slice_records} records per slice, {window}")
         with self._separate_answers(run):
             self.begins.runs[run] = RunStart(
                 tick=tick,
@@ -302,11 +304,15 @@ class World:
                 return load
             if (load.error or "").startswith("TopicRecreated"):
                 self.oracle.check_recreated(run)
-            capped = loader.caps.records_per_run or loader.window.until or incarnation != self.cluster.incarnation
+            capped = (
+                loader.run.fetcher.caps.records_per_run
+                or loader.run.window.until
+                or incarnation != self.cluster.incarnation
+            )
             self.oracle.check_load(run, since, load, {} if capped else self._wanted())
             lost = load.error is not None and "committed first (partition" in load.error
             if (
-                lost and loader.choices.on_expired == "fail"
+                lost and loader.run.choices.on_expired == "fail"
             ):  # with "skip" a run also covers ranges that it does not fetch
                 self.oracle.check_refusal(fetched.ranges, str(load.error))
         return load
@@ -323,11 +329,10 @@ class World:
         rng, runner = self.rng, self.spark.runner() if self.spark else None
         calm = not self.scheduler.odds.harm
         slice_records, run_limit = rng.choice((5, 20, 1000)), None if calm else rng.choice((None, None, 10, 50))
-        return Loader(
-            first_answers=self._first_answers() if self.has_first_answers else lambda _: None,
-            cluster=self.cluster,
-            tables=lambda _: self.store,
-            fetch=fetch,
+        loader = simple_loader(
+            self.cluster,
+            self.store,
+            fetch,
             caps=Caps(
                 slice_records=slice_records,
                 slice_bytes=slice_records * 20,
@@ -335,18 +340,17 @@ class World:
                 records_per_run=run_limit,
                 bytes_per_run=run_limit,
             ),
-            start=self.start,
             choices=self._random_choices() if not calm and rng.random() < 0.3 else self.choices,
             window=self._window(calm=calm),
-            run_id=run,
+            id=run,
             now=self.scheduler.now,
+            topics=self._topic_settings(run, calm=calm),
             abandon=runner.abandon if runner else lambda _topic: None,
-            **self._decoding(run, calm=calm),
         )
+        return replace(loader, first_answers=self._first_answers() if self.has_first_answers else None)
 
-    def _first_answers(self) -> Callable[[str], TopicAnswers | None]:
+    def _first_answers(self) -> FirstAnswers:
         """What the brokers say before the table is read. The laws learn whether the load uses it."""
-        first = FirstAnswers(self.cluster, [TOPIC], self.scheduler.now)
         cluster, store = self.cluster, self.store
 
         class NotedAnswers(TopicAnswers):
@@ -358,15 +362,16 @@ class World:
                     answers.before_table = False
                 return agree
 
-        def ask(topic: str) -> TopicAnswers | None:
-            answers = first(topic)
-            cluster.answers.before_table = True
-            return answers and NotedAnswers(asked=answers.asked, topic=answers.topic, bounds=answers.bounds)
+        class NotedFirstAnswers(FirstAnswers):
+            def of(self, topic: str) -> TopicAnswers | None:
+                answers = super().of(topic)
+                cluster.answers.before_table = True
+                return answers and NotedAnswers(asked=answers.asked, topic=answers.topic, bounds=answers.bounds)
 
-        return ask
+        return NotedFirstAnswers(self.cluster, [TOPIC], self.scheduler.now)
 
-    def _decoding(self, run: str, *, calm: bool) -> dict[str, Any]:
-        """How a run decodes values; empty if the table is raw."""
+    def _topic_settings(self, run: str, *, calm: bool) -> TopicSettings:
+        """Where a new table begins, and how a run decodes values."""
         values, times = self.cluster.values, self.cluster.times
         format_ = RAW_FORMAT if values is None else values.format(lenient=calm)
         format_ = format_.model_copy(update={"partition_by": EVENT_DAY if self.store.is_by_day else LOADED})
@@ -374,8 +379,8 @@ class World:
             self.columns.formats[run] = format_
         if times is not None:
             format_ = times.format(format_)
-        registries = {"registries": lambda _: values.registry} if values is not None else {}
-        return {"formats": lambda _: format_, **registries}
+        registry = no_registry if values is None else lambda _: values.registry
+        return FixedSettings(start=self.start, format=format_, registry=registry)
 
     def _window(self, *, calm: bool) -> LoadWindow:
         """A random window for a run; most runs have none."""

@@ -14,14 +14,14 @@ from unittest.mock import patch
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from pipelines.fetch import execute
-from pipelines.load import load
-from pipelines.load.load import Loader
+from pipelines.fetch import slice_fetcher
+from pipelines.load import planned
 from resources.kafka import open_cluster
 from resources.machines import spark, spark_job
 from resources.settings.settings import Settings
 from tests.crash.forking import forking
 from tests.crash.worlds import TOPIC
+from tests.fakes.loaders import loader_of
 from tests.spark.daemons import ENVIRONMENT
 
 INTERRUPTED = "interrupted"
@@ -71,7 +71,7 @@ class Driver:
         settings: Path,
         *,
         starved_s: float = spark_job._STARVED_S,
-        step_slices: int = load._STEP_SLICES,
+        step_slices: int = planned._STEP_SLICES,
         for_workers: Mapping[str, str] | None = None,
     ) -> None:
         """Begin a load with a settings file. The load fails if no executor runs a task for `starved_s` seconds.
@@ -140,15 +140,17 @@ def _load(
     with (
         workers,
         patch.object(spark_job, "_STARVED_S", starved_s),
-        patch.object(load, "_STEP_SLICES", step_slices),
-        patch.object(execute, "read_sample", lambda _source, _planned: None),  # the gate would delay this fetch too
+        patch.object(planned, "_STEP_SLICES", step_slices),
+        patch.object(
+            slice_fetcher, "read_sample", lambda _source, _planned: None
+        ),  # the gate would delay this fetch too
         open_cluster(settings, "main") as cluster,
     ):
-        loader = Loader.of(
+        loader = loader_of(
             settings,
             cluster,
             lambda: session,
-            cores=lambda: 0,
+            cores=0,
             on_progress=lambda _topic: lambda done, total: test.send((done, total)),
         )
         try:

@@ -83,12 +83,6 @@ def _replay(
     settings = penstock.settings()
     lineage = JobLineage.of(settings, cluster_name, run_id=context.run_id, warn=context.log.warning)
     with penstock.cluster(cluster_name) as cluster:
-        loader = Loader.of(
-            settings,
-            cluster,
-            penstock.session,
-            run_id=context.run_id,
-            on_progress=lambda topic: log_progress(context.log, topic),
-        )
+        run = Loader.of(settings, cluster, penstock.session, run_id=context.run_id).run
         table = LakeTable.of(penstock.lake(), cluster_name, request.topic)
-        return reported_replay(lineage, loader, table, request)
+        return reported_replay(lineage, run, table, request, log_progress(context.log, request.topic))

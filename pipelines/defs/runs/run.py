@@ -247,7 +247,7 @@ class GroupRun:
 
 
 def _skipped(loader: Loader, topic: str, reason: str) -> TopicLoad:
-    return TopicLoad(topic=topic, table=loader.tables(topic).uri, warnings=(f"not loaded: {reason}",))
+    return TopicLoad(topic=topic, table=loader.run.tables.of(topic).uri, warnings=(f"not loaded: {reason}",))
 
 
 def _failed(topic: str, error: Exception) -> TopicLoad:

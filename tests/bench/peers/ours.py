@@ -5,11 +5,11 @@ from contextlib import contextmanager
 from typing import Any
 
 from kafka_io.records import decoder
-from pipelines.fetch.execute import fetch_here
-from pipelines.load.load import Loader
+from pipelines.fetch.fetch_runner import fetch_here
 from resources.kafka import open_cluster
 from resources.settings.settings import Caps, ClusterSettings, Settings
 from tests.bench.cases import PARQUET_CODEC, Job
+from tests.fakes.loaders import loader_of
 
 _CLUSTER = "bench"
 
@@ -43,7 +43,7 @@ def load(topic: str, using: Settings, session: Callable[[], Any], **options: Any
         NotLoaded: the load failed; the message has its error.
     """
     with open_cluster(using, _CLUSTER) as cluster:
-        result = Loader.of(using, cluster, session, **options).load(topic)
+        result = loader_of(using, cluster, session, **options).load(topic)
     if result.error:
         raise NotLoaded(f"{result.error}\n{result.trace or ''}")
 

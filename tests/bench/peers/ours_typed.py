@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 from kafka_io.records import decoder
 from kafka_io.schema_registry.settings import SchemaRegistrySettings
-from pipelines.fetch.execute import fetch_here
+from pipelines.fetch.fetch_runner import fetch_here
 from resources.settings.settings import Settings
 from resources.settings.topic_sections import TopicSections
 from tests.bench.cases import Job

@@ -42,7 +42,7 @@ def left_over(starts: dict[int, int]) -> list[int]:
 
 def planned(stand: Stand, imported: Imported, *, topic: str = "clicks", **options: object) -> OffsetsImport:
     with stand.topic.loader(**options) as loader:
-        return plan_import(loader, stand.topic.table, topic, imported, source="group:old")
+        return plan_import(loader.run, stand.topic.table, topic, imported, source="group:old")
 
 
 def test_a_load_continues_where_a_group_ended(stand: Stand) -> None:

@@ -17,7 +17,7 @@ from click.testing import CliRunner
 from kafka_io.testing.modern.config import ModernBrokerConfig
 from kafka_io.testing.modern.server import ModernBrokerServer
 from pipelines.cli.main import main
-from pipelines.fetch import execute
+from pipelines.fetch import fetch_runner as execute
 from pipelines.fetch.fetch_task import FetchTask, to_json
 from pipelines.ledger.work import SliceFacts
 from resources.progress import Progress

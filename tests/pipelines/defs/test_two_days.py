@@ -18,8 +18,7 @@ from pipelines.defs.build import definitions_of
 from pipelines.defs.catalog.catalog import Catalog
 from pipelines.defs.catalog.known_topics import KnownTopics
 from pipelines.delta.delta_table import LakeTable
-from pipelines.fetch.execute import fetch_here
-from pipelines.load.load import Loader
+from pipelines.fetch.fetch_runner import fetch_here
 from pipelines.status.hour_counts import hour_counts
 from resources.kafka import open_cluster
 from resources.penstock import PenstockResource
@@ -27,6 +26,7 @@ from resources.settings.settings import Settings
 from resources.stores.lake import Lake
 from tests.fakes.cluster import FakeCluster
 from tests.fakes.days import append_at, log_at
+from tests.fakes.loaders import loader_of
 from tests.timed_table import HOUR_MS
 
 FIRST = datetime(2026, 1, 1, tzinfo=UTC)
@@ -92,7 +92,7 @@ class TwoDays:
         """Load all topics at this time."""
         for cluster in CLUSTERS:
             with open_cluster(self.settings, cluster) as opened:
-                Loader.of(self.settings, opened, pytest.fail, fetch=fetch_here, now=lambda: now).load("clicks")
+                loader_of(self.settings, opened, pytest.fail, fetch=fetch_here, now=lambda: now).load("clicks")
 
     def tick(self, now: datetime) -> None:
         """Let the sensors report, and execute what the condition requests."""

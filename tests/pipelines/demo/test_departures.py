@@ -14,13 +14,13 @@ from pipelines.delta.delta_table import LakeTable
 from pipelines.demo.data import rows_of
 from pipelines.demo.departures import TOPIC, departures, publish
 from pipelines.demo.state import DAYS, MODERN, DemoState
-from pipelines.fetch.execute import fetch_here
-from pipelines.load.load import Loader
+from pipelines.fetch.fetch_runner import fetch_here
 from pipelines.plan.window import LoadWindow
 from pipelines.status.completeness import complete_through
 from resources.kafka import open_cluster
 from resources.settings.settings import Settings
 from resources.stores.lake import Lake
+from tests.fakes.loaders import loader_of
 
 
 @pytest.fixture
@@ -49,7 +49,7 @@ def load(settings: Settings, until: str | None = None) -> LakeTable:
     """Load the topic without Spark, and return its table."""
     window = LoadWindow.parse(None, until, now=datetime.now(UTC))
     with open_cluster(settings, MODERN) as cluster:
-        loaded = Loader.of(settings, cluster, pytest.fail, fetch=fetch_here, window=window).load(TOPIC)
+        loaded = loader_of(settings, cluster, pytest.fail, fetch=fetch_here, window=window).load(TOPIC)
     assert not loaded.error
     return LakeTable.of(Lake.of(settings), MODERN, TOPIC)
 

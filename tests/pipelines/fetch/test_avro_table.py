@@ -15,13 +15,13 @@ from deltalake import DeltaTable
 
 from kafka_io.model import BrokerPartition, OffsetRange
 from kafka_io.testing.schema_registry.server import EmbeddedSchemaRegistry
-from pipelines.commit.commit import CommitResult, LoadChange
-from pipelines.fetch import execute
+from pipelines.commit.commit import Change, CommitResult, commit
+from pipelines.fetch import slice_fetcher
 from pipelines.fetch.decoding import Decoding
 from pipelines.layout.layout import TYPED
 from pipelines.ledger.ledger import LedgerEntry
 from pipelines.ledger.work import SliceFacts
-from pipelines.load.load import Loader
+from pipelines.load import committed
 from pipelines.rewrites.topic_schema import topic_schema
 from pipelines.table.table_store import TableSnapshot, TableStore
 from resources.kafka import open_schema_registry
@@ -178,7 +178,7 @@ def test_files_keep_their_columns_if_a_later_fetch_of_the_load_finds_an_older_sc
     second = registry.register("clicks-value", schema(V2))
     new = [framed(second, V2, id=row, price="6 EUR", note="x") for row in range(3)]
     topic.fake.logs = {0: log_of(new[:2]), 1: log_of([new[2], framed(1, V1, id=3, price=7)])}
-    monkeypatch.setattr(execute, "MAX_VALUES", 1)
+    monkeypatch.setattr(slice_fetcher, "MAX_VALUES", 1)
     load = topic.load()
     assert (load.error, load.rows, load.files) == (None, 4, 2)
     assert load.warnings == (
@@ -273,14 +273,14 @@ def test_a_registry_that_does_not_answer_fails_the_load_and_nothing_is_called_un
 
 def before_the_commit(monkeypatch: pytest.MonkeyPatch, rival: Callable[[], object]) -> None:
     """Call `rival` once between the fetch of the next load and its commit."""
-    commit = Loader._commit
+    commit_change = commit
 
-    def after_rival(log: TableStore, snapshot: TableSnapshot, change: LoadChange) -> CommitResult:
-        monkeypatch.setattr(Loader, "_commit", staticmethod(commit))
+    def after_rival(table: TableStore, snapshot: TableSnapshot, change: Change) -> CommitResult:
+        monkeypatch.setattr(committed, "commit", commit_change)
         rival()
-        return commit(log, snapshot, change)
+        return commit_change(table, snapshot, change)
 
-    monkeypatch.setattr(Loader, "_commit", staticmethod(after_rival))
+    monkeypatch.setattr(committed, "commit", after_rival)
 
 
 def test_a_column_that_another_run_adds_meanwhile_is_seen_without_a_second_fetch(

@@ -11,9 +11,10 @@ from kafka_io.model import Broker, BrokerPartition, Generation, OffsetRange, Top
 from kafka_io.reader.reader import PlannedRange, ReadSettings
 from kafka_io.reader.source import Source
 from kafka_io.values.json.inference import MAX_VALUES
-from pipelines.fetch import execute as executing
-from pipelines.fetch.execute import FetchRunner, SliceFetcher
+from pipelines.fetch import fetch_runner as executing
+from pipelines.fetch.fetch_runner import FetchRunner
 from pipelines.fetch.fetch_task import FetchTask, decode_task, to_json
+from pipelines.fetch.slice_fetcher import SliceFetcher, _sample_of
 from pipelines.ledger.work import SliceFacts
 from resources.progress import no_progress
 from resources.settings.settings import Caps
@@ -181,7 +182,7 @@ def test_an_abandoned_topic_has_no_jobs(events: list[object], runner: FetchRunne
 @pytest.mark.parametrize("broker", [None, 0], ids=["0.8 and later", "0.7"])
 def test_the_settings_say_how_much_work_needs_no_spark(broker: int | None) -> None:
     cluster: Any = None  # it is not asked, because the range fits into one slice
-    fetcher = SliceFetcher(cluster=cluster, fetch=FetchRunner(None).fetch, caps=Caps(driver_slices=7))
+    fetcher = SliceFetcher(cluster=cluster, runner=FetchRunner(None), caps=Caps(driver_slices=7))
     topic = TopicEntry(name="clicks", incarnation="7", partitions=(BrokerPartition(broker, 0),))
     sizes = fetcher.slice_sizes(topic, [OffsetRange(BrokerPartition(broker, 0), 0, 10)], None)
     assert sizes.driver == 7
@@ -189,4 +190,4 @@ def test_the_settings_say_how_much_work_needs_no_spark(broker: int | None) -> No
 
 def test_only_slices_that_are_larger_than_a_sample_are_sampled() -> None:
     slices = [OffsetRange(BrokerPartition(None, number), 0, MAX_VALUES + number) for number in range(2)]
-    assert executing.sample_of(slices) == [OffsetRange(BrokerPartition(None, 1), 0, MAX_VALUES)]
+    assert _sample_of(slices) == [OffsetRange(BrokerPartition(None, 1), 0, MAX_VALUES)]

@@ -12,14 +12,14 @@ from kafka_io.jit.memory_pool import PooledMemory
 from kafka_io.records import column_builder
 from kafka_io.records.decoded_batch import DecodeLimits
 from pipelines.fetch import slice_file
-from pipelines.fetch.execute import fetch_here
+from pipelines.fetch.fetch_runner import fetch_here
 from pipelines.fetch.fetch_task import FetchTask
 from pipelines.ledger.work import SliceFacts
-from pipelines.load.load import Loader
 from resources.kafka import open_cluster
 from resources.progress import Progress
 from resources.settings.settings import ClusterSettings, Settings
 from tests.fakes.cluster import FakeCluster
+from tests.fakes.loaders import loader_of
 from tests.fakes.records import holding, numbered, values
 
 _BATCH_BYTES = 100  # each record batch of the fake is larger
@@ -52,7 +52,7 @@ def test_a_batch_is_decoded_into_the_memory_of_the_one_before(
         clusters = {"main": ClusterSettings(bootstrap=fake.bootstrap[0].address)}
         settings = Settings(lake=str(tmp_path), clusters=clusters)
         with open_cluster(settings, "main") as cluster:
-            loaded = Loader.of(settings, cluster, no_spark, fetch=fetch_small_batches).load("clicks")
+            loaded = loader_of(settings, cluster, no_spark, fetch=fetch_small_batches).load("clicks")
     assert loaded.error is None
     assert values(tmp_path) == numbered(0, 50)
     assert {purpose for (purpose, _), uses in places.items() if len(uses) >= 5} >= {"offsets", "values", "value_ends"}

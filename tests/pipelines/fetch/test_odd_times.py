@@ -196,7 +196,7 @@ def test_a_replay_repairs_the_rows_of_an_older_version_that_lack_the_number(fake
         request = ReplayRequest.parse("clicks", "earliest", "latest", now=datetime(2026, 1, 1, tzinfo=UTC))
         with open_cluster(settings(fake, tmp_path), "main") as cluster:
             loader = Loader.of(settings(fake, tmp_path), cluster, no_spark)
-            result = replay(loader, table(tmp_path), request)
+            result = replay(loader.run, table(tmp_path), request)
         assert (result.error, result.changed) == (None, True)
         assert [row[RAW_TIME_COLUMN] for row in rows(tmp_path)] == [None, ODD["nanoseconds"], None]
         assert deep(fake, tmp_path).proven

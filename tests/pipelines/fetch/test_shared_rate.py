@@ -10,8 +10,8 @@ import pytest
 
 from kafka_io.brokers.fetch_rate import FetchRate
 from kafka_io.model import BrokerPartition, OffsetRange
-from pipelines.fetch import execute as executing
-from pipelines.fetch.execute import FetchRunner
+from pipelines.fetch import fetch_runner as executing
+from pipelines.fetch.fetch_runner import FetchRunner
 from pipelines.fetch.fetch_task import FetchTask, decode_task, to_json, with_shared_rate
 from resources.kafka import open_cluster
 from resources.progress import no_progress

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 
-from pipelines.fetch.execute import fetch_here
+from pipelines.fetch.fetch_runner import fetch_here
 from pipelines.layout.layout import TYPED
 from pipelines.maintenance.clean import clean
 from pipelines.maintenance.rewind import plan_rewind, rewind
@@ -127,7 +127,7 @@ def test_above_a_limit_the_load_fails_with_the_first_bad_record_and_commits_noth
 
 
 def test_the_limits_count_the_records_of_all_steps_of_a_run(topic: TypedTopic, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pipelines.load.load._STEP_SLICES", 1)
+    monkeypatch.setattr("pipelines.load.planned._STEP_SLICES", 1)
     topic.format_, topic.caps = {"format": "text", "max_bad_records": 1, "max_bad_share": 1}, {"slice_records": 2}
     topic.fake.logs = {0: log_of([BAD, b"a", b"b", b"c", BAD, b"d"])}
     load = topic.load(fetch=fetch_here)

@@ -10,9 +10,8 @@ from kafka_io.cluster.cluster import Cluster
 from kafka_io.model import BrokerPartition
 from kafka_io.records.build import Record, log_messages, record_batch
 from pipelines.comparison.deep_verify import deep_verify
-from pipelines.fetch.execute import fetch_here
+from pipelines.fetch.fetch_runner import fetch_here
 from pipelines.ledger.ledger import LedgerEntry
-from pipelines.load.load import Loader
 from pipelines.maintenance.clean import clean
 from pipelines.reports.outcome import TopicLoad
 from pipelines.verify.verify import verify
@@ -20,6 +19,7 @@ from resources.kafka import open_cluster
 from resources.settings.choices import Choices
 from resources.settings.settings import Caps, ClusterSettings, Settings
 from tests.fakes.cluster import FakeCluster, Log
+from tests.fakes.loaders import loader_of
 from tests.fakes.records import holding, numbered, table, values
 
 A = BrokerPartition(None, 0)
@@ -56,7 +56,7 @@ def opened(fake: FakeCluster, folder: Path) -> Cluster:
 def load(fake: FakeCluster, folder: Path, caps: dict[str, Any] | None = None, **chosen: str) -> TopicLoad:
     settings = settings_of(fake, folder, caps, **chosen)
     with open_cluster(settings, "main") as cluster:
-        return Loader.of(settings, cluster, no_spark, fetch=fetch_here).load("clicks")
+        return loader_of(settings, cluster, no_spark, fetch=fetch_here).load("clicks")
 
 
 def newest(folder: Path) -> LedgerEntry:

@@ -6,14 +6,14 @@ from uuid import UUID
 
 import pytest
 
-from pipelines.fetch.execute import fetch_here
-from pipelines.load.load import Loader
+from pipelines.fetch.fetch_runner import fetch_here
 from pipelines.plan.positions import NamedPosition
 from pipelines.plan.window import LoadWindow
 from pipelines.reports.outcome import TopicLoad
 from resources.kafka import open_cluster
 from resources.settings.settings import Caps, ClusterSettings, Settings
 from tests.fakes.cluster import FakeCluster
+from tests.fakes.loaders import loader_of
 from tests.fakes.records import holding
 
 FROM_EARLIEST = LoadWindow(since=NamedPosition.EARLIEST)
@@ -29,7 +29,7 @@ def load(fake: FakeCluster, lake: Path, *names: str, **options: Any) -> TopicLoa
     caps = Caps(attempts=1, request_timeout_s=5)
     settings = Settings(lake=str(lake), clusters=dict.fromkeys(names, cluster), caps=caps)
     with open_cluster(settings, names[0]) as connected:
-        return Loader.of(settings, connected, no_spark, **{"fetch": fetch_here, **options}).load("clicks")
+        return loader_of(settings, connected, no_spark, **{"fetch": fetch_here, **options}).load("clicks")
 
 
 def test_a_cluster_that_was_renamed_in_the_settings_keeps_its_tables(

@@ -12,7 +12,7 @@ from kafka_io.errors import OffsetOutOfRange
 from kafka_io.messages.fetch import FetchRequest
 from kafka_io.model import BrokerPartition
 from kafka_io.wire.types import NULL_UUID
-from pipelines.fetch.execute import fetch_here
+from pipelines.fetch.fetch_runner import fetch_here
 from pipelines.fetch.fetch_task import FetchTask
 from pipelines.identity.divergence import DivergenceSearch
 from pipelines.ledger.work import SliceFacts

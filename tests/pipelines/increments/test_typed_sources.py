@@ -106,7 +106,7 @@ def test_only_the_replayed_offsets_are_replaced(fake: FakeCluster, tmp_path: Pat
     DeltaTable(topic.table.uri).delete("_kafka_offset = 1")
     asked = ReplayRequest.parse("clicks", "1", "3", ["0"], now=datetime(2026, 1, 1, tzinfo=UTC))
     with open_cluster(topic.settings, "main") as cluster:
-        result = replay(Loader.of(topic.settings, cluster, no_spark), topic.table, asked)
+        result = replay(Loader.of(topic.settings, cluster, no_spark).run, topic.table, asked)
     assert result.changed, result
     assert [str(piece) for piece in newest(topic).written] == ["partition 0 [1, 3)"]
     assert len(newest(topic).ranges) == 2

@@ -9,16 +9,17 @@ import pytest
 
 from kafka_io.messages.fetch import FetchRequest
 from kafka_io.model import BrokerPartition
-from pipelines.fetch.execute import fetch_here
+from pipelines.fetch.fetch_runner import fetch_here
 from pipelines.ledger.ledger import LedgerEntry
 from pipelines.load import load as loading
-from pipelines.load.load import Loader
+from pipelines.load import planned
 from pipelines.reports.outcome import TopicLoad
 from pipelines.verify.verify import verify
 from resources.kafka import open_cluster
 from resources.settings.choices import Choices
 from resources.settings.settings import Caps, ClusterSettings, Settings
 from tests.fakes.cluster import CLOSE, FakeCluster, Log
+from tests.fakes.loaders import loader_of
 from tests.fakes.records import holding, numbered, table, values
 
 A, B, C = (BrokerPartition(None, number) for number in range(3))
@@ -38,8 +39,8 @@ def load(
         clusters={"main": ClusterSettings(bootstrap=",".join(broker.address for broker in fake.bootstrap))},
         caps=Caps(attempts=1, request_timeout_s=5, slice_records=slice_records, records_per_run=run),
     )
-    with open_cluster(settings, "main") as cluster, patch.object(loading, "_STEP_SLICES", 2):
-        return Loader.of(settings, cluster, no_spark, **{"fetch": fetch_here, **overrides}).load("clicks")
+    with open_cluster(settings, "main") as cluster, patch.object(planned, "_STEP_SLICES", 2):
+        return loader_of(settings, cluster, no_spark, **{"fetch": fetch_here, **overrides}).load("clicks")
 
 
 def newest(folder: Path) -> LedgerEntry:

@@ -20,7 +20,7 @@ from kafka_io.messages.offset_for_leader_epoch import (
 from kafka_io.model import BrokerPartition
 from kafka_io.wire.conversation import ReceivedRequest
 from pipelines.ledger.ledger import CommitKind, LedgerEntry, RecordedChoice
-from pipelines.load import load as loading
+from pipelines.load import discovered
 from pipelines.load.load import Loader
 from pipelines.plan.positions import NamedPosition
 from pipelines.plan.window import LoadWindow
@@ -217,7 +217,7 @@ def test_a_slow_run_does_not_take_the_table_back_to_a_former_incarnation(
         load(fake, tmp_path)
         fake.logs = {0: Log(entries=[], start=0, end=0), 1: Log(entries=[], start=0, end=0)}
         fake.topic_id = UUID(int=8)
-        with patch.object(loading, "failpoint", create_again):
+        with patch.object(discovered, "failpoint", create_again):
             slow = load(fake, tmp_path, on_recreated="restart").error
     assert (slow or "").startswith("TopicRecreated: the topic was deleted and created again while it was read")
     assert others == [(None, newest(tmp_path))]

@@ -6,13 +6,13 @@ from unittest.mock import patch
 
 import pytest
 
-from pipelines.fetch.execute import fetch_here
-from pipelines.load.load import Loader
+from pipelines.fetch.fetch_runner import fetch_here
 from pipelines.reports.outcome import TopicLoad
 from resources.kafka import open_cluster
 from resources.settings.settings import ClusterSettings, Settings
 from resources.stores import durable
 from tests.fakes.cluster import FakeCluster
+from tests.fakes.loaders import loader_of
 from tests.fakes.records import holding, values
 
 
@@ -26,7 +26,7 @@ def loaded(fake: FakeCluster, lake: Path) -> TopicLoad:
     with fake:
         settings = Settings(lake=str(lake), clusters={"main": ClusterSettings(bootstrap=fake.bootstrap[0].address)})
         with open_cluster(settings, "main") as cluster:
-            return Loader.of(settings, cluster, no_spark, fetch=fetch_here).load("clicks")
+            return loader_of(settings, cluster, no_spark, fetch=fetch_here).load("clicks")
 
 
 def test_the_folder_of_many_files_is_forced_once_after_all_of_them_and_before_the_commit(

@@ -15,10 +15,11 @@ from kafka_io.errors import NetworkError
 from kafka_io.messages.list_offsets import ListOffsetsRequest
 from kafka_io.model import Bounds, BrokerPartition, TopicEntry
 from pipelines.ledger.ledger import TableState, TopicIdentity
-from pipelines.load.discovery import TopicAnswers
+from pipelines.load.discovered import TopicAnswers
 from pipelines.load.first_answers import TOPICS_PER_REQUEST, FirstAnswers
 from pipelines.load.load import Loader
 from tests.fakes.cluster import FakeCluster, Log
+from tests.fakes.loaders import changed
 from tests.fakes.records import holding, table
 from tests.pipelines.load.test_choices import load, loader_of
 
@@ -27,20 +28,29 @@ LIST_OFFSETS = ListOffsetsRequest.API.key
 T0 = datetime(2026, 1, 1, tzinfo=UTC)
 
 
+class Followed(FirstAnswers):
+    """First answers that are followed by something."""
+
+    def __init__(
+        self, cluster: Cluster, topics: Sequence[str], now: Callable[[], datetime], then: Callable[[], object]
+    ) -> None:
+        super().__init__(cluster, topics, now)
+        self._then = then
+
+    def of(self, topic: str) -> TopicAnswers | None:
+        """See FirstAnswers."""
+        first = super().of(topic)
+        self._then()
+        return first
+
+
 @contextmanager
 def loader_with_first_answers(
     fake: FakeCluster, folder: Path, then: Callable[[], object] = lambda: None, **chosen: Any
 ) -> Iterator[Loader]:
     """A loader whose first answers are followed by something, before the table is read."""
     with loader_of(fake, folder, **chosen) as loader:
-        answers = FirstAnswers(loader.cluster, ["clicks"], loader.now)
-
-        def answer(topic: str) -> TopicAnswers | None:
-            first = answers(topic)
-            then()
-            return first
-
-        yield replace(loader, first_answers=answer)
+        yield replace(loader, first_answers=Followed(loader.run.cluster, ["clicks"], loader.run.now, then))
 
 
 def test_a_load_with_first_answers_asks_for_no_bounds(fake: FakeCluster, tmp_path: Path) -> None:
@@ -91,8 +101,8 @@ def test_a_load_with_first_answers_was_planned_when_they_were_given(fake: FakeCl
     """Records that were written later are not in the bounds, so nothing may claim to contain them."""
     times = iter([T0 + timedelta(seconds=number) for number in range(100)])
     with fake, loader_of(fake, tmp_path) as loader:
-        answers = FirstAnswers(loader.cluster, ["clicks"], lambda: T0)
-        later = replace(loader, first_answers=answers, now=lambda: next(times) + timedelta(hours=1))
+        answers = FirstAnswers(loader.run.cluster, ["clicks"], lambda: T0)
+        later = changed(replace(loader, first_answers=answers), now=lambda: next(times) + timedelta(hours=1))
         assert later.load("clicks").error is None
     entry = table(tmp_path).snapshot().entry
     assert entry is not None
@@ -149,15 +159,15 @@ def test_brokers_are_asked_for_many_topics_at_once_and_again_when_answers_are_ol
     cluster, now = Asked(), [T0]
     topics = ["does not exist", *(f"topic-{number}" for number in range(TOPICS_PER_REQUEST + 20))]
     answers = FirstAnswers(cast("Cluster", cluster), topics, lambda: now[0])
-    assert answers(topics[0]) is None
+    assert answers.of(topics[0]) is None
     for topic in topics[1:10]:
-        first = answers(topic)
+        first = answers.of(topic)
         assert first is not None
         assert (first.topic.name, first.asked) == (topic, T0)
     assert cluster.numbers == [TOPICS_PER_REQUEST]
     now[0] += timedelta(seconds=31)
     for topic in topics[10:]:
-        first = answers(topic)
+        first = answers.of(topic)
         assert first is not None
         assert first.asked == now[0]
     assert cluster.numbers == [TOPICS_PER_REQUEST, TOPICS_PER_REQUEST, 11]

@@ -6,7 +6,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -29,6 +29,7 @@ from pipelines.reports.outcome import TopicLoad
 from resources.kafka import open_cluster
 from resources.settings.settings import Caps, ClusterSettings, Settings
 from resources.stores.lake import tables_at_once
+from tests.fakes.loaders import ReportName, changed
 from tests.publishing import publish
 
 pytestmark = pytest.mark.slow  # twenty topics in each test
@@ -58,7 +59,7 @@ class ManyTopics:
         loads: list[TopicLoad] = []
         with open_cluster(self.settings, "main") as cluster:
             topic_loads = TopicLoads(cluster)
-            loader = replace(Loader.of(self.settings, topic_loads.cluster, no_spark), **changes)
+            loader = changed(Loader.of(self.settings, topic_loads.cluster, no_spark), **changes)
             topic_loads.load(loader, topics, on_end=loads.append)
         return {load.topic: load for load in loads}
 
@@ -195,7 +196,7 @@ def test_few_topics_load_at_a_time_in_their_order_and_fewer_fetch(tmp_path: Path
     with many_topics(tmp_path) as many, open_cluster(many.settings, "main") as cluster:
         topic_loads = TopicLoads(cluster)
         loader = Loader.of(many.settings, topic_loads.cluster, no_spark)
-        fetch = loader.fetch
+        fetch = loader.run.fetcher.runner.fetch
 
         def slow_fetch(tasks: Any, on_progress: Any, ahead: Any) -> Any:
             with fetching.block(tasks[0].planned.topic):
@@ -204,7 +205,8 @@ def test_few_topics_load_at_a_time_in_their_order_and_fewer_fetch(tmp_path: Path
 
         ended: list[TopicLoad] = []
         begun: list[str] = []
-        loader = replace(loader, fetch=slow_fetch, on_progress=_noted(loading, loader.on_progress))
+        reports: dict[ReportName, Callable[..., Any]] = {"progress": _noted(loading, loader.reports.progress)}
+        loader = changed(loader, fetch=slow_fetch, reports=reports)
         topic_loads.load(loader, TOPICS, on_begin=begun.append, on_end=ended.append)
     assert fetching.most == FETCHES_AT_ONCE
     assert sorted(fetching.order) == sorted(load.topic for load in ended) == TOPICS
@@ -353,11 +355,11 @@ def test_calls_for_the_owner_run_in_its_thread(tmp_path: Path) -> None:
         return lambda _done, _total: callers.append(threading.get_ident())
 
     with many_topics(tmp_path) as many:
-        ended = many.load(TOPICS, mirror=mirror, on_progress=on_progress)
+        ended = many.load(TOPICS, reports={"committed": mirror, "progress": on_progress})
         assert len(callers) == 2 * len(TOPICS)
         assert {load.warnings[-1] for load in ended.values()} == {"a warning"}
         assert set(callers) == {threading.get_ident()}
-        errors = {topic: load.error for topic, load in many.load(TOPICS, report=report).items()}
+        errors = {topic: load.error for topic, load in many.load(TOPICS, reports={"ended": report}).items()}
         assert all(str(error).startswith("ValueError") for error in errors.values()), errors
         assert errors.keys() == set(TOPICS)
         assert threads_of_topics() == []

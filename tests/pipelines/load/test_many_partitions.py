@@ -10,12 +10,11 @@ from kafka_io.model import BrokerPartition
 from pipelines.fetch.fetch_task import FetchTask
 from pipelines.ledger.ledger import LedgerEntry
 from pipelines.ledger.work import SliceFacts
-from pipelines.load.load import Loader
 from pipelines.plan.positions import NamedPosition, TimePosition
 from pipelines.plan.window import LoadWindow
 from pipelines.reports.outcome import TopicLoad
 from resources.progress import Progress
-from resources.settings.settings import Caps
+from tests.fakes.loaders import simple_loader
 from tests.simulation.brokers import TOPIC, SimCluster
 from tests.simulation.scheduler import Odds, Scheduler
 from tests.simulation.sim_log import ERAS
@@ -47,15 +46,7 @@ class Many:
             self.fetched.append([task.offsets.partition for task in works])
             return workers.fetch(works, on_progress)
 
-        loader = Loader(
-            cluster=self.cluster,
-            tables=lambda _: self.store,
-            fetch=fetch,
-            caps=Caps(),
-            start="earliest",
-            window=window,
-            now=self.cluster.scheduler.now,
-        )
+        loader = simple_loader(self.cluster, self.store, fetch, window=window, now=self.cluster.scheduler.now)
         result = loader.load(TOPIC)
         assert result.error is None
         return result

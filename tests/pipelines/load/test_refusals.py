@@ -12,11 +12,11 @@ from kafka_io.messages.offset_for_leader_epoch import (
     OffsetForLeaderEpochRequest,
     OffsetForLeaderEpochResponse,
 )
-from pipelines.load.load import Loader
 from pipelines.reports.outcome import TopicLoad
 from resources.kafka import open_cluster
 from resources.settings.settings import Caps, ClusterSettings, Settings
 from tests.fakes.cluster import EVERYTHING, FakeCluster, Log
+from tests.fakes.loaders import loader_of
 
 EPOCHS = OffsetForLeaderEpochRequest.API.key
 
@@ -31,7 +31,7 @@ def load(fake: FakeCluster, folder: Path) -> TopicLoad:
     caps = Caps(attempts=1, request_timeout_s=5)
     settings = Settings(lake=str(folder), clusters={"main": ClusterSettings(bootstrap=bootstrap)}, caps=caps)
     with open_cluster(settings, "main") as cluster:
-        return Loader.of(settings, cluster, no_spark, start="latest").load("clicks")
+        return loader_of(settings, cluster, no_spark, start="latest").load("clicks")
 
 
 @pytest.fixture

@@ -8,17 +8,17 @@ from unittest.mock import patch
 
 import pytest
 
-from pipelines.fetch.execute import fetch_here
+from pipelines.fetch.fetch_runner import fetch_here
 from pipelines.fetch.fetch_task import FetchTask
 from pipelines.ledger.work import SliceFacts
-from pipelines.load import load as loading
-from pipelines.load.load import Loader
+from pipelines.load import planned
 from pipelines.reports.outcome import TopicLoad
 from pipelines.verify.verify import verify
 from resources.kafka import open_cluster
 from resources.progress import Progress
 from resources.settings.settings import Caps, ClusterSettings, Settings
 from tests.fakes.cluster import FakeCluster
+from tests.fakes.loaders import loader_of
 from tests.fakes.records import holding, numbered, table, values
 
 _SLICE = 4
@@ -42,7 +42,7 @@ def load(
     caps = Caps(attempts=1, request_timeout_s=5, slice_records=_SLICE)
     settings = Settings(lake=str(folder), clusters={"main": ClusterSettings(bootstrap=bootstrap)}, caps=caps)
     with open_cluster(settings, "main") as cluster:
-        return Loader.of(settings, cluster, no_spark, fetch=fetch, **options).load("clicks")
+        return loader_of(settings, cluster, no_spark, fetch=fetch, **options).load("clicks")
 
 
 @pytest.mark.parametrize(("part", "error"), [("", "FileRefused"), ("_delta_log", "TableReplaced")])
@@ -68,8 +68,8 @@ def test_a_load_whose_table_is_removed_between_two_steps_fails(fake: FakeCluster
         shutil.rmtree(table(tmp_path).uri)
         return ()
 
-    with fake, patch.object(loading, "_STEP_SLICES", 2):
-        failed = load(fake, tmp_path, mirror=remove)
+    with fake, patch.object(planned, "_STEP_SLICES", 2):
+        failed = load(fake, tmp_path, reports={"committed": remove})
     assert failed.error is not None
     assert failed.error.startswith("TableReplaced: the table")
     assert table(tmp_path).existing() is None

@@ -9,12 +9,13 @@ from unittest.mock import Mock, patch
 import pytest
 
 from kafka_io.model import Bounds, BrokerPartition, OffsetRange, TopicEntry
-from pipelines.fetch.execute import fetch_here
+from pipelines.fetch.fetch_runner import fetch_here
 from pipelines.fetch.fetch_task import FetchTask
 from pipelines.ledger.ledger import LedgerEntry
 from pipelines.ledger.work import SliceFacts
-from pipelines.load import load as loading
-from pipelines.load.load import Loader
+from pipelines.load import discovered
+from pipelines.load import planned as planning
+from pipelines.load.discovered import Discovery
 from pipelines.plan.plan import Plan, RunTarget
 from pipelines.plan.positions import NamedPosition
 from pipelines.plan.window import LoadWindow, OffsetWindow
@@ -24,6 +25,7 @@ from resources.kafka import open_cluster
 from resources.progress import Progress
 from resources.settings.settings import Caps, ClusterSettings, Settings
 from tests.fakes.cluster import FakeCluster
+from tests.fakes.loaders import loader_of, simple_loader
 from tests.fakes.records import holding, numbered, table, values
 
 A, B = BrokerPartition(None, 0), BrokerPartition(None, 1)
@@ -40,8 +42,8 @@ def load(fake: FakeCluster, folder: Path, *, run: int | None = None, **overrides
         clusters={"main": ClusterSettings(bootstrap=",".join(broker.address for broker in fake.bootstrap))},
         caps=Caps(attempts=1, request_timeout_s=5, slice_records=5, records_per_run=run),
     )
-    with open_cluster(settings, "main") as cluster, patch.object(loading, "_STEP_SLICES", 2):
-        return Loader.of(settings, cluster, no_spark, **{"fetch": fetch_here, **overrides}).load("clicks")
+    with open_cluster(settings, "main") as cluster, patch.object(planning, "_STEP_SLICES", 2):
+        return loader_of(settings, cluster, no_spark, **{"fetch": fetch_here, **overrides}).load("clicks")
 
 
 def entries(folder: Path) -> list[LedgerEntry]:
@@ -52,8 +54,12 @@ def entries(folder: Path) -> list[LedgerEntry]:
 def test_brokers_are_asked_for_the_bounds_of_the_wanted_partitions_alone() -> None:  # fault N07
     topic = TopicEntry(name="clicks", incarnation="7", partitions=(A, B))
     cluster = Mock(bounds=lambda _topic, asked: dict.fromkeys(asked, Bounds(earliest=0, latest=9)))
-    loader = Loader(cluster=cluster, tables=Mock(), fetch=Mock(), caps=Caps(), start="earliest")
-    assert [loader.bounds(topic, wanted)[0].keys() for wanted in (None, {B}, set())] == [{A, B}, {B}, set()]
+    cluster.topic.return_value = topic
+    run = simple_loader(cluster, Mock(), Mock()).run
+    with patch.object(discovered, "open_table", lambda *_, **__: (Mock(), Mock())):
+        found = [Discovery(run=run, table=Mock()).of("clicks", wanted=wanted) for wanted in (None, {B}, set())]
+    assert [each.bounds.keys() for each in found] == [{A, B}, {B}, set()]
+    assert [each.wanted for each in found] == [{A, B}, {B}, set()]
 
 
 def test_each_step_is_a_commit_and_progress_is_of_the_whole_run(fake: FakeCluster, tmp_path: Path) -> None:
@@ -246,7 +252,7 @@ def test_the_lag_is_that_after_the_commit_of_another_run(fake: FakeCluster, tmp_
         return ()
 
     with fake:
-        result = load(fake, tmp_path, fetch=load_meanwhile, mirror=mirror)
+        result = load(fake, tmp_path, fetch=load_meanwhile, reports={"committed": mirror})
     assert (result.error, result.rows, result.lag_before, result.lag) == (None, 0, 30, 0)
     assert [partition.lag for partition in result.partitions] == [0, 0]
     assert all(cursors == {A: 20, B: 10} for cursors in mirrored)

@@ -15,7 +15,7 @@ from kafka_io.messages.fetch import FetchRequest
 from kafka_io.messages.list_offsets import ListOffsetsRequest
 from kafka_io.messages.metadata import MetadataRequest
 from pipelines.cursors.import_offsets import import_offsets, plan_import
-from pipelines.load import load as loading
+from pipelines.load import committed
 from pipelines.plan.positions import NamedPosition
 from pipelines.verify.verify import verify
 from resources.errors import TopicRecreated
@@ -135,10 +135,10 @@ def test_a_table_does_not_begin_under_the_id_of_the_former_topic_where_another_l
 ) -> None:
     recreate(fake, 30)
     with loader_of(fake, tmp_path) as loader, pytest.raises(TopicRecreated, match="it has topic id"):
-        plan_import(loader, table(tmp_path), "clicks", {A: 10}, source="group:old")
+        plan_import(loader.run, table(tmp_path), "clicks", {A: 10}, source="group:old")
     recover(fake)
     with loader_of(fake, tmp_path) as loader:
-        import_offsets(table(tmp_path), plan_import(loader, table(tmp_path), "clicks", {A: 10}, source="group:old"))
+        import_offsets(table(tmp_path), plan_import(loader.run, table(tmp_path), "clicks", {A: 10}, source="group:old"))
     assert load(fake, tmp_path).rows == 20
     assert values(tmp_path) == numbered(10, 30, "topic 2")
 
@@ -153,7 +153,7 @@ def test_a_run_whose_later_step_sees_the_former_topic_does_not_end_as_if_all_wer
         if step == "loaded":
             lag(fake)
 
-    with patch.object(loading, "failpoint", fall_behind):
+    with patch.object(committed, "failpoint", fall_behind):
         result = load_in_steps(fake, tmp_path, choices=Choices(on_recreated="restart"))
     assert (result.rows, (result.error or "")[: len(RECREATED)]) == (10, RECREATED)
     assert values(tmp_path) == numbered(0, 20, "topic 2")

@@ -12,10 +12,9 @@ from kafka_io.messages.fetch import FetchRequest
 from kafka_io.model import BrokerPartition, OffsetRange
 from kafka_io.reader.reader import FetchSizes, PlannedRange
 from kafka_io.records.build import Record, record_batch
-from pipelines.fetch.execute import fetch_here
+from pipelines.fetch.fetch_runner import fetch_here
 from pipelines.ledger.ledger import CommitKind, LedgerEntry, TopicIdentity
 from pipelines.ledger.work import CommittedRange
-from pipelines.load.load import Loader
 from pipelines.plan import bytes_per_offset as density
 from pipelines.plan.bytes_per_offset import committed_bytes_per_offset, read_sample, sizes_by_bytes
 from pipelines.reports.outcome import TopicLoad
@@ -23,6 +22,7 @@ from pipelines.verify.verify import verify
 from resources.kafka import open_cluster
 from resources.settings.settings import Caps, ClusterSettings, Settings
 from tests.fakes.cluster import CLOSE, FakeCluster, Log
+from tests.fakes.loaders import loader_of
 from tests.fakes.records import table
 from tests.small_table import SOURCE
 
@@ -144,7 +144,7 @@ def load(tmp_path: Path) -> Callable[..., TopicLoad]:
             caps=Caps(attempts=1, request_timeout_s=5, slice_decoded_bytes=20_000),
         )
         with open_cluster(settings, "main") as cluster, patch.object(density, "_MAX_USUAL_RECORD_BYTES", 5000):
-            return Loader.of(settings, cluster, no_spark, fetch=fetch).load("clicks")
+            return loader_of(settings, cluster, no_spark, fetch=fetch).load("clicks")
 
     return run
 

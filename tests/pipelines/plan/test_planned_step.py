@@ -6,7 +6,7 @@ import pytest
 
 from kafka_io.model import Bounds, BrokerPartition, OffsetRange
 from pipelines.ledger.ledger import TableState, TopicIdentity
-from pipelines.load.load import _STEP_SLICES, _STEPS_AHEAD
+from pipelines.load.planned import _STEP_SLICES, _STEPS_AHEAD
 from pipelines.plan.plan import PlannedStep, RunTarget, plan_step, steps_after
 from pipelines.plan.slices import FULL, SliceSizes, group_slices
 from pipelines.plan.window import OffsetWindow

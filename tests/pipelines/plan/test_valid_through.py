@@ -17,6 +17,7 @@ from pipelines.verify.verify import verify
 from resources.settings.choices import Choices
 from resources.settings.topic_formats import TopicFormat
 from tests.fakes.cluster import FakeCluster, Log
+from tests.fakes.loaders import FixedSettings, OneTable
 from tests.fakes.records import holding, table
 from tests.pipelines.load.test_run_target import load as load_once
 
@@ -40,7 +41,7 @@ def load(tmp_path: Path) -> Callable[..., TopicLoad]:
 
     def run(fake: FakeCluster, *, now: datetime = NOON, format_: TopicFormat = FORMAT, **options: Any) -> TopicLoad:
         new_table = replace(table(tmp_path), new_layout=layout_of(format_))
-        options |= {"now": lambda: now, "formats": lambda _: format_, "tables": lambda _: new_table}
+        options |= {"now": lambda: now, "topics": FixedSettings(format=format_), "tables": OneTable(new_table)}
         return load_once(fake, tmp_path, **options)
 
     return run

@@ -80,7 +80,7 @@ def test_cursors_are_copied_only_after_their_commit(topic: Loaded) -> None:
         seen.append((cursors, topic.version, topic.covered(P0)[1]))
         return ("something to know",)
 
-    assert topic.load(mirror=look).warnings == ("something to know",)
+    assert topic.load(reports={"committed": look}).warnings == ("something to know",)
     assert seen == [({P0: 10, P1: 10}, 1, 10)]
 
 

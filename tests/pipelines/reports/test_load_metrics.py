@@ -103,5 +103,5 @@ def test_each_load_replaces_the_file_of_its_topic(fake: FakeCluster, tmp_path: P
 
 def test_metrics_that_are_lost_are_a_warning_of_the_load(fake: FakeCluster, tmp_path: Path) -> None:
     with fake:
-        result = load(fake, tmp_path, report=lambda _load: ("the metrics of this run are lost",))
+        result = load(fake, tmp_path, reports={"ended": lambda _load: ("the metrics of this run are lost",)})
     assert (result.error, result.rows, result.warnings) == (None, 30, ("the metrics of this run are lost",))

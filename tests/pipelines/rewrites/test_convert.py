@@ -267,7 +267,7 @@ def test_a_load_is_refused_if_the_table_became_typed_between_its_steps(
     topic.format_ = {}
     topic.caps = {"slice_records": 1}
     append(topic.fake.logs[0], [b"more", b"more"])
-    monkeypatch.setattr("pipelines.load.load._STEP_SLICES", 1)
+    monkeypatch.setattr("pipelines.load.planned._STEP_SLICES", 1)
     at_failpoint(monkeypatch, "after load entry", converted)
     load = topic.load()
     assert load.error is not None

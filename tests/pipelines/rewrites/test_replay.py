@@ -22,7 +22,7 @@ from kafka_io.messages.offset_for_leader_epoch import (
 )
 from kafka_io.model import BrokerPartition
 from kafka_io.testing.v07.server import BrokerServer07
-from pipelines.fetch.execute import FetchRunner, fetch_here
+from pipelines.fetch.fetch_runner import FetchRunner, fetch_here
 from pipelines.fetch.fetch_task import FetchTask
 from pipelines.ledger.ledger import CommitKind
 from pipelines.ledger.work import SliceFacts, SliceFailure
@@ -402,7 +402,7 @@ def test_the_progress_of_a_replay_counts_offsets(tmp_path: Path) -> None:
     reported: list[tuple[int, int]] = []
     with FakeCluster(logs={0: holding(0, 20), 1: holding(0, 10)}, topic_id=UUID(int=7)) as cluster:
         topic = loaded_from(cluster, tmp_path)
-        topic.replay("earliest", "latest", on_progress=lambda _: lambda done, of: reported.append((done, of)))
+        topic.replay("earliest", "latest", on_progress=lambda done, of: reported.append((done, of)))
     assert reported == [(15, 30), (30, 30)]
 
 

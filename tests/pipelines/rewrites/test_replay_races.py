@@ -15,7 +15,7 @@ from kafka_io.wire.types import NULL_UUID
 from pipelines.commit.commit import commit
 from pipelines.commit.replacement import CutChange
 from pipelines.delta.delta_table import LakeTable
-from pipelines.fetch.execute import fetch_here
+from pipelines.fetch.fetch_runner import fetch_here
 from pipelines.fetch.fetch_task import FetchTask
 from pipelines.ledger.ledger import LedgerEntry, TableState
 from pipelines.ledger.work import CommittedRange, SliceFacts

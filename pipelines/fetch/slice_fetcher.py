@@ -1,0 +1,184 @@
+"""Fetches slices of a topic: how large they are, which of them share a task, and which are fetched again."""
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from functools import partial
+
+from kafka_io.cluster.cluster import Cluster
+from kafka_io.model import OffsetRange, TopicEntry
+from kafka_io.reader.reader import PlannedRange
+from kafka_io.values.json.inference import MAX_BYTES, MAX_VALUES
+from pipelines.fetch.decoding import Decoding
+from pipelines.fetch.fetch_runner import Runner
+from pipelines.fetch.fetch_task import FetchTask
+from pipelines.identity.holes import with_causes
+from pipelines.identity.truncation import check_incarnation
+from pipelines.layout.layout import RAW
+from pipelines.ledger.ledger import LedgerEntry
+from pipelines.ledger.work import SliceFacts
+from pipelines.plan.bytes_per_offset import committed_bytes_per_offset, read_sample, sizes_by_bytes
+from pipelines.plan.plan import PlannedStep
+from pipelines.plan.slices import SliceSizes, group_slices
+from resources.progress import Progress, no_progress
+from resources.settings.settings import Caps
+
+_MAX_SAMPLES = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FetchOrder:
+    """Slices of one topic that are to be fetched, and where their files go.
+
+    Args:
+        topic: the topic.
+        table_uri: the URI of its table.
+        slices: the slices. Empty ones need no fetch.
+        began: the loading time of the rows.
+        sizes: the sizes of the slices, which decide how many of them share a task.
+        below: a path in the table's folder below which the files are staged; empty if they go into its own folders.
+        skip: the choices by which records that cannot be read are skipped.
+        to_message: slices that end after a message (see Plan).
+        on_progress: is called with how many of how many slices are fetched.
+        ahead: the steps that probably come next.
+    """
+
+    topic: TopicEntry
+    table_uri: str
+    slices: Sequence[OffsetRange]
+    began: datetime
+    sizes: SliceSizes
+    below: str = ""
+    skip: tuple[str, ...] = ()
+    to_message: Collection[OffsetRange] = ()
+    on_progress: Progress = no_progress
+    ahead: Sequence[PlannedStep] = ()
+
+    def again(self, slices: Sequence[OffsetRange]) -> "FetchOrder":
+        """The same order for other slices, or parts of these. Nothing is begun ahead of them."""
+        return replace(self, slices=slices, ahead=())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SliceFetcher:
+    """Fetches slices of the topics of one cluster.
+
+    Args:
+        cluster: where the topics are.
+        runner: runs the fetch tasks; it is used only if there is something to fetch.
+        caps: the limits for slices and runs.
+        options: what the lake's store needs.
+        parquet_codec: the compression of new files.
+    """
+
+    cluster: Cluster
+    runner: Runner
+    caps: Caps
+    options: Mapping[str, str] = field(default_factory=dict)
+    parquet_codec: str = "zstd"
+
+    def slice_sizes(self, topic: TopicEntry, wanted: Sequence[OffsetRange], entry: LedgerEntry | None) -> SliceSizes:
+        """The sizes of slices for the wanted ranges; `entry` is the newest of the table.
+
+        In 0.7 offsets are bytes, so all slices have the same size. From 0.8 on the sizes of records are estimated.
+        """
+        if all(offsets.partition.broker is not None for offsets in wanted):
+            return SliceSizes(slice=self.caps.slice_bytes, driver=self.caps.driver_slices)
+
+        def sample(offsets: OffsetRange) -> float | None:
+            return read_sample(self.cluster.source(offsets.partition), _planned_range(topic, offsets))
+
+        return sizes_by_bytes(self.caps, wanted, committed_bytes_per_offset(entry), sample)
+
+    def fetch_decoded(self, order: FetchOrder, decoding: Decoding) -> list[SliceFacts]:
+        """The facts of the slices, decoded as planned, in order of partition and offset.
+
+        A slice with unknown schemas is fetched again after the registry was asked for them. A slice with fields without
+        columns is fetched again after the plan got columns for them.
+        """
+        # A first load would fetch everything twice, once to see the columns. A sample shows most of them.
+        if decoding.needs_sample and (sample := _sample_of(order.slices)):
+            unseen = replace(order.again(sample), to_message=sample, on_progress=no_progress)
+            decoding.learn_from(self.fetch_slices(unseen, decoding))
+        facts = self.fetch_slices(order, decoding)
+        decoding.keep_columns(facts)
+        while undecoded := [slice_facts for slice_facts in facts if slice_facts.is_undecoded]:
+            decoding.learn_from(undecoded)
+            facts = [slice_facts for slice_facts in facts if not slice_facts.is_undecoded]
+            facts += self.fetch_slices(order.again([slice_facts.offsets for slice_facts in undecoded]), decoding)
+            decoding.keep_columns(facts)
+        return sorted(facts, key=lambda slice_facts: slice_facts.offsets)
+
+    def fetch_slices(self, order: FetchOrder, decoding: Decoding) -> list[SliceFacts]:
+        """The facts of the slices, fetched with what the plan of the decoding knows now.
+
+        Raises:
+            TopicRecreated: the topic may have been recreated meanwhile.
+            KafkaIOError: there are holes, and the topic's cleanup.policy cannot be read now.
+        """
+        loaded_at_us = microseconds(order.began)
+        facts = [SliceFacts(offsets=offsets, loaded_at_us=loaded_at_us) for offsets in order.slices if not offsets.size]
+        decode = decoding.plan
+        layout = decode.layout if decode else RAW.partitioned_by(decoding.partition_by)
+        has_day_files = layout.is_by_day and not order.below  # staged rows get their days in the commit
+        task = partial(
+            FetchTask,
+            table_uri=order.table_uri,
+            folder="" if has_day_files else f"{order.below}{layout.folder(order.began.date())}",
+            options=self.options,
+            parquet_codec=self.parquet_codec,
+            loaded_at_us=loaded_at_us,
+            skip=order.skip,
+            decode=decode,
+            partition_by=decoding.partition_by,
+            times=decoding.event_times,
+        )
+        if tasks := list(self._tasks(task, order.topic, order.slices, order.sizes, order.to_message)):
+            ahead = [
+                list(self._tasks(task, order.topic, step.plan.slices, step.sizes, step.plan.to_message))
+                for step in order.ahead
+            ]
+            facts += self.runner.fetch(tasks, order.on_progress, ahead)
+        if facts:
+            # Answers of brokers before 3.1 do not name the incarnation: what was read may be of a topic that was
+            # created again while it was read (faults B05, B06).
+            read = {slice_facts.offsets.partition for slice_facts in facts if not slice_facts.failure}
+            check_incarnation(self.cluster, order.topic, read)
+        return with_causes(self.cluster, order.topic.name, facts)
+
+    def _tasks(
+        self,
+        task: Callable[..., FetchTask],
+        topic: TopicEntry,
+        slices: Sequence[OffsetRange],
+        sizes: SliceSizes,
+        to_message: Collection[OffsetRange],
+    ) -> Iterator[FetchTask]:
+        """The fetch tasks of the slices; `task` completes each of them."""
+        groups = group_slices([offsets for offsets in slices if offsets.size], sizes)
+        for number, group in enumerate(groups):
+            for offsets in group:
+                planned = replace(_planned_range(topic, offsets), to_message=offsets in to_message)
+                yield task(spark_task=number, source=self.cluster.source(offsets.partition), planned=planned)
+
+
+def _sample_of(slices: Sequence[OffsetRange]) -> Sequence[OffsetRange]:
+    """The beginnings of some slices, if slices are so large that reading them twice would cost more than a sample."""
+    large = [offsets for offsets in slices if offsets.size > _sample_size(offsets)]
+    chosen = large[:: max(1, -(-len(large) // _MAX_SAMPLES))]
+    return [replace(offsets, stop=offsets.start + _sample_size(offsets)) for offsets in chosen]
+
+
+def _sample_size(offsets: OffsetRange) -> int:
+    """The offsets of a sample: bytes in 0.7."""
+    return MAX_VALUES if offsets.partition.broker is None else MAX_BYTES
+
+
+def _planned_range(topic: TopicEntry, offsets: OffsetRange) -> PlannedRange:
+    """The offsets of the topic in its present incarnation."""
+    return PlannedRange(topic=topic.name, offsets=offsets, incarnation=topic.incarnation)
+
+
+def microseconds(time: datetime) -> int:
+    """The time in microseconds since 1970, as the tables store it."""
+    return int(time.timestamp() * 1_000_000)

@@ -1,0 +1,113 @@
+"""The last stage of a load: the files and the offsets that they cover are visible in the table."""
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+
+from kafka_io.model import BrokerPartition
+from pipelines.commit.commit import CommitResult, LoadChange, commit, committable
+from pipelines.fetch.slice_fetcher import microseconds
+from pipelines.layout.columns import NO_COLUMNS
+from pipelines.ledger.coverage import begun_earlier
+from pipelines.ledger.ledger import Coverage, RecordedChoice, skip_choices
+from pipelines.ledger.work import SliceFacts
+from pipelines.load.fetched import Fetched
+from pipelines.load.planned import Planned
+from pipelines.load.run import Run
+from pipelines.load.stage import Stage
+from pipelines.plan.plan import RunTarget
+from pipelines.plan.valid_through import TimesOfLoad, log_answers
+from resources.failpoints import failpoint
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Committed(Stage):
+    """The result of the commit of a step.
+
+    Args:
+        fetched: the fourth stage.
+        change: what the step wanted to commit.
+        result: what was committed.
+    """
+
+    fetched: Fetched
+    change: LoadChange
+    result: CommitResult
+
+    @property
+    def covered(self) -> Coverage:
+        """What the table covers now."""
+        return self.result.covered_after(self.change.state)
+
+    def next_target(self, failed: Collection[BrokerPartition]) -> RunTarget:
+        """What is left for the next steps of the run, which load no partition that has `failed` (fault N07)."""
+        planned, change = self.fetched.planned, self.change
+        begun = begun_earlier(change.fetched_ranges, change.state.covered, self.covered, planned.target.window.ends)
+        return planned.target.after(
+            planned.step, overtaken=self.result.overtaken(change.facts), more=sum(begun), failed=failed
+        )
+
+
+def commit_step(run: Run, fetched: Fetched) -> Committed:
+    """Commit the slices of a step that adjoin what the table covers.
+
+    Raises:
+        LoadError: see `commit`.
+    """
+    reconciled, change = fetched.planned.reconciled, _change(run, fetched)
+    # Without slices an entry is written only for what must not be forgotten: an adopted topic, a later event time.
+    if change.facts or change.state.adopted or change.times.is_due(change.state):
+        result = commit(reconciled.discovered.table, reconciled.snapshot, change)
+    else:
+        result = CommitResult(version=reconciled.snapshot.version)
+    failpoint("loaded")
+    overtaken = result.overtaken_by and change.facts
+    warnings = [f"run {result.overtaken_by} committed the same offsets first"] if overtaken else []
+    warnings += [*fetched.decoding.event_time_warnings(), *map(str, change.choices)]
+    return Committed(fetched=fetched, change=change, result=result, warnings=tuple(warnings))
+
+
+def _change(run: Run, fetched: Fetched) -> LoadChange:
+    """The commit of the facts that adjoin what is covered."""
+    planned, decoding = fetched.planned, fetched.decoding
+    state, bounds = planned.reconciled.state, planned.reconciled.bounds
+    ready = committable(fetched.facts, state.covered)
+    loaded = {slice_facts.offsets.partition for slice_facts in ready if slice_facts.offsets.size}
+    # Where a slice is committed, no empty one has to record where the partition begins.
+    committed = tuple(part for part in ready if part.offsets.size or part.offsets.partition not in loaded)
+    partitions = {slice_facts.offsets.partition for slice_facts in committed}
+    times = times_of(run, planned)
+    window = planned.target.window
+    unknown = [id_ for id_ in times.partitions if id_ not in window.begins or id_ in planned.step.errors]
+    return LoadChange(
+        state=state,
+        facts=committed,
+        epochs={partition: bounds[partition].epoch for partition in partitions if bounds[partition].epoch >= 0},
+        start_times=window.start_times(unknown),
+        choices=(*planned.step.choices(state), *_missing_choices(committed), *skip_choices(committed)),
+        run=run.id,
+        columns=decoding.plan.stored if decoding.plan else NO_COLUMNS,
+        schemas=decoding.schema_ids,
+        key_schemas=decoding.key_schema_ids,
+        times=times,
+    )
+
+
+def times_of(run: Run, planned: Planned) -> TimesOfLoad:
+    """The answers from which this step computes the event time.
+
+    They count as given when the step began, before the first question: records that came later are not in them.
+    """
+    reconciled, step = planned.reconciled, planned.step
+    answers = log_answers(reconciled.bounds, microseconds(reconciled.discovered.began) // 1000)
+    without = {*step.errors, *(offsets.partition for offsets in step.skipped)}
+    topic = reconciled.topic
+    return TimesOfLoad.of(
+        run.topics.format_of(topic.name), topic.partitions, planned.target.answers, answers, without=without
+    )
+
+
+def _missing_choices(committed: Sequence[SliceFacts]) -> Iterator[RecordedChoice]:
+    """The choices by which missing offsets are skipped."""
+    for slice_facts in committed:
+        if slice_facts.holes:
+            yield RecordedChoice.of("on_missing", "skip", slice_facts.holes)

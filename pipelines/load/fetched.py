@@ -1,0 +1,128 @@
+"""The fourth stage of a load: the slices of a step are files now, and their logs are still those of the table."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from kafka_io.model import BrokerPartition, OffsetRange
+from pipelines.commit.bad_records import check_bad_records
+from pipelines.fetch.decoding import Decoding
+from pipelines.fetch.slice_fetcher import FetchOrder, microseconds
+from pipelines.fetch.unreadable import GAPS
+from pipelines.identity.divergence import check_expired, check_same_logs
+from pipelines.identity.holes import Refusal
+from pipelines.identity.truncation import check_incarnation
+from pipelines.ledger.ledger import TableState
+from pipelines.ledger.work import EXPIRED, DecodedCounts, SliceFacts, SliceFailure
+from pipelines.load.planned import Planned
+from pipelines.load.run import Run
+from pipelines.load.stage import Stage
+from resources.failpoints import failpoint
+from resources.progress import Progress
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fetched(Stage):
+    """The slices of a step after their fetch. A slice that failed has its failure among the facts.
+
+    Args:
+        planned: the third stage.
+        facts: what was fetched, and what was skipped as expired, in order of partition and offset.
+        decoding: the plan by which the values were decoded.
+    """
+
+    planned: Planned
+    facts: tuple[SliceFacts, ...]
+    decoding: Decoding
+
+    @property
+    def failures(self) -> list[SliceFailure]:
+        """Why slices were not fetched."""
+        return [slice_facts.failure for slice_facts in self.facts if slice_facts.failure]
+
+    @property
+    def failed(self) -> set[BrokerPartition]:
+        """The partitions of slices that were not fetched."""
+        return {slice_facts.offsets.partition for slice_facts in self.facts if slice_facts.failure}
+
+
+def fetch(run: Run, planned: Planned, on_progress: Progress, earlier: DecodedCounts) -> Fetched:
+    """Fetch the slices of a step, and begin the slices of the steps that probably come next.
+
+    Args:
+        run: the run.
+        planned: the step.
+        on_progress: is called with how much of the run is done, in offsets.
+        earlier: how many records of the earlier steps decode.
+
+    Raises:
+        BadRecords: more records do not decode than the settings allow.
+        TopicRecreated: a log became another one while it was read.
+        KafkaIOError: nobody can see whether the logs are still the same.
+        SparkFailed: the slices were not fetched.
+    """
+    reconciled, name = planned.reconciled, planned.reconciled.topic.name
+    decoding = Decoding(run.topics.format_of(name), reconciled.snapshot, run.topics.open_registry)
+    fetched = [*_expired(run, planned), *_fetched(run, planned, decoding, on_progress)]
+    facts = tuple(sorted(fetched, key=lambda slice_facts: slice_facts.offsets))
+    _check_logs(run, planned, facts)
+    failpoint("fetched")
+    check_bad_records(run.topics.format_of(name), facts, reconciled.state.topic.where, earlier=earlier)
+    return Fetched(planned=planned, facts=facts, decoding=decoding, warnings=tuple(decoding.warnings))
+
+
+def _fetched(run: Run, planned: Planned, decoding: Decoding, on_progress: Progress) -> list[SliceFacts]:
+    """The facts of the slices. Without the choice to skip missing offsets, slices that lack some are left out."""
+    reconciled, (step, *ahead) = planned.reconciled, planned.target.ahead
+    order = FetchOrder(
+        topic=reconciled.topic,
+        table_uri=reconciled.discovered.table.uri,
+        slices=step.plan.slices,
+        began=reconciled.discovered.began,
+        sizes=step.sizes,
+        skip=tuple(name for name in GAPS if getattr(run.choices, name) == "skip"),
+        to_message=step.plan.to_message,
+        on_progress=planned.target.progress(step.plan, on_progress),
+        ahead=ahead,
+    )
+    facts = run.fetcher.fetch_decoded(order, decoding)
+    if run.choices.on_missing == "skip":
+        return facts
+    return _without_missing(
+        facts, reconciled.state, lambda slices: run.fetcher.fetch_decoded(order.again(slices), decoding)
+    )
+
+
+def _without_missing(
+    facts: list[SliceFacts], state: TableState, fetch_again: Callable[[Sequence[OffsetRange]], list[SliceFacts]]
+) -> list[SliceFacts]:
+    """The facts without slices whose offsets are missing from the log.
+
+    What lies between the missing offsets and the table is fetched again, as slices of its own, so that it can be
+    committed.
+    """
+    refusal = Refusal.of(facts, state.covered, state.topic.where)
+    again = Refusal.of(fetch_again(refusal.intact), state.covered, state.topic.where)
+    return [*refusal.facts, *again.facts]
+
+
+def _expired(run: Run, planned: Planned) -> Iterator[SliceFacts]:
+    """The facts of offsets that expired before they were loaded, and are skipped by choice."""
+    skipped = planned.step.skipped
+    if skipped:  # the bounds of another incarnation are no reason for a gap
+        check_incarnation(run.cluster, planned.reconciled.topic, [offsets.partition for offsets in skipped])
+    loaded_at_us = microseconds(planned.reconciled.discovered.began)
+    for offsets in skipped:
+        yield SliceFacts(offsets=offsets, loaded_at_us=loaded_at_us, gaps={EXPIRED: offsets.size})
+
+
+def _check_logs(run: Run, planned: Planned, facts: Sequence[SliceFacts]) -> None:
+    """Check that the logs are still those of the table; see the functions that this one calls.
+
+    The logs were compared before the fetch. A topic without an id that was created again between both would give rows
+    of another topic (faults B05, P11), so the last messages are compared once more after it.
+    """
+    state, bounds = planned.reconciled.state, planned.reconciled.bounds
+    if any(slice_facts.offsets.size for slice_facts in facts):
+        without = planned.step.errors
+        check_same_logs(run.cluster, state, {id_: bound for id_, bound in bounds.items() if id_ not in without})
+    check_expired(run.cluster, state, planned.step.skipped)

@@ -1,0 +1,91 @@
+"""What a run tells others about the topics that it loads: progress, cursors, last errors, metrics and lineage.
+
+No report fails a load: what could not be delivered is a warning of the load.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Self
+
+from kafka_io.cluster.cluster import Cluster
+from pipelines.reports.group_mirror import GroupMirror, MirroredCursors
+from pipelines.reports.last_error import LastError, LastErrors
+from pipelines.reports.load_reports import LoadReports
+from pipelines.reports.outcome import TopicLoad
+from resources.progress import Progress, no_progress
+from resources.settings.settings import Settings
+from resources.stores.lake import Lake
+
+OnProgress = Callable[[str], Progress]
+"""Gives, for a topic, the function that is called with how many of how many offsets are fetched."""
+
+
+class Reports:
+    """The reports of a run. This class reports nothing; each method returns warnings, but for `progress`."""
+
+    def started(self, topic: str, run_id: str) -> Sequence[str]:  # noqa: ARG002
+        """The load of a topic begins."""
+        return ()
+
+    def progress(self, topic: str) -> Progress:  # noqa: ARG002
+        """The function that is called with how many of how many offsets of the topic are fetched."""
+        return no_progress
+
+    def committed(self, topic: str, cursors: MirroredCursors) -> Sequence[str]:  # noqa: ARG002
+        """A step of the load was committed, or had nothing to commit; the table of the topic has these cursors."""
+        return ()
+
+    def failed(self, topic: str, error: LastError | None) -> Sequence[str]:  # noqa: ARG002
+        """The load of a topic has failed with this error, or with none."""
+        return ()
+
+    def ended(self, load: TopicLoad) -> Sequence[str]:  # noqa: ARG002
+        """The load of a topic has ended with this result."""
+        return ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunReports(Reports):
+    """The reports that the settings ask for.
+
+    Args:
+        mirror: copies the cursors to a consumer group.
+        last_errors: keeps why the load of a topic failed, until one succeeds.
+        places: metrics for Prometheus and events for OpenLineage.
+        on_progress: shows the progress to the user.
+    """
+
+    mirror: GroupMirror
+    last_errors: LastErrors
+    places: LoadReports = field(default_factory=LoadReports)
+    on_progress: OnProgress = lambda _topic: no_progress
+
+    @classmethod
+    def of(cls, settings: Settings, cluster: Cluster, lake: Lake, on_progress: OnProgress | None) -> Self:
+        """The reports of a run over topics of this cluster."""
+        reports = cls(
+            mirror=GroupMirror(cluster, settings.clusters[cluster.name].mirror_group),
+            last_errors=LastErrors(lake, cluster.name),
+            places=LoadReports.of(settings, cluster.name),
+        )
+        return reports if on_progress is None else replace(reports, on_progress=on_progress)
+
+    def started(self, topic: str, run_id: str) -> Sequence[str]:
+        """See Reports."""
+        return self.places.started(topic, run_id)
+
+    def progress(self, topic: str) -> Progress:
+        """See Reports."""
+        return self.on_progress(topic)
+
+    def committed(self, topic: str, cursors: MirroredCursors) -> Sequence[str]:
+        """See Reports."""
+        return self.mirror(topic, cursors)
+
+    def failed(self, topic: str, error: LastError | None) -> Sequence[str]:
+        """See Reports."""
+        return self.last_errors(topic, error)
+
+    def ended(self, load: TopicLoad) -> Sequence[str]:
+        """See Reports."""
+        return self.places.ended(load)
