@@ -79,6 +79,11 @@ print(*(module.__file__ for module in (penstock, kafka_io, resources, pipelines)
     assert len(done.stdout.split()) == 4
 
 
+def test_the_wheel_brings_the_explanations_of_errors(wheel: Path, tmp_path: Path) -> None:
+    done = run_python("from pipelines.cli.main import main; main(['explain', '301'])", wheel, cwd=tmp_path)
+    assert done.stdout.startswith("PS-301: Retention removed records before they were loaded\n"), done.stderr
+
+
 def test_the_core_works_without_any_extra(wheel: Path, tmp_path: Path) -> None:
     """The process finds only the packages that the wheel requires, and those that they require."""
     program = str(ROOT / "tests" / "core_program.py")

@@ -10,8 +10,9 @@ from rich.text import Text
 
 from pipelines.cli.output import terminal
 from pipelines.cli.output.result import CommandResult, prints_result
-from resources.explanations.codes import EXPLANATIONS, RETIRED, explanation_of, typed_code
+from resources.explanations.codes import RETIRED, ROWS, code_of, typed_code
 from resources.explanations.explanation import Explanation
+from resources.explanations.texts import explanations
 from resources.settings.suggestion import did_you_mean
 
 _HEADING = "bold"
@@ -35,40 +36,42 @@ def explain_command(code: str | None) -> CommandResult:
       penstock explain CursorExpired
       penstock explain
     """
-    rows = [_row(code)] if code else list(EXPLANATIONS.values())
-    return CommandResult(records=[_as_dict(row) for row in rows], show=_show_one if code else _show_all)
+    chosen = [_code(code)] if code else ROWS
+    records = [_as_dict(explanations()[each]) for each in chosen]
+    return CommandResult(records=records, show=_show_one if code else _show_all)
 
 
-def _row(text: str) -> Explanation:
-    """The row of a code that a user types.
+def _code(text: str) -> str:
+    """The code that a user means.
 
     Raises:
         UsageError: there is no such code, or no longer.
     """
     wrong_use = getattr(click.exceptions, text, None)  # such as NoSuchOption, the kind of an error in JSON
     if isinstance(wrong_use, type) and issubclass(wrong_use, click.ClickException):
-        return explanation_of(wrong_use)
+        return code_of(wrong_use)
     code = typed_code(text)
     if code in RETIRED:
         raise click.UsageError(f"{code} is not used any more: {RETIRED[code]}")
-    if code not in EXPLANATIONS:
-        known = [*EXPLANATIONS, *(kind for row in EXPLANATIONS.values() for kind in row.kinds)]
+    if code not in ROWS:
+        known = [*ROWS, *(kind for row in ROWS.values() for kind in row.kinds)]
         more = did_you_mean(code, known) or "; `penstock explain` lists all codes"
         raise click.UsageError(f"there is no code {code!r}{more}")
-    return EXPLANATIONS[code]
+    return code
 
 
-def _as_dict(row: Explanation) -> dict[str, Any]:
+def _as_dict(explanation: Explanation) -> dict[str, Any]:
     """The JSON fields of an explanation."""
+    row = explanation.row
     return {
         "code": row.code,
         "kinds": list(row.kinds),
-        "family": row.family,
-        "title": row.title,
-        "meaning": row.meaning,
-        "causes": row.causes,
-        "repairs": list(row.repairs),
-        "page": f"docs/{row.page}",
+        "family": explanation.family,
+        "title": explanation.title,
+        "meaning": explanation.meaning,
+        "causes": explanation.causes,
+        "repairs": list(explanation.repairs),
+        "page": f"docs/{explanation.page}",
         "exit_code": int(row.exit_code),
     }
 

@@ -31,7 +31,7 @@ from pipelines.cli.tables import clean_command, verify_command
 from pipelines.cli.tail import tail_command
 from pipelines.cli.typed_tables import redecode_command, schema_command
 from pipelines.cli.versions import history_command, rewind_command
-from resources.explanations.codes import coded, explanation_of
+from resources.explanations.codes import coded, row_of
 from resources.explanations.explanation import ExitCode
 from resources.settings.settings import PATH_VARIABLE
 
@@ -87,7 +87,7 @@ def _errors_reported(ctx: click.Context) -> Iterator[None]:
         log_lines.error("interrupted")
         _end(ctx, ExitCode.INTERRUPTED, error, "interrupted")
     except click.ClickException as error:
-        code = explanation_of(type(error)).code
+        code = row_of(type(error)).code
         if log_lines.is_json():
             log_lines.error(error.format_message(), code=code)
         else:
@@ -97,7 +97,7 @@ def _errors_reported(ctx: click.Context) -> Iterator[None]:
         if ctx.params.get("debug"):
             log_lines.trace(traceback.format_exc().rstrip())
         log_lines.failure(_printed(error))
-        _end(ctx, explanation_of(type(error)).exit_code, error)
+        _end(ctx, row_of(type(error)).exit_code, error)
 
 
 def _show_wrong_use(error: click.ClickException, code: str) -> None:

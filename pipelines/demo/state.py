@@ -4,82 +4,21 @@ import json
 import shutil
 import socket
 import tomllib
-from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from string import Template
 
 CLUSTER, MODERN = "demo", "modern"
 """The clusters: one of Kafka 0.7, or a running one instead; and one whose records have timestamps."""
 DAYS = 3
 """The days of the topic `departures`. The last one is yesterday."""
 _DEMO_TOPICS = ["flights", "weather", "numbers"]
-_SETTINGS = """\
-# Written by `make demo`. Use it with every command: penstock --settings {file} ...
-lake = "lake"
-start = "earliest"
-
-[clusters.{cluster}]
-{address}
-
-[clusters.{cluster}.topics]
-allow = {allow}
-
-[clusters.{modern}]
-bootstrap = "127.0.0.1:{broker_port}"
-
-[registries.{cluster}]
-url = "http://127.0.0.1:{registry_port}"
-
-# A topic with a format gets a table with a column for each field of its values; others get keys and values as bytes.
-[topics.flights]
-format = "avro"
-
-[topics.weather]
-format = "json"
-columns = {{ {weather} }}
-
-# Complete hours of this topic are partitions in Dagster, and the newest row of each aircraft is in a second table.
-[topics.departures]
-format = "json"
-columns = {{ {departures} }}
-event_time = "time_hour"
-allowed_lateness_minutes = 0     # records are in the log in the order of their event times
-complete = "hourly"
-complete_since = "{first_hour}"
-
-[topics.departures.state]
-key = "tailnum"
-order = "time_hour"
-
-[caps]
-# The size of a task, and how many of them run without Spark: these values are small, to show Spark at work.
-slice_bytes = 1_048_576
-slice_records = 50_000
-driver_slices = 1
-
-[spark]
-master = "local[2,4]"
-"spark.sql.session.timeZone" = "UTC"
-"spark.sql.shuffle.partitions" = "2"
-"""
-_WEATHER = {
-    "origin": "string",
-    **dict.fromkeys(("year", "month", "day", "hour"), "long"),
-    **dict.fromkeys(("temp", "dewp", "humid"), "double"),
-    "wind_dir": "long",
-    **dict.fromkeys(("wind_speed", "wind_gust", "precip", "pressure", "visib"), "double"),
-    "time_hour": "timestamp",
-}
-_DEPARTURES = {
-    "time_hour": "timestamp",
-    **dict.fromkeys(("carrier", "tailnum", "origin", "dest"), "string"),
-    **dict.fromkeys(("flight", "dep_delay"), "long"),
-}
 _FIRST_HOUR = "10:00"
 """The hour, in UTC, of the first flights of the year."""
 _DAGSTER = Path(__file__).with_name("dagster.yaml")
+_SETTINGS = Path(__file__).with_name("settings.toml.template")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,7 +86,7 @@ class DemoState:
         if not (zookeeper or bootstrap):
             (self.home / "zookeeper").mkdir()
             zookeeper, allow = f"127.0.0.1:{zookeeper_port}", [".*"]
-        text = _SETTINGS.format(
+        text = Template(_SETTINGS.read_text()).substitute(
             file=json.dumps(str(self.settings)),
             cluster=CLUSTER,
             address=f'zookeeper = "{zookeeper}"' if zookeeper else f'bootstrap = "{bootstrap}"',
@@ -155,15 +94,9 @@ class DemoState:
             modern=MODERN,
             broker_port=broker_port,
             registry_port=registry_port,
-            weather=_columns(_WEATHER),
-            departures=_columns(_DEPARTURES),
             first_hour=f"{datetime.now(UTC).date() - timedelta(days=DAYS)}T{_FIRST_HOUR}",
         )
         self.settings.write_text(text)
-
-
-def _columns(types: Mapping[str, str]) -> str:
-    return ", ".join(f'{name} = "{type_}"' for name, type_ in types.items())
 
 
 def free_port(*, preferred: int = 0) -> int:

@@ -1,4 +1,4 @@
-"""The row of an error in the table of codes, and the exit codes of commands."""
+"""The exit codes of commands, the row of an error in the table of codes, and its explanation."""
 
 from dataclasses import dataclass
 from enum import IntEnum
@@ -27,42 +27,19 @@ class ExitCode(IntEnum):
     INTERRUPTED = 130, "interrupted"  # as in shells: 128 plus the number of SIGINT
 
 
-FAMILIES = {
-    1: "Settings and commands",
-    2: "Brokers, network and logins",
-    3: "What the log holds, and what it lost",
-    4: "Tables and the store",
-    5: "Values and schemas",
-    6: "Increments, state tables and outputs",
-    7: "The machine: packages, Java, Spark, disks, Dagster",
-    9: "Unexpected ends",
-}
-"""The title of each family of codes, by its hundred."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Explanation:
-    """The row of an error, which `penstock explain` prints. Texts are Markdown, with code in backquotes.
+@dataclass(frozen=True, slots=True)
+class CodeRow:
+    """The row of an error in the table of codes. Workers need it too, because each failure has its code.
 
     Args:
-        number: the number of the code. It never gets another meaning.
+        number: the number of the code. It never gets another meaning. Its hundred is the family of the error.
         kind: the name of the class of the error. Its subclasses have the same code, unless they have their own.
-        title: what happened, in a few words.
-        meaning: what it means for tables and loads.
-        causes: why it happens.
-        repairs: what to do, step by step or as alternatives.
-        page: a page of docs/ and its section that tell more.
         exit_code: of a command that ends with this error alone.
         also: names of other classes with the same code.
     """
 
     number: int
     kind: str
-    title: str
-    meaning: str
-    causes: str
-    repairs: tuple[str, ...]
-    page: str
     exit_code: ExitCode = ExitCode.FAILED
     also: tuple[str, ...] = ()
 
@@ -72,11 +49,32 @@ class Explanation:
         return f"PS-{self.number}"
 
     @property
-    def family(self) -> str:
-        """The title of the family."""
-        return FAMILIES[self.number // 100]
-
-    @property
     def kinds(self) -> tuple[str, ...]:
         """The names of all classes that have a row of their own here."""
         return (self.kind, *self.also)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explanation:
+    """What `penstock explain` prints about an error. Texts are Markdown, with code in backquotes.
+
+    Args:
+        row: the row of the error in the table of codes.
+        family: the title of the family, such as "Settings and commands".
+        title: what happened, in a few words.
+        meaning: what it means for tables and loads.
+        causes: why it happens.
+        repairs: what to do, step by step or as alternatives.
+        check_repair: what `penstock config check` prints in place of `repairs`, because there the reason is often in
+            the settings. It is empty for an error that no test of that command expects.
+        page: a page of docs/ and its section that tell more.
+    """
+
+    row: CodeRow
+    family: str
+    title: str
+    meaning: str
+    causes: str
+    repairs: tuple[str, ...]
+    check_repair: str
+    page: str

@@ -2,11 +2,12 @@
 
 import json
 from collections.abc import Callable, Mapping
+from itertools import groupby
 from pathlib import Path
 
 from pipelines.cli.output.shapes import schema
-from resources.explanations.codes import EXPLANATIONS
-from resources.explanations.explanation import FAMILIES, ExitCode, Explanation
+from resources.explanations.explanation import ExitCode, Explanation
+from resources.explanations.texts import explanations
 from resources.settings.settings_reference import reference
 from tests.docs.pages import ROOT
 from tests.docs.references import FAULTS, faults_page
@@ -44,22 +45,20 @@ def commands_page() -> str:
 def errors_page() -> str:
     """The page of errors: the exit codes, and the explanation of every code."""
     exits = "".join(f"| {code} | {code.meaning} |\n" for code in ExitCode)
-    families = (f"## {title}\n\n{_family(number)}" for number, title in FAMILIES.items())
-    return "\n".join([_ERRORS_HEAD + exits, *families])
+    families = groupby(explanations().values(), lambda explanation: explanation.family)
+    parts = (f"## {title}\n\n" + "\n".join(map(_explanation, family)) for title, family in families)
+    return "\n".join([_ERRORS_HEAD + exits, *parts])
 
 
-def _family(number: int) -> str:
-    """The explanations of a family. The heading of each is only its code, so that links do not depend on its title."""
-    return "\n".join(_explanation(row) for row in EXPLANATIONS.values() if row.number // 100 == number)
-
-
-def _explanation(row: Explanation) -> str:
+def _explanation(explanation: Explanation) -> str:
+    """An explanation. Its heading is only its code, so that links do not depend on its title."""
+    row = explanation.row
     kinds = ", ".join(f"`{kind}`" for kind in row.kinds)
-    repairs = "".join(f"- {repair}\n" for repair in row.repairs)
-    page = row.page.partition(".")[0]
+    repairs = "".join(f"- {repair}\n" for repair in explanation.repairs)
+    page = explanation.page.partition(".")[0]
     return (
-        f"### {row.code}\n\n**{row.title}** ({kinds}, exit code {row.exit_code})\n\n{row.meaning}\n\n"
-        f"Why: {row.causes}\n\n{repairs}\nMore: [{page}]({row.page})\n"
+        f"### {row.code}\n\n**{explanation.title}** ({kinds}, exit code {row.exit_code})\n\n{explanation.meaning}\n\n"
+        f"Why: {explanation.causes}\n\n{repairs}\nMore: [{page}]({explanation.page})\n"
     )
 
 

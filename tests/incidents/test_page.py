@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from resources.explanations.codes import EXPLANATIONS
+from resources.explanations.texts import explanations
 from resources.settings.settings import PATH_VARIABLE
 from tests.docs.pages import Block, anchor_of
 from tests.incidents.incidents import INCIDENTS, Incident
@@ -103,7 +103,7 @@ def test_the_code_of_a_message_leads_to_its_section(title: str, tmp_path: Path) 
         if f"](#{symptom.anchor})" in section.parts["What you see"]
     }
     for code in _CODE.findall(symptom.seen):
-        page, anchor = EXPLANATIONS[code].page.split("#")
+        page, anchor = explanations()[code].page.split("#")
         assert (page, anchor in leading_here) == ("incidents.md", True), code
         explained = IncidentWorld(home=tmp_path).penstock(f"penstock explain {code}").output
         assert f"docs/incidents.md#{anchor}" in explained

@@ -3,6 +3,10 @@
 import ast
 import builtins
 import json
+import re
+import shutil
+import subprocess
+import sys
 from importlib import import_module
 from pathlib import Path
 
@@ -12,12 +16,16 @@ import pytest
 from kafka_io.errors import ConnectFailed, LocatedError, Where
 from pipelines.ledger.work import SliceFailure
 from resources.errors import CursorExpired
-from resources.explanations.codes import EXPLANATIONS, RETIRED, code_of, exit_code_of, explanation_of
-from resources.explanations.explanation import FAMILIES, ExitCode, Explanation
+from resources.explanations import texts
+from resources.explanations.codes import RETIRED, ROWS, code_of, exit_code_of, row_of
+from resources.explanations.explanation import ExitCode, Explanation
+from resources.explanations.texts import explained_in, explanations
 from tests.syntax_trees import product_trees
 
 GOLDEN = Path(__file__).with_name("error_codes.json")
 """Every code that was ever released, with the name of its error. Lines are only added."""
+FILES = sorted(Path(texts.__file__).parent.glob("*.md"))
+"""The files with the explanations, one for each family."""
 ABSTRACT = {"LocatedError", "KafkaIOError", "WireError", "LoadError"}
 """Bases that are never raised."""
 
@@ -38,7 +46,7 @@ def typed_errors() -> dict[str, str]:
 
 
 def test_every_error_has_a_row() -> None:
-    kinds = {kind for row in EXPLANATIONS.values() for kind in row.kinds}
+    kinds = {kind for row in ROWS.values() for kind in row.kinds}
     errors = typed_errors()
     assert len(errors) > 80
     assert set(errors) - ABSTRACT - kinds == set()
@@ -46,23 +54,22 @@ def test_every_error_has_a_row() -> None:
 
 def test_every_row_is_of_an_error_that_exists() -> None:
     known = {*typed_errors(), *dir(builtins), *dir(click), *dir(click.exceptions)}
-    assert {kind for row in EXPLANATIONS.values() for kind in row.kinds} - known == set()
+    assert {kind for row in ROWS.values() for kind in row.kinds} - known == set()
 
 
 def test_no_code_and_no_error_is_there_twice() -> None:
-    rows = list(EXPLANATIONS.values())
+    rows = list(ROWS.values())
     numbers = [row.number for row in rows]
     assert numbers == sorted(numbers)
     kinds = [kind for row in rows for kind in row.kinds]
     assert len(kinds) == len(set(kinds))
-    assert {row.number // 100 for row in rows} == FAMILIES.keys()
 
 
 def test_a_code_never_gets_another_meaning() -> None:
     """A new code is added to the file; the code of an error that is removed goes to RETIRED, with what became of it."""
     released = json.loads(GOLDEN.read_text())
-    assert not RETIRED.keys() & EXPLANATIONS.keys()
-    assert {code: row.kind for code, row in EXPLANATIONS.items()} == {
+    assert not RETIRED.keys() & ROWS.keys()
+    assert {code: row.kind for code, row in ROWS.items()} == {
         code: kind for code, kind in released.items() if code not in RETIRED
     }
     assert RETIRED.keys() <= released.keys()
@@ -72,19 +79,127 @@ def test_the_exit_code_says_try_again_exactly_where_the_error_is_retriable() -> 
     for name, module in typed_errors().items():
         error = getattr(import_module(module), name)
         if name not in ABSTRACT:
-            is_temporary = explanation_of(error).exit_code is ExitCode.TRY_AGAIN
+            is_temporary = row_of(error).exit_code is ExitCode.TRY_AGAIN
             assert is_temporary == error.retriable, name
 
 
-@pytest.mark.parametrize("row", EXPLANATIONS.values(), ids=lambda row: row.code)
-def test_an_explanation_is_complete_sentences(row: Explanation) -> None:
-    assert row.title[0].isupper() or row.title.startswith("`")
-    assert not row.title.endswith(".")
-    assert row.repairs
-    for text in (row.meaning, row.causes, *row.repairs):
+def test_every_code_is_explained_once_in_the_file_of_its_family() -> None:
+    explained = [explanation for file in FILES for explanation in explained_in(file)]
+    assert [explanation.row for explanation in explained] == list(ROWS.values())
+    assert explanations() == {explanation.row.code: explanation for explanation in explained}
+    for file in FILES:
+        assert {str(explanation.row.number // 100) for explanation in explained_in(file)} == {file.name[0]}
+        assert len({explanation.family for explanation in explained_in(file)}) == 1
+    assert len({explanation.family for explanation in explained}) == len(FILES) > 5
+
+
+@pytest.mark.parametrize("explanation", explanations().values(), ids=lambda explanation: explanation.row.code)
+def test_an_explanation_is_complete_sentences(explanation: Explanation) -> None:
+    assert explanation.family
+    assert explanation.title[0].isupper() or explanation.title.startswith("`")
+    assert not explanation.title.endswith(".")
+    assert explanation.repairs
+    optional = [explanation.check_repair] if explanation.check_repair else []
+    for text in (explanation.meaning, explanation.causes, *explanation.repairs, *optional):
         assert text.endswith("."), text
         assert text.count("`") % 2 == 0, text
         assert "  " not in text, text
+
+
+SECTION = """\
+# Family
+
+## PS-101: Title
+
+It means
+much.
+
+Why: Because.
+
+- Do this,
+  and that.
+- Or this.
+
+In `penstock config check`: Do it
+there.
+
+More: start.md#how
+"""
+
+
+def test_lines_of_an_explanation_may_end_anywhere(tmp_path: Path) -> None:
+    file = tmp_path / "1-family.md"
+    file.write_text(SECTION)
+    assert list(explained_in(file)) == [
+        Explanation(
+            row=ROWS["PS-101"],
+            family="Family",
+            title="Title",
+            meaning="It means much.",
+            causes="Because.",
+            repairs=("Do this, and that.", "Or this."),
+            check_repair="Do it there.",
+            page="start.md#how",
+        )
+    ]
+
+
+@pytest.mark.parametrize(
+    ("part", "instead", "problem"),
+    [
+        (": Title", "", "the section 'PS-101' has another form than"),
+        ("It means\nmuch.\n\n", "", "the section 'PS-101: Title' has another form than"),
+        ("Why: Because.\n\n", "", "the section 'PS-101: Title' has another form than"),
+        ("\nWhy: Because.\n", "Why: Because.\n", "the section 'PS-101: Title' has another form than"),
+        ("- Do this,\n  and that.\n- Or this.\n\n", "", "the section 'PS-101: Title' has another form than"),
+        ("More: start.md#how\n", "", "the section 'PS-101: Title' has another form than"),
+        ("PS-101", "PS-999", "the table in codes.py has no code PS-999"),
+    ],
+)
+def test_a_file_in_another_form_is_named_with_its_section(
+    part: str, instead: str, problem: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "1-family.md"
+    file.write_text(SECTION.replace(part, instead))
+    with pytest.raises(ValueError, match=re.escape(f"{file}: {problem}")):
+        list(explained_in(file))
+
+
+def test_a_code_that_no_file_explains_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(texts, "_FOLDER", tmp_path)
+    for file in FILES[1:]:
+        shutil.copy(file, tmp_path)
+    with pytest.raises(ValueError, match=re.escape(f"no file in {tmp_path} explains PS-101, PS-102, PS-103,")):
+        texts.explanations.__wrapped__()
+
+
+OPENS_NO_EXPLANATION = """\
+import sys
+
+opened = []
+sys.addaudithook(lambda event, values: opened.append(str(values[0])) if event == "open" else None)
+
+import pipelines.fetch.fetch
+import pipelines.load.load
+from kafka_io.errors import Where
+from pipelines.ledger.work import SliceFailure
+from resources.errors import CursorExpired
+
+failure = SliceFailure.of(CursorExpired("gone"), Where(topic="clicks"))
+assert str(failure) == "CursorExpired: gone [topic=clicks] (PS-301)"
+assert [name for name in opened if name.endswith(".md")] == []
+assert "resources.explanations.texts" not in sys.modules
+
+from resources.explanations.texts import explanations
+
+explanations()
+assert len([name for name in opened if name.endswith(".md")]) > 5  # so the hook would have seen it
+"""
+
+
+def test_a_load_and_a_worker_give_a_failure_its_code_without_the_explanations() -> None:
+    """An executor of Spark gets no other files than modules."""
+    subprocess.run([sys.executable, "-c", OPENS_NO_EXPLANATION], check=True)
 
 
 def test_a_class_without_a_row_has_that_of_its_base() -> None:

@@ -1,7 +1,5 @@
 """`penstock config check` finds what is wrong outside the settings file, and says how to repair it."""
 
-import builtins
-import importlib
 import json
 import shutil
 import time
@@ -19,7 +17,9 @@ from kafka_io.records.build import Record, record_batch
 from pipelines.cli.config_tests import machine as check_machine
 from pipelines.cli.config_tests import result as check_result
 from pipelines.cli.main import main
+from resources.explanations.texts import explanations
 from resources.extras import check_extra
+from resources.machines.java import JavaNotFound
 from tests.fakes.cluster import CLOSE, EVERYTHING, FakeCluster, Log
 
 READ, DESCRIBE, DESCRIBE_CONFIGS = (1 << code for code in (3, 8, 10))
@@ -66,7 +66,7 @@ def failure(results: dict[str, dict[str, Any]]) -> tuple[str, str, str, str]:
     """The subject, kind, message and repair of the only problem."""
     (problem,) = (result for result in results.values() if not result["ok"])
     (error,) = problem["errors"]
-    assert problem["repair"] == check_result.REPAIRS[error["kind"]]
+    assert problem["repair"] == explanations()[error["code"]].check_repair
     return problem["check"], error["kind"], problem["message"], problem["repair"]
 
 
@@ -85,7 +85,7 @@ def test_each_problem_has_a_line_with_its_repair(check: Check, tmp_path: Path, m
     monkeypatch.setenv("DAGSTER_HOME", str(tmp_path / "none"))
     lines = CliRunner().invoke(main, ["--settings", str(tmp_path / "penstock.toml"), "config", "check"]).stdout
     problem = lines.splitlines().index(f"failed dagster storage: {_no_folder(tmp_path)}")
-    assert lines.splitlines()[problem + 1] == f"       {check_result.REPAIRS['StorageUnusable']}"
+    assert lines.splitlines()[problem + 1] == f"       {explanations()['PS-707'].check_repair}"
 
 
 def _no_folder(tmp_path: Path) -> str:
@@ -181,7 +181,7 @@ def test_the_storage_of_dagster_is_tested(check: Check, tmp_path: Path, monkeypa
         "dagster storage",
         "StorageUnusable",
         _no_folder(tmp_path).replace("none", "dagster"),
-        check_result.REPAIRS["StorageUnusable"],
+        explanations()["PS-707"].check_repair,
     )
     home.mkdir()
     (home / "dagster.yaml").write_text("concurrency: {pools: {default_limit: 2}}\n")
@@ -205,13 +205,17 @@ def test_settings_that_need_an_extra_say_so(check: Check, tmp_path: Path, monkey
         check_extra("spark", "a state table")
 
 
-def test_each_repair_is_about_an_error_that_exists() -> None:
-    importlib.import_module("resources.machines.java")  # defines some of them
-    kinds = {kind.__name__ for kind in _all_kinds(LocatedError)}
-    assert [kind for kind in check_result.REPAIRS if kind not in kinds and not hasattr(builtins, kind)] == []
-
-
-def _all_kinds(kind: type[BaseException]) -> Iterator[type[BaseException]]:
-    yield kind
-    for narrower in kind.__subclasses__():
-        yield from _all_kinds(narrower)
+@pytest.mark.parametrize(
+    ("error", "repair"),
+    [
+        (
+            JavaNotFound("no Java"),
+            "Install Java 17 or later, or the extra `spark`, and correct JAVA_HOME if it is set.",
+        ),
+        (IsADirectoryError("ca"), "Correct the path in the settings: it must be a file."),
+        (NotADirectoryError("ca"), "Run `penstock --debug config check`: it shows the details."),
+        (KeyError("ca"), "Run `penstock --debug config check`: it shows the details."),
+    ],
+)
+def test_an_error_has_the_repair_of_its_code(error: Exception, repair: str) -> None:
+    assert check_result.failed("subject", error)["repair"] == repair

@@ -16,8 +16,9 @@ from pipelines.cli.output.log_lines import LogFormat, configured, error
 from pipelines.cli.output.result import CommandResult, Errors, ends_of
 from resources.errors import CursorExpired, LakeRefused, TopicRecreated
 from resources.explanations import codes
-from resources.explanations.codes import EXPLANATIONS
-from resources.explanations.explanation import ExitCode, Explanation
+from resources.explanations.codes import ROWS
+from resources.explanations.explanation import ExitCode
+from resources.explanations.texts import explanations
 from tests.pipelines.cli.terminals import on_terminal
 from tests.pipelines.cli.walking import leads_on
 
@@ -47,14 +48,14 @@ def test_the_kind_of_an_error_of_another_library_is_explained(kind: str, code: s
 
 def test_every_code_can_be_explained_and_is_in_the_list() -> None:
     listed = explain().stdout
-    for code, row in EXPLANATIONS.items():
-        assert f"  {code}  {row.title}\n" in listed
-    assert len(json.loads(explain("--json").stdout)["results"]) == len(EXPLANATIONS)
+    for code, explanation in explanations().items():
+        assert f"  {code}  {explanation.title}\n" in listed
+    assert len(json.loads(explain("--json").stdout)["results"]) == len(ROWS)
 
 
-@pytest.mark.parametrize("row", EXPLANATIONS.values(), ids=lambda row: row.code)
-def test_no_command_in_an_explanation_is_broken_into_two_lines(row: Explanation) -> None:
-    lines = explain(row.code).stdout.splitlines()
+@pytest.mark.parametrize("code", ROWS)
+def test_no_command_in_an_explanation_is_broken_into_two_lines(code: str) -> None:
+    lines = explain(code).stdout.splitlines()
     assert [line for line in lines if line.count("`") % 2] == []
 
 
