@@ -17,8 +17,9 @@ TopicSettings = Mapping[str, str | None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retention:
-    """How long and how much of each partition's log is kept: FOREVER for no limit, None for what is unknown.
+    """The retention settings that the brokers report; -1 for no limit.
 
+    They say how long and how much of each partition's log is kept. -1 is FOREVER, and None stands for what is unknown.
     A segment is deleted as soon as its newest record is older than `ms`; before 0.10.1, as soon as the last write to it
     is older.
     """

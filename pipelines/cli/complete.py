@@ -1,8 +1,5 @@
 """`penstock complete`: whether a table has all rows up to a time."""
 
-from collections.abc import Mapping
-from typing import Any
-
 import click
 
 from pipelines.cli.options import (
@@ -17,6 +14,7 @@ from pipelines.cli.options import (
 from pipelines.cli.output.result import CommandResult, prints_result
 from pipelines.cli.output.shown_status import completeness as show_completeness
 from resources.explanations.explanation import ExitCode
+from resources.printed import printed
 
 _MAX_WAIT_S = 7 * 86_400.0
 
@@ -62,6 +60,6 @@ def complete_command(
     if hours is not None and audit is None:
         raise click.UsageError(f"--hours needs the setting `audit` of the topic {topic!r}")
     completeness = wait_until_complete(table, through_ms, wait_s, audit=audit)
-    result: Mapping[str, Any] = completeness.as_dict(through_ms)
-    ends = () if result["complete"] else (ExitCode.FAILED,)
-    return CommandResult(records=[result], show=show_completeness, ends=ends)
+    result = completeness.result(through_ms)
+    ends = () if result.complete else (ExitCode.FAILED,)
+    return CommandResult(records=[printed(result)], show=show_completeness, ends=ends)

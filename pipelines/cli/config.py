@@ -9,6 +9,7 @@ from pipelines.cli.options import GlobalOptions
 from pipelines.cli.output import console, terminal
 from pipelines.cli.output.result import ends_of, json_option, print_json, quiet_option
 from resources.explanations.codes import combined
+from resources.printed import printed
 from resources.settings.settings import Settings, SettingsError
 
 
@@ -58,7 +59,7 @@ def check_command(ctx: click.Context, offline: bool, as_json: bool, quiet: bool)
 
     results = []
     with terminal.quieted(quiet=quiet):
-        for result in check():
+        for result in map(printed, check()):
             results.append(result)
             if not as_json:
                 console.check_result(result)
@@ -101,7 +102,7 @@ def schema_command() -> None:
     Examples:
       penstock config schema
     """
-    from pipelines.cli.output.shapes import schema
+    from pipelines.cli.output_schema import schema
 
     click.echo(json.dumps(schema(), indent=2))
 

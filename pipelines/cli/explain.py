@@ -11,8 +11,8 @@ from rich.text import Text
 from pipelines.cli.output import terminal
 from pipelines.cli.output.result import CommandResult, prints_result
 from resources.explanations.codes import RETIRED, ROWS, code_of, typed_code
-from resources.explanations.explanation import Explanation
 from resources.explanations.texts import explanations
+from resources.printed import printed
 from resources.settings.suggestion import did_you_mean
 
 _HEADING = "bold"
@@ -37,7 +37,8 @@ def explain_command(code: str | None) -> CommandResult:
       penstock explain
     """
     chosen = [_code(code)] if code else ROWS
-    records = [_as_dict(explanations()[each]) for each in chosen]
+    rows = [explanations()[each] for each in chosen]
+    records = [{**printed(row), "page": f"docs/{row.page}"} for row in rows]
     return CommandResult(records=records, show=_show_one if code else _show_all)
 
 
@@ -58,22 +59,6 @@ def _code(text: str) -> str:
         more = did_you_mean(code, known) or "; `penstock explain` lists all codes"
         raise click.UsageError(f"there is no code {code!r}{more}")
     return code
-
-
-def _as_dict(explanation: Explanation) -> dict[str, Any]:
-    """The JSON fields of an explanation."""
-    row = explanation.row
-    return {
-        "code": row.code,
-        "kinds": list(row.kinds),
-        "family": explanation.family,
-        "title": explanation.title,
-        "meaning": explanation.meaning,
-        "causes": explanation.causes,
-        "repairs": list(explanation.repairs),
-        "page": f"docs/{explanation.page}",
-        "exit_code": int(row.exit_code),
-    }
 
 
 def _show_one(records: Sequence[Mapping[str, Any]]) -> None:

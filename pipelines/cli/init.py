@@ -5,6 +5,7 @@ import shlex
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,13 +15,28 @@ from pipelines.cli.config_tests.new_settings import settings_text
 from pipelines.cli.options import GlobalOptions
 from pipelines.cli.output import console
 from pipelines.cli.output.result import CommandResult, ends_of, prints_result
+from resources.printed import printed
 from resources.settings.settings import Settings
 
 if TYPE_CHECKING:
     from pipelines.cli.config_tests.result import CheckResult
+    from pipelines.ledger.work import SliceFailure
 
 _REQUEST_TIMEOUT_S = 10.0
 _DEFAULT_LAKE = "lake"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreatedSettings:
+    """The result of `penstock init`. If a test failed, the file is not `written`."""
+
+    settings: str
+    written: bool
+    topics: Sequence[str]
+    commands: Sequence[str]
+    """The commands that come next."""
+    checks: "Sequence[CheckResult]"
+    errors: "Sequence[SliceFailure]"
 
 
 @click.command("init")
@@ -67,19 +83,20 @@ def init_command(
     settings = Settings.of({"lake": lake, "clusters": {name: cluster}}, folder=file.parent, place="the answers")
     with _lake_folder(settings) as keep_folder:
         checks, topics = _test(settings, name)
-        errors = [error for check in checks for error in check["errors"]]
+        errors = [error for check in checks for error in check.errors]
         if not errors:
             _write(file, settings_text(lake, name, cluster))
             keep_folder()
-    record = {
-        "settings": str(file),
-        "written": not errors,
-        "topics": topics,
-        "commands": [] if errors else _next_commands(file, topics),
-        "checks": checks,
-        "errors": errors,
-    }
-    return CommandResult(records=[record], show=console.initialised, ends=ends_of([record]))
+    created = CreatedSettings(
+        settings=str(file),
+        written=not errors,
+        topics=topics,
+        commands=[] if errors else _next_commands(file, topics),
+        checks=checks,
+        errors=errors,
+    )
+    records = [printed(created)]
+    return CommandResult(records=records, show=console.initialised, ends=ends_of(records))
 
 
 def _check_absent(file: Path) -> None:
@@ -137,7 +154,7 @@ def _test(settings: Settings, name: str) -> "tuple[list[CheckResult], list[str]]
 
     impatient = settings.with_short_timeout(attempts=1, timeout_s=_REQUEST_TIMEOUT_S)
     checks = [*check_lake(settings), *check_cluster(impatient, name)]
-    if any(not check["ok"] for check in checks):
+    if any(not check.ok for check in checks):
         return checks, []
     with open_cluster(impatient, name) as cluster:
         return checks, sorted(topic.name for topic in cluster.topics().entries)

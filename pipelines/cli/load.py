@@ -18,6 +18,7 @@ from pipelines.cli.options import (
 )
 from pipelines.cli.output import console, log_lines
 from pipelines.cli.output.result import CommandResult, Errors, ends_of, prints_result
+from resources.printed import printed
 from resources.settings.choices import Choices
 from resources.settings.settings import Settings
 
@@ -92,7 +93,7 @@ def load_command(
                 topic_loads.load(loader, topics, on_begin=on_begin, on_end=on_end)
             finally:
                 loads += [(name, by_topic[topic]) for topic in dict.fromkeys(topics) if topic in by_topic]
-    records = [{"cluster": name, **load.as_dict()} for name, load in loads]
+    records = [{"cluster": name, **printed(load)} for name, load in loads]
     return CommandResult(
         records=records,
         show=console.loads,
@@ -123,7 +124,7 @@ def _log_load(cluster: str, load: "TopicLoad") -> None:
     """Print an event for each partition with new records, and one for the topic."""
     for partition in load.partitions:
         if partition.offsets.size:
-            fields = {**partition.as_dict(), "partition": str(partition.offsets.partition), "broker": None}
+            fields = {**printed(partition), "partition": str(partition.offsets.partition), "broker": None}
             log_lines.event("partition loaded", cluster=cluster, topic=load.topic, **fields)
     sums = {
         name: getattr(load, name) for name in ("version", "rows", "bytes", "files", "bad_records", "lag", "seconds")

@@ -33,6 +33,7 @@ from pipelines.cli.typed_tables import redecode_command, schema_command
 from pipelines.cli.versions import history_command, rewind_command
 from resources.explanations.codes import coded, row_of
 from resources.explanations.explanation import ExitCode
+from resources.printed import printed
 from resources.settings.settings import PATH_VARIABLE
 
 LOG_FORMAT_VARIABLE = "PENSTOCK_LOG_FORMAT"
@@ -124,7 +125,8 @@ def _printed(error: BaseException) -> Mapping[str, Any]:
     from kafka_io.errors import Where
     from pipelines.ledger.work import SliceFailure
 
-    return SliceFailure.of(error, Where()).as_dict()
+    fields: Mapping[str, Any] = printed(SliceFailure.of(error, Where()))
+    return fields
 
 
 @click.group(

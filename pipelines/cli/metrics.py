@@ -1,7 +1,9 @@
 """`penstock metrics`: the status of topics and tables for Prometheus."""
 
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +14,7 @@ from pipelines.cli.output import log_lines
 from pipelines.cli.output.result import show_trace
 from resources.explanations.codes import combined, exit_code_of
 from resources.explanations.explanation import ExitCode
+from resources.printed import printed
 from resources.settings.metrics import check_push_url
 
 if TYPE_CHECKING:
@@ -29,6 +32,44 @@ def _push_url(_context: click.Context, _parameter: click.Parameter, url: str | N
         raise click.BadParameter(f"{url!r} {error}") from None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Target:
+    """Where the options say that the metrics go: to a file, to a Pushgateway, or to whoever asks on a port."""
+
+    textfile: Path | None
+    push: str | None
+    serve: int | None
+    address: str
+    keep_s: float
+
+
+def _chooses_target(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the options of _Target to the command, which gets them as `target`."""
+
+    @click.option(
+        "--textfile",
+        type=click.Path(path_type=Path, dir_okay=False),
+        help="Replace this file in one step; print nothing.",
+    )
+    @click.option(
+        "--push", metavar="URL", callback=_push_url, help="Send the metrics to this Pushgateway; print nothing."
+    )
+    @click.option("--serve", type=click.IntRange(0, 65535), metavar="PORT", help="Serve the metrics until interrupted.")
+    @click.option("--address", default=_LOOPBACK, help="With --serve: the address to listen on.")
+    @click.option(
+        "--keep-s",
+        type=FiniteRange(0, 3600),
+        default=15.0,
+        help="With --serve: seconds for which the same answer is used for all requests.",
+    )
+    @wraps(command)
+    def run(*arguments: Any, cluster: str | None, partitions: bool, max_topics: int, **words: Any) -> None:
+        target = _Target(**words)
+        command(*arguments, cluster=cluster, partitions=partitions, max_topics=max_topics, target=target)
+
+    return run
+
+
 @click.command("metrics")
 @cluster_option
 @click.option("--partitions", is_flag=True, help="Also print the lag of each partition.")
@@ -38,29 +79,10 @@ def _push_url(_context: click.Context, _parameter: click.Parameter, url: str | N
     default=1000,
     help="Limit of the topics of each cluster; the most urgent are kept.",
 )
-@click.option(
-    "--textfile", type=click.Path(path_type=Path, dir_okay=False), help="Replace this file in one step; print nothing."
-)
-@click.option("--push", metavar="URL", callback=_push_url, help="Send the metrics to this Pushgateway; print nothing.")
-@click.option("--serve", type=click.IntRange(0, 65535), metavar="PORT", help="Serve the metrics until interrupted.")
-@click.option("--address", default=_LOOPBACK, help="With --serve: the address to listen on.")
-@click.option(
-    "--keep-s",
-    type=FiniteRange(0, 3600),
-    default=15.0,
-    help="With --serve: seconds for which the same answer is used for all requests.",
-)
+@_chooses_target
 @click.pass_obj
 def metrics_command(
-    options: GlobalOptions,
-    cluster: str | None,
-    partitions: bool,
-    max_topics: int,
-    textfile: Path | None,
-    push: str | None,
-    serve: int | None,
-    address: str,
-    keep_s: float,
+    options: GlobalOptions, cluster: str | None, partitions: bool, max_topics: int, target: _Target
 ) -> None:
     """Print lag, lateness, losses, sizes and proofs for Prometheus.
 
@@ -81,7 +103,7 @@ def metrics_command(
       penstock metrics --textfile penstock.prom
       penstock metrics --serve 9464
     """
-    if serve is not None and (textfile or push):
+    if target.serve is not None and (target.textfile or target.push):
         raise click.UsageError("give --serve, or --textfile and --push")
     from pipelines.status.metrics_source import MetricsSource
 
@@ -93,10 +115,10 @@ def metrics_command(
         partitions=partitions,
         report=reporter,
     )
-    if serve is not None:
-        _serve(source, address, serve, keep_s=keep_s)
+    if target.serve is not None:
+        _serve(source, target.address, target.serve, keep_s=target.keep_s)
         return
-    _write(source, textfile, push)
+    _write(source, target.textfile, target.push)
     end = combined(reporter.ends)
     if end:
         raise click.exceptions.Exit(end)
@@ -114,7 +136,7 @@ class _Reporter:
         cluster = failure.where.get("cluster")
         if self.last.get(cluster) != str(failure):
             self.last[cluster] = str(failure)
-            log_lines.failure(failure.as_dict())
+            log_lines.failure(printed(failure))
             show_trace(failure.trace)
 
 

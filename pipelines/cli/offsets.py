@@ -1,7 +1,6 @@
 """`penstock offsets`: export cursors to other tools, and start tables at the offsets of another loader."""
 
 from collections.abc import Sequence
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Literal
 
 import click
@@ -19,6 +18,7 @@ from pipelines.cli.options import (
 )
 from pipelines.cli.output import console
 from pipelines.cli.output.result import CommandResult, Errors, prints_result, wants_json
+from resources.printed import printed
 from resources.settings.settings import Settings
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def export_command(
                 _write(settings, name, group, storage, of_cluster)
         cursors += of_cluster
     return CommandResult(
-        records=[asdict(cursor) for cursor in cursors],
+        records=printed(cursors),
         show=(lambda _: click.echo(to_csv(cursors), nl=False)) if as_csv else console.cursors,
         errors=errors.failures,
     )
@@ -173,5 +173,5 @@ def import_command(
             for topic, table in tables.items()
         }
         versions = {topic: None if dry_run else import_offsets(table, plans[topic]) for topic, table in tables.items()}
-    records = [{"cluster": name, **plan.as_dict(), "version": versions[topic]} for topic, plan in plans.items()]
+    records = [{"cluster": name, **printed(plan), "version": versions[topic]} for topic, plan in plans.items()]
     return CommandResult(records=records, show=console.imports)

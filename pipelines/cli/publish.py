@@ -1,6 +1,7 @@
 """The command `penstock publish`: sends the lines of a file as messages."""
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import IO
 
 import click
@@ -11,11 +12,21 @@ from pipelines.cli.options import GlobalOptions, cluster_option, only_cluster, o
 from pipelines.cli.output import console
 from pipelines.cli.output.result import CommandResult, prints_result
 from resources import quantities
+from resources.printed import printed
 from resources.settings.settings import Settings
 
 _CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 _LINES_PER_BATCH = 500
 _MAX_LINES_PER_BATCH = 100_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublishedTopic:
+    """The result of `penstock publish`."""
+
+    cluster: str
+    topic: str
+    messages: int
 
 
 @click.command("publish")
@@ -72,7 +83,7 @@ def publish_command(
     with error_context(Where(cluster=name)), open_producer(settings, name, compression=codec) as producer:
         count = publish_values((producer,), topic, lines, batch_size=batch)
     return CommandResult(
-        records=[{"cluster": name, "topic": topic, "messages": count}],
+        records=[printed(PublishedTopic(cluster=name, topic=topic, messages=count))],
         show=lambda _: console.print_sentence(f"{quantities.counted(count, 'message')} published to {topic}"),
     )
 

@@ -17,6 +17,7 @@ from pipelines.cli.options import (
 )
 from pipelines.cli.output import console, log_lines
 from pipelines.cli.output.result import CommandResult, ends_of, prints_result
+from resources.printed import printed
 
 if TYPE_CHECKING:
     from pipelines.rewrites.replay_request import OnCompacted
@@ -76,6 +77,6 @@ def replay_command(
         run = Loader.of(settings, connected, lambda: open_session(for_fetches(settings.spark))).run
         lineage = JobLineage.of(settings, name, run_id=run.id, warn=log_lines.warning)
         result = reported_replay(lineage, run, table, request, on_progress(topic))
-    records = [{"cluster": name, **result.as_dict()}]
+    records = [{"cluster": name, **printed(result)}]
     traces = [result.failure.trace] if result.failure else []
     return CommandResult(records=records, show=console.replays, ends=ends_of(records), traces=traces)

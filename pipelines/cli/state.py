@@ -9,6 +9,7 @@ import click
 from pipelines.cli.options import GlobalOptions, Selection, selects_topics
 from pipelines.cli.output import console, log_lines
 from pipelines.cli.output.result import CommandResult, Errors, prints_result
+from resources.printed import printed
 from resources.settings.settings import Settings
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ def state_command(options: GlobalOptions, selection: Selection, rebuild: bool) -
             for topic, table in _chosen(settings, selection, cluster):
                 with errors.caught(cluster=cluster, topic=topic):
                     update = reported_state_update(lineage, table, settings.format_of(topic), rebuild=rebuild)
-                    records.append({"cluster": cluster, **update.as_dict()})
+                    records.append({"cluster": cluster, **printed(update)})
     return CommandResult(records=records, show=console.states, errors=errors.failures)
 
 

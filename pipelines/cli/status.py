@@ -14,6 +14,7 @@ from pipelines.cli.output import console, shown_status
 from pipelines.cli.output.result import CommandResult, Errors, json_option, prints_result, quiet_option
 from pipelines.cli.output.terminal import quieted
 from resources.explanations.explanation import ExitCode
+from resources.printed import printed
 from resources.settings.settings import Settings
 from resources.settings.suggestion import did_you_mean
 
@@ -123,7 +124,7 @@ def topics_command(options: GlobalOptions, cluster: str | None) -> CommandResult
     settings, now = options.settings(), now_ms()
     with OpenClusters(settings) as clusters:
         statuses, errors = clusters.statuses(clusters_of(settings, cluster), now_ms=now)
-    records = [status.as_dict(now) for status in statuses if status.incarnation is not None]
+    records = [printed(status.result(now)) for status in statuses if status.incarnation is not None]
     return CommandResult(records=records, show=shown_status.topics, errors=errors.failures)
 
 
@@ -177,7 +178,7 @@ def _ask(clusters: OpenClusters, names: Sequence[str], topics: Sequence[str]) ->
     statuses.sort(key=lambda status: status.urgency(now))
     has_failed = any(status.state(now) in {TopicState.ERROR, TopicState.LOSING} for status in statuses)
     return CommandResult(
-        records=[status.as_dict(now) for status in statuses],
+        records=[printed(status.result(now)) for status in statuses],
         show=partial(shown_status.statuses, now_ms=now),
         ends=[ExitCode.FAILED] if has_failed else [],
         errors=errors.failures,

@@ -11,6 +11,7 @@ from pipelines.cli.options import FiniteRange, GlobalOptions, Selection, selects
 from pipelines.cli.output import console, log_lines
 from pipelines.cli.output.result import CommandResult, Errors, ends_of, prints_result
 from resources.explanations.explanation import ExitCode
+from resources.printed import printed
 from resources.settings.settings import MAX_DAYS, Settings
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ def verify_command(options: GlobalOptions, selection: Selection, deep: bool) -> 
                 proofs.append((table, proof))
                 for warning in warnings:
                     log_lines.warning(warning, cluster=name, topic=proof.topic)
-    records = [{"cluster": table.where.cluster, **proof.as_dict()} for table, proof in proofs]
+    records = [{"cluster": table.where.cluster, **printed(proof)} for table, proof in proofs]
     for (table, _), record in zip(proofs, records, strict=True):
         add_state_proof(settings, table, record)
     return CommandResult(
@@ -72,10 +73,10 @@ def add_state_proof(settings: Settings, table: "LakeTable", record: dict[str, An
     from pipelines.state_tables.proof import prove_state
 
     proof = prove_state(table, topic)
-    record["state"] = proof.as_dict()
+    record["state"] = printed(proof)
     record["problems"] = [*record["problems"], *proof.problems]
     record["proven"] = record["proven"] and proof.proven
-    record["errors"] = [proof.failure.as_dict()] if proof.failure else []
+    record["errors"] = [printed(proof.failure)] if proof.failure else []
 
 
 def _proofs(settings: Settings, cluster: str, tables: Sequence["LakeTable"]) -> "Iterator[tuple[Proof, Sequence[str]]]":
@@ -149,7 +150,7 @@ def clean_command(options: GlobalOptions, selection: Selection, delete: bool, ke
             for table in selection.tables(settings, cluster):
                 with errors.caught(cluster=cluster, topic=table.where.topic):
                     cleaned = clean(table, keep=keep, target_bytes=settings.housekeeping.file_bytes, dry_run=not delete)
-                    record = {"cluster": cluster, "topic": table.where.topic, **cleaned.as_dict(), "state": None}
+                    record = {"cluster": cluster, "topic": table.where.topic, **printed(cleaned), "state": None}
                     records.append(record)
                     record["state"] = _cleaned_state(settings, table, keep, dry_run=not delete)
     return CommandResult(records=records, show=partial(console.cleanings, deleted=delete), errors=errors.failures)
@@ -161,4 +162,6 @@ def _cleaned_state(settings: Settings, table: "LakeTable", keep: timedelta, *, d
         return None
     from pipelines.maintenance.clean_state import clean_state
 
-    return clean_state(table, keep=keep, target_bytes=settings.housekeeping.file_bytes, dry_run=dry_run).as_dict()
+    cleaned = clean_state(table, keep=keep, target_bytes=settings.housekeeping.file_bytes, dry_run=dry_run)
+    record: dict[str, Any] = printed(cleaned)
+    return record

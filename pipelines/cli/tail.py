@@ -1,9 +1,9 @@
 """`penstock tail`."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
-from functools import cache, partial
-from typing import TYPE_CHECKING
+from functools import cache, partial, wraps
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -20,14 +20,32 @@ from pipelines.cli.output.result import json_option
 from resources.settings.settings import Settings
 
 if TYPE_CHECKING:
+    from pipelines.tail.query import TailQuery
     from pipelines.tail.shown_value import ShowValues
 
 
+def _selects_records(command: Callable[..., None]) -> Callable[..., None]:
+    """Add TOPIC, `--from`, `--until` and `--partition` to the command, which gets them as `query`."""
+
+    @topic_argument
+    @click.option("--from", "since", metavar="POINT", default="latest", help="Where to begin.")
+    @click.option("--until", metavar="POINT", help="Where to end. Without it, the command waits for new records.")
+    @partition_option
+    @wraps(command)
+    def run(
+        *arguments: Any, topic: str, since: str, until: str | None, partitions: Sequence[str], **options: Any
+    ) -> None:
+        from pipelines.tail.query import TailQuery
+
+        with usage_errors():
+            query = TailQuery.parse(topic, since, until, partitions, now=datetime.now(UTC))
+        command(*arguments, query=query, **options)
+
+    return run
+
+
 @click.command("tail")
-@topic_argument
-@click.option("--from", "since", metavar="POINT", default="latest", help="Where to begin.")
-@click.option("--until", metavar="POINT", help="Where to end. Without it, the command waits for new records.")
-@partition_option
+@_selects_records
 @click.option("--max", "max_records", type=click.IntRange(1), metavar="N", help="End after this many records.")
 @click.option("--raw", is_flag=True, help="Show values as bytes, also if the topic has a format.")
 @cluster_option
@@ -35,10 +53,7 @@ if TYPE_CHECKING:
 @click.pass_obj
 def tail_command(
     options: GlobalOptions,
-    topic: str,
-    since: str,
-    until: str | None,
-    partitions: Sequence[str],
+    query: "TailQuery",
     max_records: int | None,
     raw: bool,
     cluster: str | None,
@@ -67,12 +82,10 @@ def tail_command(
     """
     from pipelines.cli.output import tail_lines as lines
     from pipelines.tail.follow import open_tail
-    from pipelines.tail.query import TailQuery, TailRefused
+    from pipelines.tail.query import TailRefused
 
-    with usage_errors():
-        query = TailQuery.parse(topic, since, until, partitions, now=datetime.now(UTC))
     settings = options.settings()
-    decode = None if raw else _decoding(settings, topic)
+    decode = None if raw else _decoding(settings, query.topic)
     render = lines.as_json if as_json else lines.as_line
     try:
         with open_tail(settings, only_cluster(settings, cluster), query, on_warning=log_lines.warning) as tail:

@@ -8,6 +8,7 @@ import click
 from pipelines.cli.options import GlobalOptions, cluster_option, only_cluster, table_of, topic_argument
 from pipelines.cli.output import console, log_lines
 from pipelines.cli.output.result import CommandResult, ends_of, prints_result
+from resources.printed import printed
 
 
 @click.command("schema")
@@ -37,7 +38,7 @@ def schema_command(options: GlobalOptions, topic: str, cluster: str | None) -> C
     # The columns of a typed table are known before there is one.
     table = LakeTable.of(Lake.of(settings), name, topic) if format_.is_typed else table_of(settings, name, topic)
     schema = topic_schema(table, format_, cache(partial(open_schema_registry, settings)))
-    return CommandResult(records=[schema.as_dict()], show=console.schemas)
+    return CommandResult(records=[printed(schema)], show=console.schemas)
 
 
 @click.command("redecode")
@@ -87,7 +88,7 @@ def redecode_command(
         )
         lineage = JobLineage.of(settings, name, run_id=request.run, warn=log_lines.warning)
         result = reported_redecode(lineage, request, every=every)
-    records = [{"cluster": name, **result.as_dict()}]
+    records = [{"cluster": name, **printed(result)}]
     return CommandResult(
         records=records,
         show=console.redecodes,

@@ -18,6 +18,7 @@ from pipelines.cli.options import (
 from pipelines.cli.output import console
 from pipelines.cli.output.log_lines import printable
 from pipelines.cli.output.result import CommandResult, prints_result
+from resources.printed import printed
 
 _DEFAULT_LIMIT = 20
 _MAX_LIMIT = 1_000_000
@@ -43,7 +44,7 @@ def history_command(options: GlobalOptions, topic: str, limit: int, cluster: str
 
     settings = options.settings()
     entries = list(islice(history(table_of(settings, only_cluster(settings, cluster), topic)), limit))
-    return CommandResult(records=[entry.as_dict() for entry in entries], show=lambda _: console.history(entries))
+    return CommandResult(records=printed(entries), show=lambda _: console.history(entries))
 
 
 @click.command("rewind")
@@ -82,5 +83,5 @@ def rewind_command(
     confirm(f"Take the table of {printable(topic)} back {plan}?", yes=yes)
     new_version = rewind(plan)
     sentence = f"version {new_version}: {topic} went back {plan}"
-    records = [{**plan.as_dict(), "version": new_version}]
+    records = [{**printed(plan), "version": new_version}]
     return CommandResult(records=records, show=partial(console.rewound, sentence=sentence))

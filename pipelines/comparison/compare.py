@@ -6,7 +6,7 @@ offsets, and whole columns are compared.
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +18,7 @@ from pipelines.comparison.table_rows import LiveRows, OffsetArray, numbers
 from pipelines.layout.columns import TOMBSTONE_COLUMN
 from pipelines.layout.layout import TableLayout
 from pipelines.layout.rows import RAW_TIME_COLUMN
+from resources.printed import printed_property
 
 _COMPARED = ("key", "value", "timestamp", RAW_TIME_COLUMN, "timestampType", "headers")
 _PIECE_BYTES = 32 * 1024 * 1024
@@ -43,6 +44,10 @@ class ComparedOffsets:
         first = sorted({*self.first, *other.first})[:_MAX_LISTED]
         return type(self)(count=self.count + other.count, first=tuple(first))
 
+    def printed(self) -> int:
+        """The number. `Comparison` prints the offsets of all kinds together."""
+        return self.count
+
     def __str__(self) -> str:
         and_more = ", ..." if self.count > len(self.first) == _MAX_LISTED else ""
         rows = "row" if self.count == 1 else "rows"
@@ -51,7 +56,7 @@ class ComparedOffsets:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """The result of a comparison.
+    """The differences between the rows of a table and the records of the brokers.
 
     Args:
         equal: the number of equal rows.
@@ -77,13 +82,10 @@ class Comparison:
         """Whether the table and the broker have the same rows."""
         return not any(rows.count for rows in self.unlike.values())
 
-    def as_dict(self) -> dict[str, Any]:
-        """The JSON fields of the commands; `offsets` are the first few of each kind."""
-        return {
-            "equal": self.equal,
-            **{name: rows.count for name, rows in self.unlike.items()},
-            "offsets": {name: list(rows.first) for name, rows in self.unlike.items() if rows.count},
-        }
+    @printed_property
+    def offsets(self) -> dict[str, tuple[int, ...]]:
+        """The first offsets of each kind of difference."""
+        return {name: rows.first for name, rows in self.unlike.items() if rows.count}
 
     def __add__(self, other: Self) -> Self:
         unlike = {name: rows + other.unlike[name] for name, rows in self.unlike.items()}

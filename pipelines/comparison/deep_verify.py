@@ -5,10 +5,9 @@ isolation of the load.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from itertools import groupby
-from typing import Any
 
 from kafka_io.cluster.cluster import Cluster
 from kafka_io.errors import LocatedError
@@ -24,10 +23,10 @@ from pipelines.fetch.unreadable import GAPS
 from pipelines.identity.identity import table_state
 from pipelines.ledger.ledger import TopicIdentity
 from pipelines.ledger.work import CommittedRange, SliceFailure
-from pipelines.reports.outcome import printed_range
 from pipelines.table.table_store import TableSnapshot
 from pipelines.verify.verify import Proof, verify
 from resources.errors import TopicUnknown
+from resources.printed import HIDDEN, INLINED
 from resources.progress import Progress
 from resources.settings.topic_formats import RAW_FORMAT, TopicFormat
 
@@ -39,7 +38,7 @@ _ISOLATION_HINT = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionComparison:
-    """The comparison of one partition.
+    """A partition that was compared with its broker.
 
     Args:
         offsets: the compared offsets.
@@ -49,26 +48,22 @@ class PartitionComparison:
         aborted: the number of offsets of aborted transactions, where the ledger does not say it.
     """
 
-    offsets: OffsetRange
+    offsets: OffsetRange = field(metadata=INLINED)
     not_compared: int
-    comparison: Comparison
-    is_known: bool
-    aborted: int
-
-    def as_dict(self) -> dict[str, Any]:
-        """The JSON fields of `penstock verify --deep --json`."""
-        return {**printed_range(self.offsets), "not_compared": self.not_compared, **self.comparison.as_dict()}
+    comparison: Comparison = field(metadata=INLINED)
+    is_known: bool = field(metadata=HIDDEN)
+    aborted: int = field(metadata=HIDDEN)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeepProof(Proof):
-    """The result of a deep verify. Differences between the table and the brokers are among the problems."""
+    """A result of `penstock verify`.
+
+    Differences between the table and the brokers are among the problems.
+    """
 
     compared: tuple[PartitionComparison, ...] = ()
-
-    def as_dict(self) -> dict[str, Any]:
-        """The JSON fields of `penstock verify --deep --json`."""
-        return {**Proof.as_dict(self), "compared": [partition.as_dict() for partition in self.compared]}
+    """Only with --deep."""
 
 
 def deep_verify(

@@ -22,7 +22,10 @@ from resources.errors import OffsetsUnreadable, TableMissing
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportedCursor:
-    """The next offset of one partition of a table, with the fields that `penstock offsets export --json` prints."""
+    """A result of `penstock offsets export`.
+
+    It is the next offset of one partition of a table.
+    """
 
     cluster: str
     topic: str

@@ -7,9 +7,9 @@ imported offset, and an offset that the brokers no longer hold, need a choice of
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Literal, Self
 
 from kafka_io.cluster.cluster import Cluster
 from kafka_io.consumer.group_offsets import OffsetStorage, group_offsets
@@ -30,6 +30,7 @@ from pipelines.load.discovered import with_errors_apart
 from pipelines.load.run import Run
 from pipelines.table.table_store import TableSnapshot
 from resources.errors import CommitRefused, ImportRefused, TopicUnknown
+from resources.printed import HIDDEN, printed_property
 
 OnMissing = Literal["fail", "earliest"]
 """What to do with partitions that have records but no imported offset."""
@@ -37,8 +38,9 @@ OnMissing = Literal["fail", "earliest"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportedStart:
-    """Where the table begins in one partition, beside the bounds of the broker's log.
+    """The start of a table in a partition.
 
+    It stands beside the bounds of the broker's log.
     `adopted` is the imported offset; None if there is none, and then the whole partition will be loaded.
     """
 
@@ -48,6 +50,11 @@ class ImportedStart:
     start: int
     earliest: int
     latest: int
+
+    @printed_property
+    def left(self) -> int:
+        """What the first load will fetch: records, or bytes of the log in 0.7."""
+        return self.latest - self.start
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,21 +70,15 @@ class ImportChange(LoadChange):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OffsetsImport:
-    """A planned import of a topic's offsets. Nothing has changed yet."""
+    """A result of `penstock offsets import`; `version` is None with --dry-run.
+
+    It is a plan: nothing has changed yet.
+    """
 
     topic: str
     source: str
     partitions: tuple[ImportedStart, ...]
-    change: ImportChange
-
-    def as_dict(self) -> dict[str, Any]:
-        """The fields that `penstock offsets import --json` prints."""
-        return {
-            "topic": self.topic,
-            "source": self.source,
-            # `left` is what the first load will fetch: records, or bytes of the log in 0.7.
-            "partitions": [{**asdict(start), "left": start.latest - start.start} for start in self.partitions],
-        }
+    change: ImportChange = field(metadata=HIDDEN)
 
 
 _AdoptedOffset = tuple[BrokerPartition, int, Bounds]

@@ -23,6 +23,7 @@ from pipelines.state_tables.state_table import state_output
 from pipelines.status.completeness import complete_through
 from pipelines.verify.verify import verify
 from resources.machines.spark import open_session
+from resources.printed import printed
 from resources.settings.settings import Settings
 from resources.stores.lake import Lake
 
@@ -135,7 +136,7 @@ class HoursStory:
         """Verify the table and the state table, and compare the numbers of rows with that of published flights."""
         with chapter("penstock verify: is each row there once, and is the state what all rows give?"):
             proof = verify(self.table)
-            record = proof.as_dict()
+            record = printed(proof)
             add_state_proof(self.settings, self.table, record)
             console.proofs([record])
             loaded = sum(partition.rows for partition in proof.partitions)

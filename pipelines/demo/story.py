@@ -28,6 +28,7 @@ from pipelines.demo.steps import ask, chapter, discover, load, out
 from pipelines.rewrites.topic_schema import ShownColumn, topic_schema
 from pipelines.verify.verify import verify
 from resources.kafka import open_producer
+from resources.printed import printed
 from resources.settings.settings import Settings
 from resources.stores.lake import Lake
 
@@ -81,7 +82,7 @@ def run_story(state: DemoState, instance: dg.DagsterInstance) -> bool:
         _print_new_columns(columns, _columns(settings, lake))
     with chapter("penstock verify: is every committed offset in the table exactly once?"):
         proofs = [verify(LakeTable.of(lake, CLUSTER, topic)) for topic in TOPICS]
-        console.proofs([proof.as_dict() for proof in proofs])
+        console.proofs(printed(proofs))
     with chapter("DuckDB queries the tables"):
         bad = len(ask(lake, {topic: lake.table_uri(CLUSTER, topic) for topic in TOPICS}, _QUESTIONS))
     published = {topic: len(values[topic]) + len(new_values[topic]) for topic in TOPICS}

@@ -47,19 +47,20 @@ class LogAnswer(NamedTuple):
 class PartitionTime:
     """The event time of one partition.
 
-    Args:
-        end, held_back, asked_ms: the newest answer of a broker (see LogAnswer); None before the first.
-        at_end: whether the cursor reached that end.
-        max_ms: the largest event time of the rows so far. Times after the load that read them do not count.
-        proven_ms: all records that were appended before this time are in the table; None without a proof.
+    `end`, `held_back` and `asked_ms` are the newest answer of a broker (see LogAnswer).
     """
 
     end: int | None = None
+    """The end of the log when the broker was asked last; None before its first answer."""
     held_back: int = 0
+    """The number of offsets that an open transaction held back then."""
     asked_ms: int | None = None
     at_end: bool = False
+    """Whether the cursor reached the end."""
     max_ms: int | None = None
+    """The largest event time of the rows so far. Times after the load that read them do not count."""
     proven_ms: int | None = None
+    """All records that were appended before this time are in the table; None without a proof."""
 
     def after(self, answers: Sequence[LogAnswer], cursor: int, max_ms: int | None) -> Self:
         """The event time after a commit that leaves this cursor.

@@ -14,6 +14,7 @@ from kafka_io.typed_json import convert
 from pipelines.ledger.slice_times import SliceTimes
 from resources.errors import sentence_of
 from resources.explanations.codes import code_of, code_of_kind, coded
+from resources.printed import HIDDEN, PrintedError, printed_property
 from resources.quantities import run_time
 
 EXPIRED = "expired"
@@ -59,22 +60,27 @@ class SliceFailure:
             code=code_of(type(error)),
         )
 
-    def as_dict(self) -> dict[str, Any]:
+    def printed(self) -> PrintedError:
         """The error object of every command's `--json`: its code, its sentence, and its place as far as it is known."""
-        place = {item.name: self.where.get(item.name) for item in fields(Where)}
-        partition = place["partition"]
-        return {
-            "code": self.code,
-            "kind": self.kind,
-            "message": self.reason,
-            **place,
-            "partition": None if partition is None else str(partition),
-            "retriable": self.retriable,
-        }
+        partition = self.where.get("partition")
+        place = {**self.where, "partition": None if partition is None else str(partition)}
+        return PrintedError(code=self.code, kind=self.kind, message=self.reason, retriable=self.retriable, **place)
 
     def __str__(self) -> str:
         location = str(Where(**self.where))
         return coded(f"{self.kind}: {self.reason}" + (f" [{location}]" if location else ""), self.code)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failable:
+    """A result that has the error that ended the work, if one did."""
+
+    failure: SliceFailure | None = field(default=None, metadata=HIDDEN)
+
+    @printed_property
+    def errors(self) -> tuple[SliceFailure, ...]:
+        """The error, if there is one."""
+        return (self.failure,) if self.failure else ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -271,6 +277,26 @@ class SliceFacts(CommittedRange):
 
     def __str__(self) -> str:
         return f"{self.offsets}: {self.rows} rows in {run_time(self.seconds)}"
+
+    def printed(self) -> "SlowestSlice":
+        """See SlowestSlice."""
+        id_, start, stop = self.partition, self.offsets.start, self.offsets.stop
+        seconds = round(self.seconds, 3)
+        return SlowestSlice(
+            broker=id_.broker, partition=id_.partition, start=start, stop=stop, rows=self.rows, seconds=seconds
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SlowestSlice:
+    """The slice of a load that took the longest."""
+
+    broker: int | None
+    partition: int
+    start: int
+    stop: int
+    rows: int
+    seconds: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,7 +14,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
@@ -45,40 +45,37 @@ _PARTITION_FOLDERS = tuple(f"{layout.partition_column}=" for layout in _LAYOUTS)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CleanResult:
-    """The result of housekeeping for a table, or its plan in a dry run.
+    """What `penstock clean` did with the files of a table.
+
+    In a dry run it is the plan.
 
     Args:
         table: the table's URI.
         collected: the deleted files.
         bytes: their size.
-        young: the number of files that no commit names and that are too young to be deleted. A failed load leaves
-            such files, and a load in progress has some.
-        empty: whether nothing has been loaded into the table yet: its first load failed, or found nothing.
         merged: the number of small files that were merged; 0 in a dry run.
         larger: the number of files that they became; 0 in a dry run.
         busy: whether another writer was first, so that nothing was merged.
         foreign: why nothing was done to a table that is not Penstock's; empty for others.
         damaged: data files that are lost or have another size; if there are any, nothing was merged.
-        uploads: the number of aborted uploads: their files began longer ago than files are kept, and are not complete.
-        uploads_unknown: why such uploads were not looked for; empty if they were, or if the store has none.
     """
 
     table: str
     collected: tuple[str, ...] = ()
     bytes: int = 0
     young: int = 0
+    """Files that no commit names, of failed loads or of loads in progress, that are younger than `keep_days`."""
     empty: bool = False
+    """Whether nothing has been loaded into the table yet."""
     merged: int = 0
     larger: int = 0
     busy: bool = False
     foreign: str = ""
     damaged: tuple[str, ...] = ()
     uploads: int = 0
+    """Uploads of files that began longer ago than `keep_days` and were never completed: they were aborted."""
     uploads_unknown: str = ""
-
-    def as_dict(self) -> dict[str, Any]:
-        """The JSON fields of `penstock clean --json`."""
-        return asdict(self)
+    """Why such uploads were not looked for; empty if they were, or if the store has none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,16 +1,55 @@
 """History: every commit of a table, and which of them a rewind has cancelled."""
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from datetime import datetime
 from typing import Any, Self
 
 from pipelines.delta.commits import LogCommit
 from pipelines.delta.delta_table import LakeTable
 from pipelines.layout.delta_schema import type_text
 from pipelines.ledger.event_time import utc_text
-from pipelines.ledger.ledger import LedgerEntry, totals
+from pipelines.ledger.ledger import Coverage, LedgerEntry, totals
 from pipelines.ledger.work import CommittedRange
 from resources.errors import TableMissing
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommitOfOthers:
+    """The JSON of a commit of another program."""
+
+    version: int
+    time: datetime
+    operation: str
+    restored: int | None
+    undone_by: int | None
+    kind: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PrintedCommit(CommitOfOthers):
+    """A result of `penstock history`. A commit of another program has only the fields up to `kind`."""
+
+    run: str = ""
+    commit: str = ""
+    sequence: int = 0
+    code: str = ""
+    target: int | None = None
+    incarnation: str = ""
+    rows: int = 0
+    bytes: int = 0
+    files: int = 0
+    gaps: Mapping[str, int] = field(default_factory=dict)
+    sources: Sequence[str] = ()
+    choices: Sequence[Mapping[str, Any]] = ()
+    """The ledger stores them in this form."""
+    covered: Coverage = field(default_factory=dict)
+    ranges: Sequence[Mapping[str, Any]] = ()
+    """The ledger stores them in this form."""
+    columns: Sequence[Mapping[str, Any]] = ()
+    """The columns that the commit added to a typed table, as fields of Delta's schema."""
+    event_time: Mapping[str, Any] | None = None
+    """The event time after the commit, as the ledger stores it; None if the settings do not ask for it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,32 +124,23 @@ class HistoryEntry:
             through = "nothing" if times.valid_through_ms is None else utc_text(times.valid_through_ms)
             yield f"valid through {through}, moved back by {times.moved_back_by}"
 
-    def as_dict(self) -> dict[str, Any]:
-        """The JSON fields of `penstock history --json`; a commit of others has fewer."""
-        commit, entry = self.commit, self.entry
-        common = {
-            "version": commit.version,
-            "time": commit.time.isoformat(),
-            "operation": commit.operation,
-            "restored": commit.restored,
-            "undone_by": self.undone_by,
-            "kind": None,
-        }
+    def printed(self) -> CommitOfOthers:
+        """The JSON of the commit."""
+        entry = self.entry
+        common = {name: getattr(self.commit, name) for name in ("version", "time", "operation", "restored")}
         if entry is None:
-            return common
-        names, sums = ("kind", "run", "commit", "sequence", "code", "target"), ("rows", "bytes", "files", "gaps")
-        return {
+            return CommitOfOthers(undone_by=self.undone_by, **common)
+        names = ("kind", "run", "commit", "sequence", "code", "target", "columns")
+        return PrintedCommit(
             **common,
+            **{name: getattr(self, name) for name in ("undone_by", "rows", "bytes", "files", "gaps", "sources")},
             **{name: getattr(entry, name) for name in names},
-            "incarnation": entry.topic.incarnation,
-            **{name: getattr(self, name) for name in sums},
-            "sources": list(self.sources),
-            "choices": [asdict(choice) for choice in entry.choices],
-            "covered": {str(partition): list(offsets) for partition, offsets in sorted(entry.covered.items())},
-            "ranges": [committed.as_dict() for committed in entry.ranges],
-            "columns": list(entry.columns),
-            "event_time": entry.event_time.as_dict() if entry.event_time else None,
-        }
+            incarnation=entry.topic.incarnation,
+            choices=[asdict(choice) for choice in entry.choices],
+            covered=dict(sorted(entry.covered.items())),
+            ranges=[committed.as_dict() for committed in entry.ranges],
+            event_time=entry.event_time.as_dict() if entry.event_time else None,
+        )
 
 
 def history(table: LakeTable) -> Iterator[HistoryEntry]:

@@ -7,7 +7,7 @@ deltalake's `restore` brings back the rows but not the cursors, so the next load
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, Self
+from typing import Self
 
 import pyarrow as pa
 from deltalake import DeltaTable
@@ -74,6 +74,28 @@ class TableForRewind(LakeTable):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RewoundCursor:
+    """A cursor before and after a rewind; None where the table does not cover the partition."""
+
+    broker: int | None
+    partition: int
+    before: int | None
+    after: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RewoundTable:
+    """The result of `penstock rewind`."""
+
+    topic: str
+    table: str
+    target: int
+    time: datetime
+    rows: int
+    cursors: Sequence[RewoundCursor]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Rewind:
     """A rewind that is possible.
 
@@ -111,19 +133,19 @@ class Rewind:
             new = after[partition][1] if partition in after else None
             yield partition, old, new
 
-    def as_dict(self) -> dict[str, Any]:
-        """The JSON fields of `penstock rewind --json`."""
-        return {
-            "topic": self.change.state.topic.name,
-            "table": self.table.uri,
-            "target": self.target,
-            "time": self.time.isoformat(),
-            "rows": self.rows,
-            "cursors": [
-                {"broker": partition.broker, "partition": partition.partition, "before": before, "after": after}
-                for partition, before, after in self.cursors
+    def printed(self) -> RewoundTable:
+        """See RewoundTable."""
+        return RewoundTable(
+            topic=self.change.state.topic.name,
+            table=self.table.uri,
+            target=self.target,
+            time=self.time,
+            rows=self.rows,
+            cursors=[
+                RewoundCursor(broker=id_.broker, partition=id_.partition, before=before, after=after)
+                for id_, before, after in self.cursors
             ],
-        }
+        )
 
 
 def plan_rewind(table: LakeTable, to: int | datetime, *, run: str) -> Rewind:

@@ -6,12 +6,13 @@ as it would have ended, with a warning. The topics' tables are not touched.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Self
+from dataclasses import dataclass, field, replace
+from typing import Self
 
 from kafka_io.errors import LocatedError
 from pipelines.ledger.work import SliceFailure
 from pipelines.reports.topic_records import TopicRecords
+from resources.printed import HIDDEN, printed_property
 from resources.stores.lake import Lake, lake_errors
 
 _FOLDER = "last_errors"
@@ -26,15 +27,15 @@ class LastError:
         run: the id of the run.
         time_ms: when it failed, in ms since 1970.
         failures: the first failures, without their stack traces.
-        count: the number of all failures.
         since_ms: when the first of the loads failed that failed one after the other, in ms since 1970.
     """
 
     run: str
     time_ms: int
-    failures: tuple[SliceFailure, ...]
+    failures: tuple[SliceFailure, ...] = field(metadata=HIDDEN)
     count: int
-    since_ms: int = 0
+    """The number of all errors."""
+    since_ms: int = field(default=0, metadata=HIDDEN)
 
     @classmethod
     def of(cls, failures: Sequence[SliceFailure], *, run: str, time_ms: int) -> Self:
@@ -42,10 +43,10 @@ class LastError:
         first = tuple(replace(failure, trace="") for failure in failures[:_MAX_FAILURES])
         return cls(run=run, time_ms=time_ms, failures=first, count=len(failures), since_ms=time_ms)
 
-    def as_dict(self) -> dict[str, Any]:
-        """The JSON fields of `penstock status --json`."""
-        errors = [failure.as_dict() for failure in self.failures]
-        return {"run": self.run, "time_ms": self.time_ms, "errors": errors, "count": self.count}
+    @printed_property
+    def errors(self) -> tuple[SliceFailure, ...]:
+        """The first errors."""
+        return self.failures
 
     def __str__(self) -> str:
         and_more = f" (and {self.count - 1} more)" if self.count > 1 else ""

@@ -5,65 +5,50 @@ Lag is counted in offsets up to the high watermark: in records from 0.8 on, in b
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
-from typing import Any
+from dataclasses import dataclass, field, replace
 
 from kafka_io.model import Bounds, BrokerPartition, OffsetRange
 from pipelines.ledger.ledger import Coverage, TableState
 from pipelines.ledger.work import NOTHING_DECODED, DecodedCounts, SliceFacts, SliceFailure
-
-
-def printed_range(offsets: OffsetRange) -> dict[str, int | None]:
-    """The range as the commands print it in JSON, and as Dagster's tables show it."""
-    partition = offsets.partition
-    return {"broker": partition.broker, "partition": partition.partition, "start": offsets.start, "end": offsets.stop}
-
-
-def printed_fields(result: Any) -> dict[str, Any]:
-    """The fields of a dataclass as the commands print them in JSON; its `offsets` come first (see `printed_range`)."""
-    printed = {item.name: getattr(result, item.name) for item in fields(result)}
-    return {**printed_range(printed.pop("offsets")), **printed}
+from resources.printed import HIDDEN, INLINED, printed_property
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionLoad:
-    """The result of a load for one partition.
+    """The part of a partition that a load committed.
 
     Args:
         offsets: what was committed; empty if nothing was new.
         rows: the number of committed rows.
         bytes: the bytes that were read for them (see SliceFacts).
         files: the number of files with these rows.
-        gaps: the number of offsets without a row, by cause.
-        odd_times: the number of rows with a time that only `timestampRaw` can hold.
-        bad_records: the number of rows whose value does not decode.
-        lag_before: the offsets that the broker held beyond the cursor when the load was planned; None if the broker
-            did not report them.
-        lag: the offsets among these that no load had committed when this one ended; None in the same case.
+        lag_before: the offsets that the broker held beyond the cursor when the load was planned.
+        lag: the offsets among these that no load had committed when this one ended.
         seconds: the sum of the times that the slices took.
         source: the broker that served the last read, `id@host:port`; empty if nothing was read.
     """
 
-    offsets: OffsetRange
+    offsets: OffsetRange = field(metadata=INLINED)
     rows: int
     bytes: int = 0
     files: int = 0
     gaps: Mapping[str, int]
+    """The number of offsets without a row, by cause."""
     odd_times: int = 0
+    """The number of rows with a time that only the column `timestampRaw` can hold."""
     bad_records: int = 0
+    """The number of rows whose value does not decode; 0 in a raw table."""
     lag_before: int | None = 0
+    """None if the broker did not report the end of the log."""
     lag: int | None = 0
+    """None in the same case."""
     seconds: float = 0.0
     source: str = ""
-
-    def as_dict(self) -> dict[str, Any]:
-        """The JSON fields of `penstock load --json`."""
-        return printed_fields(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicLoad:
-    """The result of a load for one topic.
+    """A result of `penstock load`.
 
     Args:
         topic: the topic's name.
@@ -88,26 +73,26 @@ class TopicLoad:
     rows: int = 0
     bytes: int = 0
     files: int = 0
-    error: str | None = None
-    failures: tuple[SliceFailure, ...] = ()
-    retriable: bool = False
+    error: str | None = field(default=None, metadata=HIDDEN)
+    failures: tuple[SliceFailure, ...] = field(default=(), metadata=HIDDEN)
+    retriable: bool = field(default=False, metadata=HIDDEN)
     partitions: tuple[PartitionLoad, ...] = ()
     slowest: SliceFacts | None = None
     warnings: tuple[str, ...] = ()
     seconds: float = 0.0
-    trace: str | None = None
+    trace: str | None = field(default=None, metadata=HIDDEN)
 
-    @property
+    @printed_property
     def bad_records(self) -> int:
         """The number of rows whose value does not decode."""
         return sum(partition.bad_records for partition in self.partitions)
 
-    @property
+    @printed_property
     def lag_before(self) -> int | None:
-        """The offsets that were there to load when the load began; None if that is unknown for a partition."""
+        """The offsets that were there to load when the load began; None if it is unknown for a partition."""
         return self._sum([partition.lag_before for partition in self.partitions])
 
-    @property
+    @printed_property
     def lag(self) -> int | None:
         """The offsets among these that are not loaded; None if that is unknown for a partition."""
         return self._sum([partition.lag for partition in self.partitions])
@@ -117,34 +102,20 @@ class TopicLoad:
         known = [number for number in numbers if number is not None]
         return None if len(known) < len(numbers) or (self.error and not numbers) else sum(known)
 
-    @property
+    @printed_property
     def rows_per_second(self) -> float:
         """The speed of the whole load in rows."""
-        return self.rows / self.seconds if self.seconds else 0.0
+        return round(self.rows / self.seconds, 1) if self.seconds else 0.0
 
-    @property
+    @printed_property
     def bytes_per_second(self) -> float:
         """The speed of the whole load in bytes."""
-        return self.bytes / self.seconds if self.seconds else 0.0
+        return round(self.bytes / self.seconds, 1) if self.seconds else 0.0
 
-    def as_dict(self) -> dict[str, Any]:
-        """The JSON fields of `penstock load --json`."""
-        names = ("topic", "table", "version", "rows", "bytes", "files", "bad_records", "lag_before", "lag", "seconds")
-        return {
-            **{name: getattr(self, name) for name in names},
-            "errors": [failure.as_dict() for failure in self.failures],
-            "rows_per_second": round(self.rows_per_second, 1),
-            "bytes_per_second": round(self.bytes_per_second, 1),
-            "slowest": _printed_slice(self.slowest) if self.slowest else None,
-            "warnings": list(self.warnings),
-            "partitions": [partition.as_dict() for partition in self.partitions],
-        }
-
-
-def _printed_slice(facts: SliceFacts) -> dict[str, Any]:
-    printed = printed_range(facts.offsets)
-    stop = printed.pop("end")  # the slowest slice has always been printed with this name
-    return {**printed, "stop": stop, "rows": facts.rows, "seconds": round(facts.seconds, 3)}
+    @printed_property
+    def errors(self) -> tuple[SliceFailure, ...]:
+        """Everything that failed."""
+        return self.failures
 
 
 @dataclass(slots=True, kw_only=True)

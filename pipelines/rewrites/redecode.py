@@ -85,7 +85,7 @@ class Redecode:
             self._result,
             decoded=self.total.decoded,
             bad_records=sum(self.total.bad.values()),
-            reasons=dict(self.total.bad.most_common()),
+            bad=dict(self.total.bad.most_common()),
             seconds=round(monotonic() - began, 3),
         )
 

@@ -3,9 +3,9 @@
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
-from pipelines.ledger.work import SliceFailure
+from pipelines.ledger.work import Failable
+from resources.printed import HIDDEN, printed_property
 
 _MAX_REASONS = 100
 _OTHER = "other reasons"
@@ -37,8 +37,16 @@ class DecodedAgain:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TopicRedecode:
-    """The result of decoding a topic's records again.
+class PrintedReason:
+    """Why records do not decode, and how many."""
+
+    reason: str
+    records: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicRedecode(Failable):
+    """A result of `penstock redecode`; `columns` are those that the table got.
 
     Args:
         topic: the topic's name.
@@ -47,11 +55,12 @@ class TopicRedecode:
         dry_run: whether nothing was to be changed.
         decoded: the number of records that decode now.
         bad_records: the number of records that do not.
-        reasons: why they do not, with the number of records for each reason.
+        bad: why they do not, with the number of records for each reason.
         columns: the names of the columns that the table got.
         warnings: sentences for the user about the columns.
-        failure: what failed. What was committed before stays, and a repeated run continues after it.
         seconds: how long it took.
+
+    After a failure, what was committed before stays, and a repeated run continues after it.
     """
 
     topic: str
@@ -60,17 +69,12 @@ class TopicRedecode:
     dry_run: bool = False
     decoded: int = 0
     bad_records: int = 0
-    reasons: Mapping[str, int] = field(default_factory=dict)
+    bad: Mapping[str, int] = field(default_factory=dict, metadata=HIDDEN)
     columns: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
-    failure: SliceFailure | None = None
     seconds: float = 0.0
 
-    def as_dict(self) -> dict[str, Any]:
-        """The JSON fields of `penstock redecode --json`."""
-        names = ("topic", "table", "version", "dry_run", "decoded", "bad_records", "columns", "warnings", "seconds")
-        return {
-            **{name: getattr(self, name) for name in names},
-            "reasons": [{"reason": reason, "records": records} for reason, records in self.reasons.items()],
-            "errors": [self.failure.as_dict()] if self.failure else [],
-        }
+    @printed_property
+    def reasons(self) -> list[PrintedReason]:
+        """The reasons, the most frequent first."""
+        return [PrintedReason(reason=reason, records=records) for reason, records in self.bad.items()]

@@ -2,8 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 import pyarrow as pa
 
@@ -21,14 +20,14 @@ from resources.settings.topic_formats import TopicFormat
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownColumn:
-    """A column for a field of the values.
+    """A column for a field of the values; `is_new` if the next load with rows adds it or a member of it.
 
     Args:
         name: the column.
         type: its type, as in Delta's schema.
         field: the field that fills it.
         comment: what the schema says about the field.
-        is_new: whether the table lacks the column, or a member of it, until the next load with rows.
+        is_new: whether the table lacks the column, or a member of it.
     """
 
     name: str
@@ -40,13 +39,13 @@ class ShownColumn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriterSchema:
-    """A schema of a topic's values in the registry.
+    """A schema in the registry; `is_met` if the table has records with it. `type` is empty if the id is not known.
 
     Args:
         id: the number in the frame of a value.
-        type: the language of the schema; empty if the registry does not know the id now.
+        type: the language of the schema.
         subjects: the versions of subjects that have the schema, such as `orders-value version 3`.
-        is_met: whether the table has records with this schema. Otherwise it is the newest one of the topic's subject.
+        is_met: whether the table has records with it. Otherwise it is the newest one of the topic's subject.
     """
 
     id: int
@@ -57,9 +56,10 @@ class WriterSchema:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicSchema:
-    """The result of `penstock schema`; a raw table has no columns for fields.
+    """The result of `penstock schema`; `version` is None if the topic has no table yet.
 
-    `schemas` are in the order of their ids; there are none if the values have no schemas in a registry.
+    A raw table has no columns for fields. `schemas` are in the order of their ids; there are none if the values have no
+    schemas in a registry.
     """
 
     topic: str
@@ -69,10 +69,6 @@ class TopicSchema:
     schemas: tuple[WriterSchema, ...] = ()
     columns: tuple[ShownColumn, ...]
     warnings: tuple[str, ...]
-
-    def as_dict(self) -> dict[str, Any]:
-        """The JSON fields of `penstock schema --json`."""
-        return asdict(self)
 
 
 def topic_schema(table: LakeTable, format_: TopicFormat, open_registry: OpenRegistry | None = None) -> TopicSchema:

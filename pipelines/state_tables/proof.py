@@ -1,7 +1,7 @@
 """Verifies the state table of a topic: computes it again from the topic's table, and compares each row."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
@@ -18,6 +18,7 @@ from pipelines.state_tables.state_table import DELETED, POSITION, StateDefinitio
 from pipelines.state_tables.update import CONSUMER, DEFINITION, incarnation_starts
 from pipelines.table.table_store import TableSnapshot
 from resources.errors import LoadError
+from resources.printed import HIDDEN
 from resources.settings.topic_options import TopicOptions
 
 _WITH_PLACE = "broker, partition, place"
@@ -38,23 +39,19 @@ class StateProof:
         failure: the error that ended the check; it is also the problem.
     """
 
-    table: str
+    table: str = field(metadata=HIDDEN)
     version: int = -1
     keys: int = 0
     missing: int = 0
     extra: int = 0
     wrong: int = 0
-    problems: tuple[str, ...] = ()
-    failure: SliceFailure | None = None
+    problems: tuple[str, ...] = field(default=(), metadata=HIDDEN)
+    failure: SliceFailure | None = field(default=None, metadata=HIDDEN)
 
     @property
     def proven(self) -> bool:
         """Whether the table has the newest row of each key, and nothing else."""
         return not self.problems
-
-    def as_dict(self) -> dict[str, int]:
-        """The field `state` of `penstock verify --json`."""
-        return {name: getattr(self, name) for name in ("version", "keys", "missing", "extra", "wrong")}
 
 
 def prove_state(table: LakeTable, topic: TopicOptions) -> StateProof:

@@ -38,18 +38,19 @@ DEFINITION, INCARNATIONS = "definition", "incarnations"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StateUpdate:
-    """The result of an update. Without a change, `since` and `version` are the same.
+    """A result of `penstock state`. `since` and `version` are versions of the topic's table; -1 if there was none.
+
+    Without a change, `since` and `version` are the same.
 
     Args:
         topic: the topic.
         table: the URI of the state table.
-        since: the version of the topic's table that the state table had; -1 if there was none.
+        since: the version of the topic's table that the state table had.
         version: the version that it has now.
         rebuilt: whether all keys were computed from the topic's table.
         recomputed: whether the keys that changed were.
         changed: how many keys have another row than before.
         added: how many of these are new.
-        removed: how many keys have no row any more.
     """
 
     topic: str
@@ -61,10 +62,7 @@ class StateUpdate:
     changed: int = 0
     added: int = 0
     removed: int = 0
-
-    def as_dict(self) -> dict[str, Any]:
-        """The JSON fields of `penstock state --json`."""
-        return {name: getattr(self, name) for name in self.__slots__}
+    """The numbers of keys: those with another row than before, those of them that are new, those without a row now."""
 
 
 def update_state(

@@ -1,9 +1,9 @@
 """The hours of a table, compared with what producers counted: which have enough rows, and how many are missing."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import Any, Self
+from typing import Self
 
 from pipelines.delta.delta_table import LakeTable
 from pipelines.ledger.event_time import EventTime
@@ -11,87 +11,94 @@ from pipelines.status.audit import HOUR_MS, sent_records
 from pipelines.status.hour_counts import hour_counts
 from pipelines.table.table_store import TableSnapshot
 from resources.errors import AuditUnknown
+from resources.printed import HIDDEN, printed_property
 from resources.settings.settings import Settings
 from resources.stores.lake import Lake
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditedHour:
-    """One hour of a table: how many records producers counted, and how many rows the table has."""
+    """An hour of a table, compared with the counts of producers."""
 
     start_ms: int
     expected: int
+    """The number of records that producers counted."""
     rows: int
+    """The number of rows in the table."""
 
     def has_share(self, share: float) -> bool:
         """Whether the table has at least this share of the counted records. The share is taken as a decimal."""
         return self.rows >= Decimal(str(share)) * self.expected
 
-    def as_dict(self) -> dict[str, int]:
-        """The JSON fields of `penstock complete --json`."""
-        return {
-            "start_ms": self.start_ms,
-            "expected": self.expected,
-            "rows": self.rows,
-            "difference": self.expected - self.rows,
-        }
+    @printed_property
+    def difference(self) -> int:
+        """The number of missing rows."""
+        return self.expected - self.rows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditedHours:
-    """The comparison of a table with the counts of its producers.
+    """The comparison of the last hours of a table with the counts of producers.
 
     Args:
-        counts: the table of the counts, and its version.
+        counts: the table of the counts.
+        counts_version: its version.
         of_version: the version of the topic's table.
-        counts_valid_through_ms: all counts that were sent before this time are in their table; None without a proof.
-        counts_needed_ms: how far that must be. Records may be sent, and counted, until the end of the compared hours
-            plus the allowed lateness of their topic.
-        share: the share of the counted records that an hour needs.
         hours: the compared hours, oldest first.
-        malformed: the number of count messages that cannot be used.
     """
 
-    counts: LakeTable
-    version: int
-    of_version: int
+    counts: LakeTable = field(metadata=HIDDEN)
+    counts_version: int
+    of_version: int = field(metadata=HIDDEN)
     counts_valid_through_ms: int | None
+    """All counts that were sent before this time are known; None if nothing proves any time."""
     counts_needed_ms: int
+    """The end of the compared hours, and the allowed lateness of the topic: until then records may be counted."""
     share: float
-    hours: Sequence[AuditedHour]
-    malformed: int
+    """The share of the counted records that an hour needs."""
+    hours: Sequence[AuditedHour] = field(metadata=HIDDEN)
+    malformed_counts: int
+    """The number of count messages that cannot be used."""
 
-    @property
+    @printed_property
+    def counts_topic(self) -> str:
+        """The topic of the counts."""
+        return self.counts.where.topic or ""
+
+    @printed_property
     def has_all_counts(self) -> bool:
-        """Whether no count of these hours is missing, as far as its own topic proves it."""
+        """Whether `counts_valid_through_ms` has reached `counts_needed_ms`."""
         return self.counts_valid_through_ms is not None and self.counts_valid_through_ms >= self.counts_needed_ms
 
-    @property
-    def incomplete(self) -> Sequence[AuditedHour]:
+    @printed_property
+    def compared_hours(self) -> int:
+        """The number of hours."""
+        return len(self.hours)
+
+    @printed_property
+    def expected(self) -> int:
+        """The number of counted records of all compared hours."""
+        return sum(hour.expected for hour in self.hours)
+
+    @printed_property
+    def rows(self) -> int:
+        """The number of rows of all compared hours."""
+        return sum(hour.rows for hour in self.hours)
+
+    @printed_property
+    def hours_without_counts(self) -> int:
+        """The number of hours that have rows, but no counted records."""
+        return sum(hour.rows > 0 and hour.expected == 0 for hour in self.hours)
+
+    @printed_property
+    def incomplete_hours(self) -> Sequence[AuditedHour]:
         """The hours in which too many rows are missing."""
         return [hour for hour in self.hours if not hour.has_share(self.share)]
 
     @property
     def is_complete(self) -> bool:
         """Whether all counts are known, and each hour has enough rows."""
-        return self.has_all_counts and not self.incomplete
-
-    def as_dict(self) -> dict[str, Any]:
-        """The JSON fields of `penstock complete --json`."""
-        return {
-            "counts_topic": self.counts.where.topic,
-            "counts_version": self.version,
-            "counts_valid_through_ms": self.counts_valid_through_ms,
-            "counts_needed_ms": self.counts_needed_ms,
-            "has_all_counts": self.has_all_counts,
-            "share": self.share,
-            "compared_hours": len(self.hours),
-            "expected": sum(hour.expected for hour in self.hours),
-            "rows": sum(hour.rows for hour in self.hours),
-            "hours_without_counts": sum(hour.rows > 0 and hour.expected == 0 for hour in self.hours),
-            "malformed_counts": self.malformed,
-            "incomplete_hours": [hour.as_dict() for hour in self.incomplete],
-        }
+        return self.has_all_counts and not self.incomplete_hours
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,7 +148,7 @@ class Audit:
             LoadError: a table cannot be read.
         """
         counts, times = self._counts()
-        if before is not None and (before.version, before.of_version) == (counts.version, snapshot.version):
+        if before is not None and (before.counts_version, before.of_version) == (counts.version, snapshot.version):
             return before
         stop_ms = through_ms // HOUR_MS * HOUR_MS
         starts = range(max(stop_ms - self.hours * HOUR_MS, 0), stop_ms, HOUR_MS)
@@ -149,7 +156,7 @@ class Audit:
         rows = hour_counts(table, snapshot, event_time.column, [*starts, stop_ms])
         return AuditedHours(
             counts=self.counts,
-            version=counts.version,
+            counts_version=counts.version,
             of_version=snapshot.version,
             counts_valid_through_ms=times.valid_through_ms,
             counts_needed_ms=stop_ms + event_time.lateness_ms,
@@ -157,7 +164,7 @@ class Audit:
             hours=[
                 AuditedHour(start_ms=start, expected=sent.by_hour.get(start, 0), rows=rows[start]) for start in starts
             ],
-            malformed=sent.malformed,
+            malformed_counts=sent.malformed,
         )
 
     def counted(self, topic: str, windows: Sequence[tuple[int, int]], lateness_ms: int) -> Mapping[int, CountedWindow]:

@@ -5,18 +5,50 @@ of the topic name counts of producers, the last hours before the time must also 
 """
 
 import time
-from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import Any, Self
+from typing import Self
 
+from kafka_io.model import BrokerPartition
 from pipelines.delta.delta_table import LakeTable, table_at
-from pipelines.ledger.event_time import EventTime
+from pipelines.ledger.event_time import EventTime, PartitionTime
 from pipelines.status.audited_hours import Audit, AuditedHours
 from pipelines.table.table_store import TableSnapshot
 from resources.errors import EventTimeUnknown, TableMissing
+from resources.printed import INLINED
 
 _POLL_S = 5.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionEventTime:
+    """The event time of a partition, as the newest commit records it. Times are ms since 1970."""
+
+    id: BrokerPartition = field(metadata=INLINED)
+    time: PartitionTime = field(metadata=INLINED)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompletedTable:
+    """The result of `penstock complete`."""
+
+    cluster: str
+    topic: str
+    table: str
+    version: int
+    complete: bool
+    through_ms: int
+    valid_through_ms: int | None
+    """The table is complete through this time; None if nothing proves any time."""
+    event_time: str
+    """The setting `event_time` of the topic."""
+    allowed_lateness_ms: int
+    moved_back_by: str
+    """The reason why the newest commit moved the valid-through back, such as "rewind"; empty if it did not."""
+    partitions: Sequence[PartitionEventTime]
+    audit: AuditedHours | None
+    """None if the topic has no setting `audit`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,26 +102,23 @@ class Completeness:
         audited = audit.compare(self.table, self.snapshot, self.event_time, through_ms, before)
         return replace(self, audited=audited)
 
-    def as_dict(self, through_ms: int) -> dict[str, Any]:
-        """The JSON fields of `penstock complete --json`."""
-        times = self.event_time
-        return {
-            "cluster": self.table.where.cluster,
-            "topic": self.table.where.topic,
-            "table": self.table.uri,
-            "version": self.snapshot.version,
-            "complete": self.is_through(through_ms),
-            "through_ms": through_ms,
-            "valid_through_ms": times.valid_through_ms,
-            "event_time": times.column,
-            "allowed_lateness_ms": times.lateness_ms,
-            "moved_back_by": times.moved_back_by,
-            "partitions": [
-                {"broker": id_.broker, "partition": id_.partition, **asdict(partition)}
-                for id_, partition in sorted(times.partitions.items())
-            ],
-            "audit": self.audited.as_dict() if self.audited else None,
-        }
+    def result(self, through_ms: int) -> CompletedTable:
+        """The result of `penstock complete` for a time."""
+        where, times = self.table.where, self.event_time
+        return CompletedTable(
+            cluster=where.cluster or "",
+            topic=where.topic or "",
+            table=self.table.uri,
+            version=self.snapshot.version,
+            complete=self.is_through(through_ms),
+            through_ms=through_ms,
+            valid_through_ms=times.valid_through_ms,
+            event_time=times.column,
+            allowed_lateness_ms=times.lateness_ms,
+            moved_back_by=times.moved_back_by,
+            partitions=[PartitionEventTime(id=id_, time=time) for id_, time in sorted(times.partitions.items())],
+            audit=self.audited,
+        )
 
 
 def complete_through(table: LakeTable | str, *, options: dict[str, str] | None = None) -> datetime | None:

@@ -7,14 +7,15 @@ that would need the sizes of logs on disk.
 """
 
 import time
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from kafka_io.cluster.retention import FOREVER, Retention
 from kafka_io.model import BrokerPartition
 from pipelines.reports.held_back import hanging_sentence, hangs
+from resources.printed import HIDDEN, INLINED, PrintedError, printed_property
 
 if TYPE_CHECKING:  # the command line imports this module at each start; the lake and readers are slow to import
     from kafka_io.cluster.open_transactions import OpenTransaction
@@ -55,7 +56,10 @@ class RetentionSource(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetentionPeriod:
-    """The retention time in ms: FOREVER if records do not expire, None if it is unknown."""
+    """The retention time that `left_s` is computed with.
+
+    `ms` is FOREVER if records do not expire, and None if the time is unknown.
+    """
 
     ms: int | None
     by: RetentionSource
@@ -68,14 +72,15 @@ class RetentionPeriod:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionStatus:
-    """The status of one partition. Offsets are bytes of the log in 0.7 and records later; times are ms since 1970.
+    """The log and the cursor of a partition. Times are ms since 1970.
+
+    Offsets are bytes of the log in 0.7 and records later.
 
     Args:
         id: the partition.
         earliest: the first offset of the log; None if the broker does not answer or no longer has the partition.
         latest: the end of what a load can fetch; None in the same cases. With isolation "committed" it is the last
             stable offset.
-        held_back: how many offsets from `latest` to the high watermark an open transaction holds back.
         transaction: that transaction; None if there is none, or if it is unknown.
         cursor: the next offset to load; None if the first load still has to find where the partition begins.
         oldest_ms: when the oldest record without a row was written; None if there is no such record, or its time is
@@ -83,10 +88,11 @@ class PartitionStatus:
         expires_ms: from when on retention may remove that record; None if it never does, or the time is unknown.
     """
 
-    id: BrokerPartition
+    id: BrokerPartition = field(metadata=INLINED)
     earliest: int | None = None
     latest: int | None = None
     held_back: int = 0
+    """The number of offsets that an open transaction holds back."""
     transaction: "OpenTransaction | None" = None
     cursor: int | None = None
     oldest_ms: int | None = None
@@ -97,7 +103,7 @@ class PartitionStatus:
         """The first offset that a load would fetch; None if it is unknown."""
         return None if self.earliest is None else max(self.cursor or 0, self.earliest)
 
-    @property
+    @printed_property
     def lag(self) -> int | None:
         """How many offsets up to the high watermark have no row; None if that is unknown."""
         loadable = self.loadable
@@ -109,23 +115,19 @@ class PartitionStatus:
         start = self.next
         return None if start is None or self.latest is None else max(0, self.latest - start)
 
-    @property
+    @printed_property
     def lost(self) -> int:
         """How many offsets retention removed before they were loaded, as far as is known."""
         if self.cursor is None or self.earliest is None:
             return 0
         return max(0, self.earliest - self.cursor)
 
-    def as_dict(self) -> dict[str, Any]:
-        """The fields that `--json` prints."""
-        fields = asdict(self)
-        del fields["id"]
-        return {"broker": self.id.broker, "partition": self.id.partition, **fields, "lag": self.lag, "lost": self.lost}
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LastLoad:
-    """The newest commit of a load, as the table records it. A load that found nothing new has no commit.
+    """The newest commit of a load, as the table records it. Times are ms since 1970.
+
+    A load that found nothing new has no commit.
 
     Args:
         planned_ms: when the load, or the last of its steps, was planned, in ms since 1970.
@@ -133,7 +135,6 @@ class LastLoad:
         rows: the number of rows that the commit added.
         bytes: the bytes that were read for them (see SliceFacts).
         files: the number of files that it added.
-        gaps: the number of offsets without a row, by cause.
     """
 
     planned_ms: int
@@ -142,15 +143,12 @@ class LastLoad:
     bytes: int = 0
     files: int = 0
     gaps: Mapping[str, int] = field(default_factory=dict)
+    """The number of offsets without a row, by cause."""
 
-    @property
+    @printed_property
     def seconds(self) -> float | None:
-        """The time from the plan to the commit; None if it is not known."""
+        """The time from the plan of the load, or of the last of its steps, to the commit; None if it is not known."""
         return None if self.committed_ms is None else max(0, self.committed_ms - self.planned_ms) / 1000
-
-    def as_dict(self) -> dict[str, Any]:
-        """The fields that `--json` prints."""
-        return {**asdict(self), "gaps": dict(self.gaps), "seconds": self.seconds}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,18 +159,15 @@ class TopicStatus:
         cluster: the name of the cluster in the settings.
         topic: the name of the topic.
         incarnation: the identity of the topic's current incarnation; None if the cluster no longer has the topic.
-        has_id: whether the cluster gives the topic an id. Without one only leader epochs and the last loaded messages
-            show that it was created again. None if the cluster no longer has the topic.
+        has_id: without an id only leader epochs and the last loaded messages show that the topic was created again.
         table: the URI of the table.
         version: the version of the table; None if there is no table or it cannot be read.
-        last_load: the newest commit of a load; None before the first.
         size: the rows, bytes and files of the table; None if there is no table or it cannot be read.
         partitions: the partitions of the cluster and of the table, in order; empty if the table cannot be read.
         retention: the retention settings of the topic as brokers report them.
         kept: the retention time from the best source that is known.
         failure: why the topic cannot be loaded, or why its status is unknown.
         last_error: why the last load of the topic failed; None if it succeeded.
-        valid_through_ms: the table is complete through this event time; None if nothing proves any time.
         warnings: further sentences for a person.
     """
 
@@ -180,26 +175,29 @@ class TopicStatus:
     topic: str
     incarnation: str | None
     has_id: bool | None = True
+    """Whether the cluster gives the topic an id; None if the cluster no longer has the topic."""
     table: str
     version: int | None = None
     last_load: LastLoad | None = None
-    size: "TableSize | None" = None
+    """None before the first load."""
+    size: "TableSize | None" = field(default=None, metadata=HIDDEN)
     partitions: tuple[PartitionStatus, ...] = ()
     retention: Retention = field(default_factory=Retention)
     kept: RetentionPeriod = RetentionPeriod(ms=None, by=RetentionSource.NOBODY)
-    failure: "SliceFailure | None" = None
+    failure: "SliceFailure | None" = field(default=None, metadata=HIDDEN)
     last_error: "LastError | None" = None
     valid_through_ms: int | None = None
-    warnings: tuple[str, ...] = ()
+    """The table is complete through this event time; None if nothing proves any time."""
+    warnings: tuple[str, ...] = field(default=(), metadata=HIDDEN)
 
-    @property
+    @printed_property
     def loaded_at_ms(self) -> int | None:
         """When the newest load that committed something was planned, in ms since 1970; None before the first."""
         return self.last_load.planned_ms if self.last_load else None
 
-    @property
+    @printed_property
     def bad_records(self) -> int:
-        """The number of rows of the table whose value does not decode; 0 in a raw table."""
+        """The number of rows of the table whose value does not decode; 0 for a raw table."""
         return self.size.bad_records if self.size else 0
 
     @property
@@ -207,7 +205,7 @@ class TopicStatus:
         """Why the topic cannot be loaded, or why its status is unknown, as a sentence."""
         return str(self.failure) if self.failure else None
 
-    @property
+    @printed_property
     def lag(self) -> int | None:
         """How many offsets up to the high watermark have no row; None if that is unknown for a partition."""
         return _sum(partition.lag for partition in self.partitions)
@@ -227,7 +225,7 @@ class TopicStatus:
             if partition.transaction and hangs(partition.transaction, now_ms)
         ]
 
-    @property
+    @printed_property
     def lost(self) -> int:
         """How many offsets retention removed before they were loaded."""
         return sum(partition.lost for partition in self.partitions)
@@ -282,37 +280,38 @@ class TopicStatus:
         expires, oldest = (never if ms is None else ms for ms in (self.expires_ms, self.oldest_ms))
         return order, expires, oldest, -(self.lag or 0), self.cluster, self.topic
 
-    def as_dict(self, now_ms: int) -> dict[str, Any]:
-        """The fields that `penstock status --json` prints."""
-        plain = (
-            "cluster",
-            "topic",
-            "incarnation",
-            "has_id",
-            "table",
-            "version",
-            "loaded_at_ms",
-            "lag",
-            "lost",
-            "bad_records",
-            "valid_through_ms",
+    def result(self, now_ms: int) -> "ShownTopic":
+        """The result of `penstock status`."""
+        size, errors = self.size, (self.failure.printed(),) if self.failure else ()
+        return ShownTopic(
+            status=self,
+            rows=size.rows if size else None,
+            bytes=size.bytes if size else None,
+            files=size.files if size else None,
+            state=self.state(now_ms),
+            late_s=self.late_s(now_ms),
+            left_s=self.left_s(now_ms),
+            left_share=self.left_share(now_ms),
+            warnings=[*self.warnings, *self.hanging_transactions(now_ms)],
+            errors=[replace(error, cluster=self.cluster, topic=self.topic) for error in errors],
         )
-        place = {"cluster": self.cluster, "topic": self.topic}
-        return {
-            **{name: getattr(self, name) for name in plain},
-            **{name: getattr(self.size, name, None) for name in ("rows", "bytes", "files")},
-            "last_load": self.last_load.as_dict() if self.last_load else None,
-            "errors": [{**self.failure.as_dict(), **place}] if self.failure else [],
-            "state": self.state(now_ms),
-            "last_error": self.last_error.as_dict() if self.last_error else None,
-            "late_s": self.late_s(now_ms),
-            "left_s": self.left_s(now_ms),
-            "left_share": self.left_share(now_ms),
-            "kept": asdict(self.kept),
-            "retention": asdict(self.retention),
-            "partitions": [partition.as_dict() for partition in self.partitions],
-            "warnings": [*self.warnings, *self.hanging_transactions(now_ms)],
-        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownTopic:
+    """A result of `penstock status` and `penstock topics`."""
+
+    status: TopicStatus = field(metadata=INLINED)
+    rows: int | None
+    """The number of rows of the table; None if there is no table or it cannot be read. `bytes` and `files` too."""
+    bytes: int | None
+    files: int | None
+    state: TopicState
+    late_s: float | None
+    left_s: float | None
+    left_share: float | None
+    warnings: Sequence[str]
+    errors: Sequence[PrintedError]
 
 
 def _sum(counts: Iterable[int | None]) -> int | None:

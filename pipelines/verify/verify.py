@@ -11,7 +11,6 @@ from contextlib import nullcontext
 from dataclasses import dataclass, field
 from itertools import pairwise
 from threading import BoundedSemaphore
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -26,12 +25,12 @@ from pipelines.layout.event_days import files_of_other_days
 from pipelines.layout.layout import TableLayout
 from pipelines.ledger.incarnations import MAX_PROBLEMS, Extent, RangeFold
 from pipelines.ledger.ledger import SEQUENCE, Coverage, LedgerEntry, TopicIdentity
-from pipelines.ledger.work import CommittedRange, SliceFailure
-from pipelines.reports.outcome import printed_fields
+from pipelines.ledger.work import CommittedRange, Failable, SliceFailure
 from pipelines.verify.complete_files import CompleteFiles
 from pipelines.verify.range_file import RangeColumns, RangeFile, Window
 from pipelines.verify.row_counts import count_rows, partition_code
 from resources.errors import LakeRefused, LakeUnavailable, LoadError
+from resources.printed import INLINED, printed_property
 
 _LARGE_BYTES = 64 * 1024 * 1024
 _LARGE_TABLES = BoundedSemaphore(2)
@@ -40,7 +39,7 @@ _LARGE_TABLES = BoundedSemaphore(2)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionProof:
-    """The result of `verify` for one partition.
+    """The part of a partition that the table holds, for one incarnation of the topic.
 
     If a topic was recreated and loaded into the same table, each incarnation has its partitions.
 
@@ -54,43 +53,29 @@ class PartitionProof:
     """
 
     incarnation: str
-    offsets: OffsetRange
+    offsets: OffsetRange = field(metadata=INLINED)
     rows: int
     gaps: dict[str, int]
     missing: int
     duplicates: int
 
-    def as_dict(self) -> dict[str, Any]:
-        """The JSON fields of `penstock verify --json`."""
-        return {"incarnation": self.incarnation, **printed_fields(self)}
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Proof:
-    """The result of `verify` for a topic's table. The table is proven if there is no problem."""
+class Proof(Failable):
+    """The result of `verify` for a topic's table. The table is proven if there is no problem.
+
+    A failure is also the problem.
+    """
 
     topic: str
     table: str
     problems: tuple[str, ...] = ()
     partitions: tuple[PartitionProof, ...] = ()
-    failure: SliceFailure | None = None
-    """The error that ended the check; it is also the problem."""
 
-    @property
+    @printed_property
     def proven(self) -> bool:
         """Whether the table holds what its ledger says, and each row once."""
         return not self.problems
-
-    def as_dict(self) -> dict[str, Any]:
-        """The JSON fields of `penstock verify --json`."""
-        return {
-            "topic": self.topic,
-            "table": self.table,
-            "proven": self.proven,
-            "problems": list(self.problems),
-            "errors": [self.failure.as_dict()] if self.failure else [],
-            "partitions": [partition.as_dict() for partition in self.partitions],
-        }
 
 
 def proof_of(table: LakeTable, check: Callable[[LakeTable], Proof]) -> Proof:

@@ -1,8 +1,10 @@
 """The exit codes of commands, the row of an error in the table of codes, and its explanation."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Self
+
+from resources.printed import HIDDEN, INLINED, printed_property
 
 
 class ExitCode(IntEnum):
@@ -34,47 +36,47 @@ class CodeRow:
     Args:
         number: the number of the code. It never gets another meaning. Its hundred is the family of the error.
         kind: the name of the class of the error. Its subclasses have the same code, unless they have their own.
-        exit_code: of a command that ends with this error alone.
         also: names of other classes with the same code.
     """
 
-    number: int
-    kind: str
+    number: int = field(metadata=HIDDEN)
+    kind: str = field(metadata=HIDDEN)
     exit_code: ExitCode = ExitCode.FAILED
-    also: tuple[str, ...] = ()
+    """The exit code of a command that ends with this error alone."""
+    also: tuple[str, ...] = field(default=(), metadata=HIDDEN)
 
-    @property
+    @printed_property
     def code(self) -> str:
         """The code, as messages show it."""
         return f"PS-{self.number}"
 
-    @property
+    @printed_property
     def kinds(self) -> tuple[str, ...]:
-        """The names of all classes that have a row of their own here."""
+        """The names of the errors with this code, as in `kind` of an error."""
         return (self.kind, *self.also)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
-    """What `penstock explain` prints about an error. Texts are Markdown, with code in backquotes.
+    """A result of `penstock explain`. Its texts are Markdown, with code in backquotes.
 
     Args:
         row: the row of the error in the table of codes.
-        family: the title of the family, such as "Settings and commands".
         title: what happened, in a few words.
         meaning: what it means for tables and loads.
         causes: why it happens.
         repairs: what to do, step by step or as alternatives.
         check_repair: what `penstock config check` prints in place of `repairs`, because there the reason is often in
             the settings. It is empty for an error that no test of that command expects.
-        page: a page of docs/ and its section that tell more.
     """
 
-    row: CodeRow
+    row: CodeRow = field(metadata=INLINED)
     family: str
+    """The title of the family."""
     title: str
     meaning: str
     causes: str
     repairs: tuple[str, ...]
-    check_repair: str
+    check_repair: str = field(metadata=HIDDEN)
     page: str
+    """A page of the documentation and its section that tell more."""

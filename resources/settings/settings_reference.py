@@ -16,7 +16,7 @@ from resources.settings.settings import DATACLASS_SECTIONS, DEFAULT_PATH, PATH_V
 EXAMPLE = Path(__file__).parent / "settings_example.toml"
 """A settings file that sets every key."""
 
-_OURS = ("resources.", "kafka_io.")
+_OURS = ("resources.", "kafka_io.", "pipelines.")
 _Schema = Mapping[str, Any]
 _HEAD = f"""\
 # Settings
@@ -66,7 +66,7 @@ def sections() -> Sequence[SectionPage]:
     schema = Settings.model_json_schema()
     classes: dict[str, type] = {section.__name__: section for section in (*_subclasses(Section), *DATACLASS_SECTIONS)}
     for name, model in [(Settings.__name__, schema), *schema["$defs"].items()]:
-        for field, meaning in _meanings(classes[name]).items() if name in classes else ():
+        for field, meaning in meanings(classes[name]).items() if name in classes else ():
             model["properties"][field]["description"] = meaning
     places: dict[str, list[str]] = {}
     models = {"": schema}
@@ -100,18 +100,18 @@ def _subclasses(section: type[Section]) -> Iterator[type[Section]]:
         yield from _subclasses(subclass)
 
 
-def _meanings(section: type) -> dict[str, str]:
-    """The docstring below each field of a section, by the name of the field."""
-    meanings: dict[str, str] = {}
-    for class_ in reversed(section.__mro__):
-        if class_.__module__.startswith(_OURS):
-            [definition] = ast.parse(inspect.getsource(class_)).body
+def meanings(class_: type) -> dict[str, str]:
+    """The docstring below each field of a class of ours, by the name of the field."""
+    texts: dict[str, str] = {}
+    for parent in reversed(class_.__mro__):
+        if parent.__module__.startswith(_OURS):
+            [definition] = ast.parse(inspect.getsource(parent)).body
             assert isinstance(definition, ast.ClassDef)
             for statement, follower in pairwise(definition.body):
                 match statement, follower:
                     case ast.AnnAssign(target=ast.Name(name)), ast.Expr(ast.Constant(str(text))):
-                        meanings[name] = inspect.cleandoc(text)
-    return meanings
+                        texts[name] = inspect.cleandoc(text)
+    return texts
 
 
 def _page(schema: _Schema, model: _Schema, places: Sequence[str]) -> SectionPage:

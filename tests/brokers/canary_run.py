@@ -21,6 +21,7 @@ from pipelines.load.load import Loader
 from resources.kafka import open_cluster
 from resources.machines.spark import open_session
 from resources.penstock import PenstockResource
+from resources.printed import printed
 from resources.settings.settings import Settings
 
 _PAGES = ("jobs", "stages", "environment", "executors", "SQL")
@@ -48,7 +49,7 @@ def _fail_in_the_workers(settings: Settings, folder: Path, topic: str) -> None:
 
     with open_cluster(settings, "changing") as cluster:
         load = Loader.of(settings, cluster, session).load(topic)
-    click.echo(f"{json.dumps(load.as_dict())}\n{load.trace}\n{load}")
+    click.echo(f"{json.dumps(printed(load))}\n{load.trace}\n{load}")
 
 
 def _run_in_dagster(settings: Settings, topic: str) -> None:

@@ -22,6 +22,7 @@ from pipelines.delta.delta_table import LakeTable
 from pipelines.increments.increment import Increment, Transform, apply_increment
 from pipelines.state_tables.state_table import state_output
 from pipelines.state_tables.update import update_state
+from resources.printed import printed
 from resources.stores.lake import Lake
 from tests.crash.drivers import Driver
 from tests.failpoints import OF_ALL_INCREMENTS, OF_DELTA_ENTRIES, OF_SPARK_ROWS, OF_SQL_OUTPUTS
@@ -119,7 +120,7 @@ class RowConsumer(Consumer):
 def update(lake: Path) -> None:
     """Update the state table, and print what was done."""
     table = LakeTable.of(Lake(root=str(lake)), "main", "clicks")
-    sys.stdout.write(json.dumps(update_state(table, BY_KEY, attempts=_ATTEMPTS).as_dict()))
+    sys.stdout.write(json.dumps(printed(update_state(table, BY_KEY, attempts=_ATTEMPTS))))
 
 
 class StateConsumer(Consumer):

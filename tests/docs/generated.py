@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from itertools import groupby
 from pathlib import Path
 
-from pipelines.cli.output.shapes import schema
+from pipelines.cli.output_schema import schema
 from resources.explanations.explanation import ExitCode, Explanation
 from resources.explanations.texts import explanations
 from resources.settings.settings_reference import reference

@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from pipelines.cli.main import main
-from pipelines.cli.output.shapes import OUTPUT, schema
+from pipelines.cli.output_schema import OUTPUT, schema
 from resources.explanations.codes import code_of_kind
 from resources.explanations.explanation import ExitCode
 from tests.docs.conftest import World

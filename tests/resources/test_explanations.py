@@ -20,6 +20,7 @@ from resources.explanations import texts
 from resources.explanations.codes import RETIRED, ROWS, code_of, exit_code_of, row_of
 from resources.explanations.explanation import ExitCode, Explanation
 from resources.explanations.texts import explained_in, explanations
+from resources.printed import printed
 from tests.syntax_trees import product_trees
 
 GOLDEN = Path(__file__).with_name("error_codes.json")
@@ -219,7 +220,7 @@ def test_a_failure_of_an_earlier_version_has_the_code_of_its_kind() -> None:
 def test_a_failure_keeps_the_code_of_its_class() -> None:
     own = type("OwnError", (ConnectFailed,), {})
     failure = SliceFailure.of(own("no answer"), Where(topic="clicks"))
-    assert (failure.kind, failure.code, failure.as_dict()["code"]) == ("OwnError", "PS-201", "PS-201")
+    assert (failure.kind, failure.code, printed(failure)["code"]) == ("OwnError", "PS-201", "PS-201")
     assert str(failure) == "OwnError: no answer [topic=clicks] (PS-201)"
     assert issubclass(own, LocatedError)
 

@@ -1,17 +1,26 @@
 """The result of a test of `penstock config check`, and how each problem is repaired."""
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable
+from dataclasses import dataclass
 
 from kafka_io.errors import LocatedError, Where
 from pipelines.cli.output.result import show_trace
 from pipelines.ledger.work import SliceFailure
 from resources.explanations.texts import explanations
 
-CheckResult = Mapping[str, Any]
-"""A result of `penstock config check --json`: the test, whether it is ok, a sentence, the error, and its repair."""
-
 UNKNOWN_REPAIR = "Run `penstock --debug config check`: it shows the details."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckResult:
+    """A result of `penstock config check`."""
+
+    check: str
+    ok: bool = True
+    message: str
+    errors: tuple[SliceFailure, ...] = ()
+    repair: str | None = None
+    """How to repair the problem; None if there is none."""
 
 
 class BrokerRefused(LocatedError):
@@ -36,20 +45,15 @@ class StorageUnusable(LocatedError):
 
 def passed(subject: str, message: str) -> CheckResult:
     """The result of a test that passed."""
-    return {"check": subject, "ok": True, "message": message, "errors": [], "repair": None}
+    return CheckResult(check=subject, message=message)
 
 
 def failed(subject: str, error: Exception) -> CheckResult:
     """The result of a test that failed with this error."""
     failure = SliceFailure.of(error, Where())
     show_trace(failure.trace)
-    return {
-        "check": subject,
-        "ok": False,
-        "message": str(failure),
-        "errors": [failure.as_dict()],
-        "repair": _repair_of(error, failure.code),
-    }
+    repair = _repair_of(error, failure.code)
+    return CheckResult(check=subject, ok=False, message=str(failure), errors=(failure,), repair=repair)
 
 
 def _repair_of(error: Exception, code: str) -> str:

@@ -14,6 +14,7 @@ from pipelines.cli.output.log_lines import error, failure, lead_on, printable, w
 from pipelines.cli.output.printed_table import PrintedResult, PrintedResults, print_table
 from resources.errors import TableNotProven
 from resources.explanations.codes import code_of
+from resources.printed import printed
 from resources.quantities import count
 
 if TYPE_CHECKING:
@@ -140,7 +141,7 @@ def schemas(results: PrintedResults) -> None:
 
 
 def _commit_cells(entry: "HistoryEntry") -> PrintedResult:
-    fields = entry.as_dict()
+    fields = printed(entry)
     return {
         **{name: fields.get(name, "") for name in ("rows", "bytes", "files", "ranges")},
         "version": str(entry.commit.version),

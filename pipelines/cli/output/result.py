@@ -1,6 +1,6 @@
 """The result of a command: for people, or with `--json` one object of the same shape for every command and every end.
 
-`pipelines/cli/output/shapes.py` has the types of the object, docs/json.md explains it.
+`pipelines/cli/output_schema.py` describes the object, docs/json.md explains it.
 """
 
 import json
@@ -17,6 +17,7 @@ import msgspec
 from pipelines.cli.output import log_lines, terminal
 from resources.explanations.codes import combined, exit_code_of
 from resources.explanations.explanation import ExitCode
+from resources.printed import printed
 from resources.settings.settings import SettingsError
 
 if TYPE_CHECKING:
@@ -76,11 +77,11 @@ class CommandResult:
     def print(self, *, as_json: bool) -> None:
         """Print the result with its errors."""
         if as_json:
-            print_json(self.exit_code, self.records, [failure.as_dict() for failure in self.errors])
+            print_json(self.exit_code, self.records, printed(self.errors))
         else:
             self.show(self.records)
         for failure in self.errors:
-            log_lines.failure(failure.as_dict())
+            log_lines.failure(printed(failure))
         for trace in (*self.traces, *(failure.trace for failure in self.errors)):
             show_trace(trace)
 

@@ -11,6 +11,7 @@ from pipelines.reports.outcome import TopicLoad
 from pipelines.rewrites.replay_result import TopicReplay
 from pipelines.status.status import TopicStatus, now_ms
 from pipelines.verify.verify import Proof
+from resources.printed import printed
 from resources.progress import Progress
 
 Metadata = dict[str, Any]
@@ -39,7 +40,7 @@ def load_metadata(
         after: the topic's status after the load, if known.
         spark_page: the address of Spark's UI, if Spark was used.
     """
-    fields, now = load.as_dict(), now_ms()
+    fields, now = printed(load), now_ms()
     columns = "broker partition start end rows lag_before lag seconds source gaps"
     return _known(
         partitions=_table(fields["partitions"], columns),
@@ -89,7 +90,7 @@ def _rounded(seconds: float | None, unit_s: int = 1, *, digits: int = 2) -> floa
 
 def proof_metadata(proof: Proof) -> Metadata:
     """The metadata of a verified table: the numbers of each partition, the totals, and the problems."""
-    records = [partition.as_dict() for partition in proof.partitions]
+    records = printed(proof.partitions)
     return _known(
         partitions=_table(records, "broker partition start end rows missing duplicates gaps"),
         **{name: sum(record[name] for record in records) for name in ("rows", "missing", "duplicates")},
@@ -99,7 +100,7 @@ def proof_metadata(proof: Proof) -> Metadata:
 
 def replay_metadata(replay: TopicReplay) -> Metadata:
     """The metadata of a replay: what was fetched again per partition, and how it compares with the table's rows."""
-    fields = replay.as_dict()
+    fields = printed(replay)
     columns = "broker partition start end rows equal differing only_in_table only_on_broker copies gaps"
     return _known(
         partitions=_table(fields["partitions"], columns),

@@ -10,6 +10,7 @@ import dagster as dg
 
 from pipelines.defs.catalog.catalog import TopicGroup
 from resources.errors import LoadError, TableMissing
+from resources.printed import printed
 
 if TYPE_CHECKING:
     from pipelines.state_tables.update import StateUpdate
@@ -98,7 +99,7 @@ def _updates(
             context.log.error("%s: %s", topic, error)  # noqa: TRY400 - people need no stack trace of it
             errors.append(error)
             continue
-        context.log.info("%s: %s", topic, update.as_dict())
+        context.log.info("%s: %s", topic, printed(update))
         if update.version != update.since or update.rebuilt:
             yield dg.MaterializeResult(asset_key=key, metadata=_metadata(update))
     if errors:
@@ -108,5 +109,5 @@ def _updates(
 
 
 def _metadata(update: "StateUpdate") -> Mapping[str, int | bool | str]:
-    facts = update.as_dict()
+    facts = printed(update)
     return {"dagster/uri": facts.pop("table"), **{name: fact for name, fact in facts.items() if name != "topic"}}

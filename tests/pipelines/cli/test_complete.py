@@ -23,6 +23,7 @@ from pipelines.status import completeness
 from pipelines.status.completeness import complete_through, wait_until_complete
 from pipelines.status.status import TopicStatus
 from resources.errors import EventTimeUnknown, TableMissing
+from resources.printed import printed
 from tests.small_table import SmallTable
 
 Penstock = Callable[..., Result]
@@ -146,7 +147,7 @@ def test_history_has_the_record_and_names_late_rows_and_what_moved_it_back(
 def test_status_has_a_column_for_it_if_a_topic_asks(capsys: pytest.CaptureFixture[str]) -> None:
     topic = TopicStatus(cluster="main", topic="clicks", incarnation="7", table="/lake/main/clicks")
     for status, shown in ((topic, False), (replace(topic, valid_through_ms=NOON_MS), True)):
-        shown_status.statuses([status.as_dict(NOON_MS)], now_ms=NOON_MS)
+        shown_status.statuses([printed(status.result(NOON_MS))], now_ms=NOON_MS)
         output = capsys.readouterr().out
         assert ("VALID THROUGH" in output) is ("2026-01-02 12:00:00 UTC" in output) is shown
 

@@ -218,4 +218,4 @@ def test_settings_that_need_an_extra_say_so(check: Check, tmp_path: Path, monkey
     ],
 )
 def test_an_error_has_the_repair_of_its_code(error: Exception, repair: str) -> None:
-    assert check_result.failed("subject", error)["repair"] == repair
+    assert check_result.failed("subject", error).repair == repair

@@ -20,6 +20,7 @@ from pipelines.maintenance.rewind import plan_rewind, rewind
 from pipelines.status.collect import statuses_of
 from pipelines.verify.verify import verify
 from resources.kafka import open_cluster
+from resources.printed import printed
 from tests.fakes.cluster import FakeCluster
 from tests.fakes.typed import TypedTopic, append, log_of
 
@@ -95,7 +96,7 @@ def test_a_record_that_does_not_decode_is_a_row_with_its_bytes_and_the_reason(to
     assert topic.table.size(snapshot).bad_records == 1
     with open_cluster(topic.settings, "main") as cluster:
         [status] = statuses_of(cluster, topic.settings, {"clicks": cluster.topic("clicks")}, now_ms=0)
-    assert status.as_dict(0)["bad_records"] == 1
+    assert printed(status.result(0))["bad_records"] == 1
     assert topic.deep().proven
 
 

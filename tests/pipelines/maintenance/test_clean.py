@@ -25,6 +25,7 @@ from pipelines.maintenance.rewind import plan_rewind, rewind
 from pipelines.verify.verify import verify
 from resources import failpoints
 from resources.errors import LakeUnavailable, RewindRefused
+from resources.printed import printed
 from resources.stores.lake import Lake
 
 if TYPE_CHECKING:
@@ -332,9 +333,9 @@ def test_a_table_of_another_program_is_named_and_left_as_it_is(tmp_path: Path) -
 
 def test_a_topic_without_a_table_has_nothing_to_clean(small: "SmallTable", tmp_path: Path) -> None:
     nowhere = LakeTable.of(Lake(root=str(tmp_path / "none")), "main", "views")
-    assert clean(nowhere, keep=DAY, target_bytes=MIB, dry_run=False).as_dict() == {
+    assert printed(clean(nowhere, keep=DAY, target_bytes=MIB, dry_run=False)) == {
         "table": nowhere.uri,
-        "collected": (),
+        "collected": [],
         "bytes": 0,
         "young": 0,
         "empty": False,
@@ -342,7 +343,7 @@ def test_a_topic_without_a_table_has_nothing_to_clean(small: "SmallTable", tmp_p
         "larger": 0,
         "busy": False,
         "foreign": "",
-        "damaged": (),
+        "damaged": [],
         "uploads": 0,
         "uploads_unknown": "",
     }

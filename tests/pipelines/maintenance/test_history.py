@@ -19,6 +19,7 @@ from pipelines.ledger.ledger import CommitKind, LedgerEntry, RecordedChoice, Top
 from pipelines.maintenance.history import HistoryEntry, history, with_rewinds
 from pipelines.maintenance.rewind import plan_rewind, rewind
 from resources.errors import TableMissing
+from resources.printed import printed
 from resources.stores.object_reads import ObjectReader
 from tests.small_table import SmallTable
 
@@ -117,8 +118,8 @@ def test_the_json_of_an_entry_has_each_range(small: SmallTable) -> None:
     facts = small.write(0, 50)
     small.commit(facts)
     load, created = history(small.table)
-    printed = load.as_dict()
-    assert printed["ranges"] == [
+    shown = printed(load)
+    assert shown["ranges"] == [
         {
             "broker": 0,
             "partition": 0,
@@ -135,7 +136,7 @@ def test_the_json_of_an_entry_has_each_range(small: SmallTable) -> None:
     ]
     assert load.entry is not None
     names = ("version", "kind", "operation", "run", "commit", "rows", "files", "covered", "incarnation", "undone_by")
-    assert {name: printed[name] for name in names} == {
+    assert {name: shown[name] for name in names} == {
         "version": 1,
         "kind": "load",
         "operation": "WRITE",
@@ -147,7 +148,7 @@ def test_the_json_of_an_entry_has_each_range(small: SmallTable) -> None:
         "incarnation": "7",
         "undone_by": None,
     }
-    assert created.as_dict() == {
+    assert printed(created) == {
         "version": 0,
         "time": created.commit.time.isoformat(),
         "operation": "CREATE TABLE",

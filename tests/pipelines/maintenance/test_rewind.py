@@ -27,6 +27,7 @@ from resources.errors import (
     TableMissing,
     TopicRecreated,
 )
+from resources.printed import printed
 from resources.settings.choices import Choices
 from tests.small_table import SmallTable
 from tests.unreliable import Unreliable
@@ -80,7 +81,7 @@ def test_a_rewind_is_described_before_it_is_done(small: SmallTable) -> None:
     assert (planned.rows, list(planned.cursors)) == (8, [(A, 90, 50), (B, 40, None)])
     assert small.handle().version() == 3
     assert str(planned).endswith("UTC), 8 rows fewer")
-    assert planned.as_dict() == {
+    assert printed(planned) == {
         "topic": "clicks",
         "table": small.uri,
         "target": 1,

@@ -13,6 +13,7 @@ from pipelines.ledger.ledger import TableState, TopicIdentity
 from pipelines.ledger.work import SliceFacts, SliceFailure
 from pipelines.reports.outcome import RunRecord, TopicLoad
 from resources.errors import CommitRefused, CommitUnknown, CursorExpired, LakeUnavailable, LogTorn
+from resources.printed import printed
 
 A, B, C = (BrokerPartition(None, number) for number in range(3))
 CLICKS = TopicIdentity(cluster="main", name="clicks", incarnation="7")
@@ -121,10 +122,10 @@ def test_rates_are_those_of_the_whole_load() -> None:
 
 
 def test_a_load_is_printed_as_json() -> None:
-    printed = json.loads(json.dumps(load_of_one_step(fetched(A, 0, 60, 2.0)).as_dict()))
-    assert (printed["lag_before"], printed["lag"]) == (150, 90)
-    assert printed["slowest"] == {"broker": None, "partition": 0, "start": 0, "stop": 60, "rows": 60, "seconds": 2.0}
-    assert printed["partitions"][0]["source"] == "1@host:9092"
+    shown = json.loads(json.dumps(printed(load_of_one_step(fetched(A, 0, 60, 2.0)))))
+    assert (shown["lag_before"], shown["lag"]) == (150, 90)
+    assert shown["slowest"] == {"broker": None, "partition": 0, "start": 0, "stop": 60, "rows": 60, "seconds": 2.0}
+    assert shown["partitions"][0]["source"] == "1@host:9092"
 
 
 def test_a_load_may_be_tried_again_if_one_of_its_failures_is_temporary() -> None:
@@ -167,5 +168,5 @@ def test_a_load_that_failed_before_it_knew_the_logs_has_no_lag_and_all_its_error
     run.failures = [
         SliceFailure.of(NetworkError("no answer"), Where(topic="clicks", partition=number)) for number in (0, 1)
     ]
-    printed = run.outcome(seconds=0.0).as_dict()
-    assert (printed["lag"], [error["partition"] for error in printed["errors"]]) == (None, ["0", "1"])
+    shown = printed(run.outcome(seconds=0.0))
+    assert (shown["lag"], [error["partition"] for error in shown["errors"]]) == (None, ["0", "1"])

@@ -88,7 +88,7 @@ def test_a_raw_table_becomes_typed_in_one_entry_with_the_same_offsets_and_loads_
     assert before.entry is not None
     result = convert(topic)
     assert (result.failure, result.decoded, result.bad_records, result.version) == (None, 4, 1, 3)
-    assert (dict(result.reasons), result.columns) == ({"the value is not valid UTF-8": 1}, ("value",))
+    assert (dict(result.bad), result.columns) == ({"the value is not valid UTF-8": 1}, ("value",))
     check_typed(topic)
     for column in ("key", "timestamp", "loaded_at", "topic"):
         assert [row[f"_kafka_{column}"] for row in topic.rows(f"_kafka_{column}")] == raw.column(column).to_pylist()

@@ -83,7 +83,7 @@ def test_records_are_decoded_again_and_what_remains_is_counted_by_reason(topic: 
     before = topic.rows("_kafka_partition", "_kafka_offset", "_kafka_key", "_kafka_loaded_at", "id")
     result = again(topic)
     assert (result.failure, result.decoded, result.bad_records) == (None, 4, 2)
-    assert list(result.reasons.values()) == [2]
+    assert list(result.bad.values()) == [2]
     assert result.columns == ("id_2", "name")
     assert result.version == 3
     rows = topic.rows("_kafka_partition", "_kafka_offset", "_kafka_key", "_kafka_loaded_at", "id")

@@ -89,7 +89,7 @@ def test_wrong_clocks_change_only_the_hours_that_they_name(shop: Shop) -> None:
     shop.send([0, 1, SEVEN, 253_402_300_799_000])
     shop.load()
     audited = shop.compare()
-    assert (numbers(audited), audited.malformed) == ([(SEVEN, 1, 1)], 0)
+    assert (numbers(audited), audited.malformed_counts) == ([(SEVEN, 1, 1)], 0)
     assert numbers(shop.compare(HOUR_MS)) == [(0, 2, 2)]
 
 
@@ -118,7 +118,7 @@ def test_counts_that_cannot_be_used_are_reported_and_change_no_sum(shop: Shop) -
     shop.send_values(*bad, None)
     shop.load()
     audited = shop.compare()
-    assert (numbers(audited), audited.malformed) == ([(SEVEN, 1, 1)], len(bad))
+    assert (numbers(audited), audited.malformed_counts) == ([(SEVEN, 1, 1)], len(bad))
     result = shop.penstock("complete", "clicks", "--through", "2026-01-31T08:00Z")
     assert result.exit_code == 0
     assert f"{len(bad)} count messages in clicks-counts cannot be used" in " ".join(result.stderr.split())
@@ -138,7 +138,7 @@ def test_an_hour_is_not_complete_before_all_of_its_counts_are_known(shop: Shop) 
     shop.send([SEVEN])
     shop.load()
     audited = shop.compare()
-    assert (audited.incomplete, audited.has_all_counts, audited.is_complete) == ([], False, False)
+    assert (audited.incomplete_hours, audited.has_all_counts, audited.is_complete) == ([], False, False)
     result = shop.penstock("complete", "clicks", "--through", "2026-01-31T08:00Z")
     assert (result.exit_code, "clicks-counts is only valid through 2" in result.stdout) == (1, True)
 
@@ -150,7 +150,7 @@ def test_counts_are_needed_for_as_long_as_records_of_the_hour_may_be_sent(shop: 
     shop.load()
     audited = shop.compare()
     assert audited.counts_needed_ms == EIGHT + minutes * 60_000
-    assert (audited.incomplete, audited.has_all_counts) == ([], False)
+    assert (audited.incomplete_hours, audited.has_all_counts) == ([], False)
     shop.configure(f"[topics.{COUNTS}]\nallowed_lateness_minutes = 0\n")
     shop.send([SEVEN])
     shop.load()

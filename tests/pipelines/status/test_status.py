@@ -18,6 +18,7 @@ from pipelines.status.status import (
     TopicState,
     TopicStatus,
 )
+from resources.printed import printed
 
 NOW_MS = 1_800_000_000_000
 HOUR_MS = 3_600_000
@@ -110,7 +111,7 @@ def test_times_outside_the_calendar_are_computed_like_all_others() -> None:
         id=BrokerPartition(None, 0), earliest=0, latest=1, cursor=None, oldest_ms=2**62, expires_ms=2**62 + 1
     )
     assert topic(absurd).left_s(NOW_MS) == (2**62 + 1 - NOW_MS) / 1000
-    assert json.dumps(topic(absurd).as_dict(NOW_MS))
+    assert json.dumps(printed(topic(absurd).result(NOW_MS)))
 
 
 def test_the_values_depend_on_the_time() -> None:
@@ -189,13 +190,13 @@ def test_the_warning_of_a_hanging_transaction_names_the_command_that_ends_it(
     began_h: float | None, producer_id: int | None, sentence: str
 ) -> None:  # fault N06
     status = topic(LOADED, held_back_partition(began_h=began_h, producer_id=producer_id), warnings=("mind",))
-    mind, warning = status.as_dict(NOW_MS)["warnings"]
+    mind, warning = printed(status.result(NOW_MS))["warnings"]
     assert (mind, sentence in warning, "holds back 1,000 offsets" in warning) == ("mind", True, True)
     assert (
         "kafka-transactions.sh --bootstrap-server ADDRESS abort --topic clicks --partition 0 --start-offset 10"
         in warning
     )
-    assert json.dumps(status.as_dict(NOW_MS))
+    assert json.dumps(printed(status.result(NOW_MS)))
 
 
 def test_the_most_urgent_comes_first() -> None:
@@ -229,7 +230,7 @@ def test_records_that_do_not_expire_have_no_limit() -> None:
 
 
 def test_the_json_has_all_fields() -> None:
-    fields = topic(part(2, 10, 4, age_h=1, left_h=23), warnings=("mind",)).as_dict(NOW_MS)
+    fields = printed(topic(part(2, 10, 4, age_h=1, left_h=23), warnings=("mind",)).result(NOW_MS))
     assert json.loads(json.dumps(fields)) == {
         "cluster": "main",
         "topic": "clicks",

@@ -23,7 +23,7 @@ from pipelines.cli.main import main
 from pipelines.cli.options import GlobalOptions
 from pipelines.cli.output import console, log_lines, watch
 from pipelines.cli.output.result import CommandResult
-from pipelines.cli.output.shapes import OUTPUT
+from pipelines.cli.output_schema import OUTPUT
 from pipelines.ledger.work import SliceFailure
 from resources.explanations.explanation import ExitCode
 from resources.kafka import open_cluster
