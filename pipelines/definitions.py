@@ -1,6 +1,6 @@
 """What Dagster loads; `workspace.yaml` names this module, and nothing else imports it.
 
-The settings are read here, for clusters and groups are what is declared: a changed file needs a reload of the code
+The settings are read here, for clusters and schedules are what is declared: a changed file needs a reload of the code
 location, in Dagster's UI under Deployment.
 """
 

@@ -35,7 +35,7 @@ def check_command(ctx: click.Context, offline: bool, as_json: bool, quiet: bool)
     The command tests the file, the Dagster definitions made from it, Spark, Java, Dagster's storage, free space,
     clocks, the secrets, the lake (also whether it refuses to create an object twice), each schema registry, and each
     cluster: whether all brokers answer, their release, the rights of the client, and how many topics belong to each
-    group. For each problem it says how to repair it. It reads secrets but never shows them.
+    schedule. For each problem it says how to repair it. It reads secrets but never shows them.
 
     \b
     Examples:

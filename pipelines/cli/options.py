@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, get_args
 import click
 
 from pipelines.cli.completion import complete_clusters, complete_topics
+from pipelines.cli.output import log_lines
 from resources.machines.own_process import keep_pandas_out
 from resources.settings.choices import Choices
 from resources.settings.settings import Settings
@@ -70,7 +71,10 @@ class GlobalOptions:
             SettingsError: the file is missing or wrong.
         """
         keep_pandas_out()
-        return Settings.load(self.settings_file)
+        settings = Settings.load(self.settings_file)
+        for sentence in settings.warnings:
+            log_lines.warning(sentence)
+        return settings
 
 
 def clusters_of(settings: Settings, chosen: str | None) -> list[str]:

@@ -44,7 +44,7 @@ def state_command(options: GlobalOptions, selection: Selection, rebuild: bool) -
             lineage = JobLineage.of(settings, cluster, run_id=run_id, warn=log_lines.warning)
             for topic, table in _chosen(settings, selection, cluster):
                 with errors.caught(cluster=cluster, topic=topic):
-                    update = reported_state_update(lineage, table, settings.format_of(topic), rebuild=rebuild)
+                    update = reported_state_update(lineage, table, settings.options_of(topic), rebuild=rebuild)
                     records.append({"cluster": cluster, **printed(update)})
     return CommandResult(records=records, show=console.states, errors=errors.failures)
 
@@ -57,7 +57,7 @@ def _chosen(settings: Settings, selection: Selection, cluster: str) -> "Iterator
     """
     for table in selection.tables(settings, cluster):
         topic = str(table.where.topic)
-        if settings.format_of(topic).state is not None:
+        if settings.options_of(topic).state is not None:
             yield topic, table
         elif selection.topics:
             raise click.UsageError(f"the settings have no section [topics.{topic}.state]; it names the key")

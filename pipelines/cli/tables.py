@@ -67,7 +67,7 @@ def _is_wrong(record: Mapping[str, Any]) -> bool:
 
 def add_state_proof(settings: Settings, table: "LakeTable", record: dict[str, Any]) -> None:
     """Verify the state table too, if the topic has one in the settings, and add the result to the topic's record."""
-    topic = settings.format_of(record["topic"])
+    topic = settings.options_of(record["topic"])
     if topic.state is None or record["errors"]:
         return
     from pipelines.state_tables.proof import prove_state
@@ -158,7 +158,7 @@ def clean_command(options: GlobalOptions, selection: Selection, delete: bool, ke
 
 def _cleaned_state(settings: Settings, table: "LakeTable", keep: timedelta, *, dry_run: bool) -> dict[str, Any] | None:
     """Clean the state table too, if the topic has one in the settings."""
-    if settings.format_of(str(table.where.topic)).state is None:
+    if settings.options_of(str(table.where.topic)).state is None:
         return None
     from pipelines.maintenance.clean_state import clean_state
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import dagster as dg
 
-from pipelines.defs.catalog.catalog import DEFAULT_NAME, Catalog, TopicGroup, groups, source_specs
+from pipelines.defs.catalog.catalog import DEFAULT_NAME, Catalog, TopicSchedule, job_of, source_specs, topic_schedules
 from pipelines.defs.catalog.known_topics import read_known
 from pipelines.defs.catalog.translator import PenstockTranslator
 from pipelines.defs.runs.assets import load_assets
@@ -19,7 +19,7 @@ from pipelines.defs.runs.state_assets import state_assets
 from pipelines.defs.sensors.alerts import alert_sensors
 from pipelines.defs.sensors.complete_hours import complete_hours_sensors, complete_specs
 from pipelines.defs.sensors.new_topics import new_topics_sensor
-from pipelines.defs.sensors.schedules import group_schedules
+from pipelines.defs.sensors.schedules import schedule_definitions
 from resources.penstock import PenstockResource
 from resources.settings.settings import Settings
 
@@ -51,6 +51,8 @@ def build_defs(
     """
     source = resource_of(settings)
     bound = source.fresh().settings()
+    for sentence in bound.warnings:
+        dg.get_dagster_logger().warning(sentence)
     catalog = Catalog(
         name=name,
         source=source,
@@ -83,79 +85,75 @@ def definitions_of(catalog: Catalog) -> dg.Definitions:
     """The definitions of a catalog."""
     # Dagster calls some of what is used here beta.
     with warnings.catch_warnings(action="ignore", category=dg.BetaWarning):
-        members = list(groups(catalog))
-        jobs_of = {(group.cluster, group.name): _group_jobs(group) for group in members}
-        by_cluster = {
-            cluster: [group for group in members if group.cluster == cluster] for cluster in catalog.settings.clusters
-        }
+        schedules = list(topic_schedules(catalog))
+        jobs_of = {(schedule.cluster, schedule.name): _jobs(schedule) for schedule in schedules}
+        by_cluster: dict[str, list[TopicSchedule]] = {cluster: [] for cluster in catalog.settings.clusters}
+        for schedule in schedules:
+            by_cluster[schedule.cluster].append(schedule)
         sensors = [
-            new_topics_sensor(catalog, cluster, groups_, [jobs_of[cluster, group.name]["load"] for group in groups_])
-            for cluster, groups_ in by_cluster.items()
+            new_topics_sensor(catalog, cluster, own, [jobs_of[cluster, schedule.name]["load"] for schedule in own])
+            for cluster, own in by_cluster.items()
         ]
         jobs = [job for actions in jobs_of.values() for job in actions.values()]
         jobs += [replay_job(catalog, cluster) for cluster in by_cluster]
-        tables = [asset for group in members for asset in load_assets(group)]
-        states = [asset for group in members for asset in state_assets(group)]
-        checks = [checks for group in members for checks in topic_checks(group)]
+        tables = [asset for schedule in schedules for asset in load_assets(schedule)]
+        states = [asset for schedule in schedules for asset in state_assets(schedule)]
+        checks = [checks for schedule in schedules for checks in topic_checks(schedule)]
         ops = [definition.op.name for definition in (*tables, *states, *checks)]
-        alerts = alert_sensors(catalog, members, [*ops, *_own_ops(catalog, members)])
+        alerts = alert_sensors(catalog, schedules, [*ops, *_own_ops(catalog, schedules)])
         return dg.Definitions(
             assets=[
                 *tables,
                 *states,
-                *(spec for group in members for spec in (*source_specs(group), *complete_specs(group))),
+                *(spec for schedule in schedules for spec in (*source_specs(schedule), *complete_specs(schedule))),
             ],
             asset_checks=checks,
             jobs=jobs,
             sensors=[
                 *sensors,
-                *complete_hours_sensors(catalog, members),
+                *complete_hours_sensors(catalog, schedules),
                 lost_runs_sensor(f"lost_runs{catalog.suffix}"),
                 *alerts,
             ],
-            schedules=[schedule for group in members for schedule in group_schedules(group, catalog.settings)],
+            schedules=[each for schedule in schedules for each in schedule_definitions(schedule, catalog.settings)],
         )
 
 
-def _own_ops(catalog: Catalog, members: Sequence[TopicGroup]) -> list[str]:
+def _own_ops(catalog: Catalog, schedules: Sequence[TopicSchedule]) -> list[str]:
     """The names of the ops that are not behind an asset or a check."""
     replays = [replay_op(catalog, cluster) for cluster in catalog.settings.clusters]
-    return [*replays, *(group.op(action) for group in members for action in ("watch", "verify"))]
+    return [*replays, *(schedule.op(action) for schedule in schedules for action in ("watch", "verify"))]
 
 
-def _group_jobs(group: TopicGroup) -> dict[str, Any]:
-    """The group's jobs by action. Dagster does not export the type of an unresolved asset job."""
+def _jobs(schedule: TopicSchedule) -> dict[str, Any]:
+    """The jobs of a schedule, by action. Dagster does not export the type of an unresolved asset job."""
     load = "Load what is new in the chosen topics, then verify their tables."
     backfill = (
         f"Load the chosen topics from the earliest offset of the brokers. Set the tag {SINCE_TAG} to start later."
     )
     return {
-        "load": _load_job(group, "load", load, {}),
+        "load": _load_job(schedule, "load", load, {}),
         # A tag, because a config would have to name the op of each multi-asset.
-        "backfill": _load_job(group, "backfill", backfill, {SINCE_TAG: "earliest"}),
-        "watch": watch_job(group),
-        "verify": verify_job(group),
+        "backfill": _load_job(schedule, "backfill", backfill, {SINCE_TAG: "earliest"}),
+        "watch": watch_job(schedule),
+        "verify": verify_job(schedule),
     }
 
 
-def _load_job(group: TopicGroup, action: str, description: str, tags: Mapping[str, str]) -> Any:
-    """A job over the tables of the group; runs execute in one process, so they have one JVM."""
-    if group.specs:
+def _load_job(schedule: TopicSchedule, action: str, description: str, tags: Mapping[str, str]) -> Any:
+    """A job over the tables of the schedule; runs execute in one process, so they have one JVM."""
+    if schedule.specs:
         return dg.define_asset_job(
-            group.named(action),
-            selection=dg.AssetSelection.assets(*group.topics).without_checks(),
+            schedule.named(action),
+            selection=dg.AssetSelection.assets(*schedule.topics).without_checks(),
             tags=tags,
             description=description,
             executor_def=dg.in_process_executor,
         )
 
     # Dagster has no job over no asset. The sensor and the schedule name the job before the first topic is known.
-    @dg.op(name=group.op(f"no_{action}"))
+    @dg.op(name=schedule.op(f"no_{action}"))
     def no_topics(context: dg.OpExecutionContext) -> None:
-        context.log.warning("no topic of the group %s is known yet; the sensor new_topics adds them", group.name)
+        context.log.warning("no topic of the schedule %s is known yet; the sensor new_topics adds them", schedule.name)
 
-    @dg.job(name=group.named(action), description=description, tags=tags, executor_def=dg.in_process_executor)
-    def nothing() -> None:
-        no_topics()
-
-    return nothing
+    return job_of(no_topics, schedule.named(action), description, tags)

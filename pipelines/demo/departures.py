@@ -36,9 +36,9 @@ class Departures(NamedTuple):
 
 def departures(settings: Settings) -> Departures:
     """The flights with the columns of the settings, from the day on that the settings name."""
-    options = settings.format_of(TOPIC)
-    first_day = datetime.fromisoformat(options.complete_since or "").date()
-    all_flights = rows_of("flights").select(list(options.columns))
+    options = settings.options_of(TOPIC)
+    first_day = datetime.fromisoformat(options.catalog.complete_since or "").date()
+    all_flights = rows_of("flights").select(list(options.format.columns))
     days = [_moved(all_flights, number, first_day + timedelta(days=number)) for number in range(DAYS)]
     flights = pa.concat_tables(days).sort_by("time_hour")
     late = _late_one(flights, first_day + timedelta(days=1))

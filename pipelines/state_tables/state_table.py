@@ -170,7 +170,7 @@ class StateDefinition:
 
 def _debezium_order(topic: TopicOptions, schema: pa.Schema) -> tuple[str, ...]:
     """The position in the log of the database, if the table has one that can be compared."""
-    if topic.format != "debezium" or _SOURCE not in schema.names:
+    if topic.format.format != "debezium" or _SOURCE not in schema.names:
         return ()
     source = schema.field(_SOURCE).type
     members = {source.field(number).name for number in range(source.num_fields)} if pa.types.is_struct(source) else ()

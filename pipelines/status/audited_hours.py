@@ -120,11 +120,11 @@ class Audit:
     @classmethod
     def of(cls, settings: Settings, cluster: str, topic: str, *, hours: int | None = None) -> Self | None:
         """The audit that the settings of a topic ask for; None if they ask for none. `hours` replaces `audit_hours`."""
-        options = settings.format_of(topic)
-        if options.audit is None:
+        own = settings.options_of(topic).audit
+        if own.audit is None:
             return None
-        counts = LakeTable.of(Lake.of(settings), cluster, options.audit)
-        return cls(counts=counts, share=options.audit_share, hours=hours or options.audit_hours)
+        counts = LakeTable.of(Lake.of(settings), cluster, own.audit)
+        return cls(counts=counts, share=own.audit_share, hours=hours or own.audit_hours)
 
     def compare(
         self,

@@ -1,5 +1,6 @@
 """The base class of all sections of the settings file, and the sentences about their problems."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -62,6 +63,38 @@ def first_problem(error: ValidationError) -> tuple[str, str, str]:
     names = [str(part) for part in problem["loc"]]
     phrase = _PHRASES.get(problem["type"], "is not valid").format(**problem.get("ctx", {}))
     return ".".join(names), names[-1] if names else "", phrase
+
+
+def taken(keys: dict[str, Any], section: type[Section]) -> dict[str, Any]:
+    """The keys of a section, with their values; they are removed from the others."""
+    return {name: keys.pop(name) for name in section.model_fields if name in keys}
+
+
+def with_new_names(file: Mapping[str, Any]) -> tuple[Mapping[str, Any], tuple[str, ...]]:
+    """The content of a settings file with the new names of settings, and a sentence about each old one.
+
+    Raises:
+        ValueError: a setting has its old and its new name.
+    """
+    warnings: list[str] = []
+    renamed = _renamed(file, "groups", "schedules", "", warnings)
+    topics = renamed.get("topics")
+    if isinstance(topics, Mapping):
+        sections = {
+            name: _renamed(topic, "group", "asset_group", f"topics.{name}.", warnings) for name, topic in topics.items()
+        }
+        renamed = {**renamed, "topics": sections}
+    return renamed, tuple(warnings)
+
+
+def _renamed(section: Any, old: str, new: str, place: str, warnings: list[str]) -> Any:
+    """The section with the new name of a key at the place of the old one."""
+    if not isinstance(section, Mapping) or old not in section:
+        return section
+    if new in section:
+        raise ValueError(f"{place}{old} is the old name of {place}{new}: use only {place}{new}")
+    warnings.append(f"{place}{old} is the old name of {place}{new}: rename it in the settings")
+    return {new if key == old else key: value for key, value in section.items()}
 
 
 def folder_of(info: ValidationInfo) -> Path:

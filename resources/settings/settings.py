@@ -16,6 +16,7 @@ from pydantic import (
     AfterValidator,
     BeforeValidator,
     Field,
+    PrivateAttr,
     ValidationError,
     ValidationInfo,
     model_validator,
@@ -30,13 +31,22 @@ from kafka_io.net.security import FILE, PLAINTEXT, ClientCredentials, Sasl, Secu
 from kafka_io.schema_registry.settings import SchemaRegistrySettings
 from kafka_io.zookeeper.node_values import check_name
 from resources.settings.choices import Choices
-from resources.settings.groups import REST, GroupLimits, Timing, TopicGroupSettings, check_names
 from resources.settings.lineage import LineageSettings
 from resources.settings.metrics import MetricsSettings
-from resources.settings.section import FOLDER, NO_SECTION, UNKNOWN_KEY, Section, first_problem, folder_of
+from resources.settings.schedules import REST, CheckLimits, ScheduleSettings, Timing, check_names
+from resources.settings.section import (
+    FOLDER,
+    NO_SECTION,
+    UNKNOWN_KEY,
+    Section,
+    absolute_path,
+    first_problem,
+    with_new_names,
+)
 from resources.settings.suggestion import did_you_mean
+from resources.settings.topic_formats import TopicFormat
 from resources.settings.topic_options import TopicOptions
-from resources.settings.topic_sections import TopicRules, TopicSections
+from resources.settings.topic_sections import TopicRules, TopicSections, topics_of_file
 
 PATH_VARIABLE = "PENSTOCK_SETTINGS"
 DEFAULT_PATH = "penstock.toml"
@@ -80,11 +90,6 @@ def _spark_settings(value: Any, *, prefix: str = "") -> Any:
     return settings
 
 
-def _prepared_security(value: Any, info: ValidationInfo) -> Any:
-    """The section with absolute paths."""
-    return _prepared_section(value, folder_of(info))
-
-
 def _prepared_lake_options(value: Any, info: ValidationInfo) -> Any:
     """The options with absolute paths in references to files.
 
@@ -93,33 +98,32 @@ def _prepared_lake_options(value: Any, info: ValidationInfo) -> Any:
     """
     if not isinstance(value, dict):
         return value
-    return {name: _prepared_lake_option(option, folder_of(info)) for name, option in value.items()}
+    return {
+        name: str(SecretReference.parse(_absolute(option, "file:", info)))
+        if isinstance(option, str) and is_reference(option)
+        else option
+        for name, option in value.items()
+    }
 
 
-def _prepared_lake_option(option: Any, folder: Path) -> Any:
-    if not isinstance(option, str) or not is_reference(option):
-        return option
-    return str(SecretReference.parse(_absolute(option, "file:", folder)))
-
-
-def _prepared_section(section: Any, folder: Path) -> Any:
+def _prepared_section(section: Any, info: ValidationInfo) -> Any:
     """The section and those in it with absolute paths. `tls = true` is an empty section, and `tls = false` is none."""
     if not isinstance(section, dict):
         return section
     return {
         key: ({} if value else None)
         if key == "tls" and isinstance(value, bool)
-        else _absolute(_prepared_section(value, folder), _PATH_PREFIXES.get(key), folder)
+        else _absolute(_prepared_section(value, info), _PATH_PREFIXES.get(key), info)
         for key, value in section.items()
     }
 
 
-def _absolute(text: Any, prefix: str | None, folder: Path) -> Any:
+def _absolute(text: Any, prefix: str | None, info: ValidationInfo) -> Any:
     """A value with an absolute path after `prefix`. Values without a path are not changed."""
     if prefix is None or not isinstance(text, str) or not text.startswith(prefix) or text == prefix:
         return text
     # Symbolic links stay unresolved: mounted secrets are links that are redirected when the secret is renewed.
-    return f"{prefix}{(folder / Path(text.removeprefix(prefix)).expanduser()).absolute()}"
+    return f"{prefix}{absolute_path(text.removeprefix(prefix), info)}"
 
 
 _MAX_SIZE = 10**15  # bytes or records: more than any disk or log has
@@ -143,7 +147,7 @@ class ClusterSettings(Section):
     bootstrap: Annotated[str, AfterValidator(_addresses)] | None = None
     """`host:port[,host:port]` of the bootstrap servers, for Kafka 0.8 and later. `zookeeper` is not needed then."""
 
-    security: Annotated[Security, BeforeValidator(_prepared_security)] = PLAINTEXT
+    security: Annotated[Security, BeforeValidator(_prepared_section)] = PLAINTEXT
     """TLS and SASL. By default connections are plain text without authentication."""
 
     generation: Generation | None = None
@@ -288,10 +292,10 @@ class Settings(Section):
     clusters: dict[str, ClusterSettings] = Field(min_length=1)
     """The clusters, each under a name that you choose. The name is a folder of the lake and part of Dagster's names."""
 
-    registries: dict[str, Annotated[SchemaRegistrySettings, BeforeValidator(_prepared_security)]] = Field(default={})
+    registries: dict[str, Annotated[SchemaRegistrySettings, BeforeValidator(_prepared_section)]] = Field(default={})
     """The schema registries, each under a name that you choose."""
 
-    topics: TopicSections = TopicSections()
+    topics: Annotated[TopicSections, BeforeValidator(topics_of_file)] = TopicSections()
     """Which topics are loaded, for clusters without rules of their own; and the formats of topics."""
 
     start: Start = "earliest"
@@ -307,7 +311,7 @@ class Settings(Section):
     """What `penstock clean` deletes and merges."""
 
     cron: str = "*/15 * * * *"
-    """When topics are loaded, for groups without a `cron` of their own; in UTC."""
+    """When topics are loaded, for schedules without a `cron` of their own; in UTC."""
 
     watch_cron: str = "*/10 * * * *"
     """When the status of all topics is checked (lag, freshness, retention); in UTC."""
@@ -325,12 +329,12 @@ class Settings(Section):
     new_topics_per_tick: Count = 500
     """Maximum number of new topics that one tick of the sensor adds. The next tick adds the others."""
 
-    groups: dict[str, TopicGroupSettings] = Field(default={})
-    """Groups of topics with their own schedule. A topic belongs to the first group that matches it, otherwise to the
-    group `topics`."""
+    schedules: dict[str, ScheduleSettings] = Field(default={})
+    """Topics that are loaded at their own times, each under a name that you choose. A topic belongs to the first
+    schedule that matches it, otherwise to the schedule `topics`."""
 
-    limits: GroupLimits = GroupLimits()
-    """Limits for the checks of tables, for groups without limits of their own."""
+    limits: CheckLimits = CheckLimits()
+    """Limits for the checks of tables, for schedules without limits of their own."""
 
     retries: Retries = Retries()
     """Retries of runs that failed with a temporary error."""
@@ -341,24 +345,31 @@ class Settings(Section):
     metrics: MetricsSettings = MetricsSettings()
     """Where each load writes its own metrics."""
 
-    lineage: Annotated[LineageSettings, BeforeValidator(_prepared_security)] = LineageSettings()
+    lineage: Annotated[LineageSettings, BeforeValidator(_prepared_section)] = LineageSettings()
     """Where each load sends OpenLineage events."""
 
     spark: Annotated[dict[str, str], BeforeValidator(_spark_settings)] = Field(default={})
     """`master`, or `remote` for Spark Connect, and any other Spark setting. The master is `local[*,4]` by default."""
 
+    _warnings: tuple[str, ...] = PrivateAttr(default=())
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Sentences about old names of settings in the file."""
+        return self._warnings
+
     @model_validator(mode="after")
     def _checked(self) -> Self:
         check_names("clusters", self.clusters)
-        check_names("groups", self.groups)
+        check_names("schedules", self.schedules)
         check_names("registries", self.registries)
-        self._check_formats()
-        if REST in self.groups:
-            raise ValueError(f"groups.{REST}: this name is reserved for the topics that belong to no other group")
-        for name, group in self.groups.items():
-            for cluster in group.clusters or ():
+        self._check_topics()
+        if REST in self.schedules:
+            raise ValueError(f"schedules.{REST}: this name is reserved for the topics of no other schedule")
+        for name, schedule in self.schedules.items():
+            for cluster in schedule.clusters or ():
                 if cluster not in self.clusters:
-                    raise ValueError(f"groups.{name}.clusters: there is no cluster {cluster!r} in the settings")
+                    raise ValueError(f"schedules.{name}.clusters: there is no cluster {cluster!r} in the settings")
         if "master" in self.spark and "remote" in self.spark:
             raise ValueError("spark: set `master` or `remote`, not both")
         if self.caps.fetch_bytes > self.caps.max_fetch_bytes:
@@ -367,37 +378,24 @@ class Settings(Section):
 
     def rules(self, cluster: str) -> TopicRules:
         """The topic rules of a cluster: its own, otherwise those of the file."""
-        return self.clusters[cluster].topics or self.topics
+        return self.clusters[cluster].topics or self.topics.rules
 
-    def format_of(self, topic: str) -> TopicOptions:
+    def options_of(self, topic: str) -> TopicOptions:
         """The settings of a topic: those of the first section that matches it, otherwise the defaults."""
-        format_ = self.topics.section_of(topic)
-        only = next(iter(self.registries), None)
-        needed = {}
-        if format_.has_schemas and not format_.registry:
-            needed["registry"] = only
-        if format_.needs_key_registry and not format_.key_registry:
-            needed["key_registry"] = format_.registry or only
-        return format_.model_copy(update=needed) if needed else format_
+        options = self.topics.section_of(topic)
+        return options.model_copy(update={"format": options.format.with_registries(self.registries)})
 
-    def _check_formats(self) -> None:
+    def format_of(self, topic: str) -> TopicFormat:
+        """The format of a topic, with the names of the registries that it needs."""
+        return self.options_of(topic).format
+
+    def _check_topics(self) -> None:
         """Check that each format with schemas has a registry, and that counts are loaded with what they audit."""
-        for name, format_ in self.topics.formats.items():
+        for name, options in self.topics.sections.items():
             rules = map(self.rules, self.clusters)
-            problem = self.topics.audit_problem(name, rules)
+            problem = self.topics.audit_problem(name, rules) or options.format.registry_problem(self.registries)
             if problem:
-                raise ValueError(f"topics.{name}.audit: {problem}")
-            place = f"topics.{name}.registry"
-            for key in ("registry", "key_registry"):
-                registry = getattr(format_, key)
-                if registry is not None and registry not in self.registries:
-                    raise ValueError(f"topics.{name}.{key}: there is no registry {registry!r} in the settings")
-            has_registry = format_.key_registry or format_.registry or len(self.registries) == 1
-            if format_.needs_key_registry and not has_registry:
-                key_format = format_.key_format
-                raise ValueError(f'topics.{name}.key_registry: keys in "{key_format}" need the name of a registry')
-            if format_.has_schemas and format_.registry is None and len(self.registries) != 1:
-                raise ValueError(f'{place}: the format "{format_.format}" needs the name of a registry in [registries]')
+                raise ValueError(f"topics.{name}.{problem}")
 
     def start_of(self, cluster: str) -> Start:
         """Where a topic without a table begins."""
@@ -416,17 +414,17 @@ class Settings(Section):
         }
         return self.model_copy(update={"caps": caps.model_copy(update=smaller)})
 
-    def groups_of(self, cluster: str) -> list[str]:
-        """The groups that can have topics of a cluster, in the order of the file, with `topics` as the last."""
-        return [*(name for name, group in self.groups.items() if group.takes_cluster(cluster)), REST]
+    def schedules_of(self, cluster: str) -> list[str]:
+        """The schedules that can have topics of a cluster, in the order of the file, with `topics` as the last."""
+        return [*(name for name, schedule in self.schedules.items() if schedule.takes_cluster(cluster)), REST]
 
-    def group_of(self, cluster: str, topic: str) -> str:
-        """The group that a topic belongs to."""
-        return next((name for name, group in self.groups.items() if group.takes(cluster, topic)), REST)
+    def schedule_of(self, cluster: str, topic: str) -> str:
+        """The schedule that a topic belongs to."""
+        return next((name for name, schedule in self.schedules.items() if schedule.takes(cluster, topic)), REST)
 
-    def timing_of(self, group: str) -> Timing:
-        """The cron and the limits of a group: its own, otherwise those of the file."""
-        own = self.groups.get(group)
+    def timing_of(self, schedule: str) -> Timing:
+        """The cron and the limits of a schedule: its own, otherwise those of the file."""
+        own = self.schedules.get(schedule)
         return Timing(cron=(own and own.cron) or self.cron, limits=(own and own.limits) or self.limits)
 
     @classmethod
@@ -467,9 +465,13 @@ class Settings(Section):
             SettingsError: a setting is missing or wrong. The message names its key and `place`.
         """
         try:
-            settings = cls.model_validate(data, context={FOLDER: folder})
+            renamed, warnings = with_new_names(data)
+            settings = cls.model_validate(renamed, context={FOLDER: folder})
         except ValidationError as error:
             raise SettingsError(f"{place}: {_sentence(error)}") from error
+        except ValueError as error:
+            raise SettingsError(f"{place}: {error}") from error
+        settings._warnings = warnings  # noqa: SLF001 - it is this class
         if "://" in settings.lake:
             return settings
         return settings.model_copy(update={"lake": str((folder / Path(settings.lake).expanduser()).resolve())})
@@ -478,8 +480,7 @@ class Settings(Section):
 def _sentence(error: ValidationError) -> str:
     """The sentence about the first problem, with its key. A sentence of our own checks follows the key and a colon."""
     key, name, phrase = first_problem(error)
-    sections: list[type[Section]] = [TopicSections, *Section.__subclasses__()]
-    known = {field for section in sections for field in section.model_fields}
+    known = {field for section in Section.__subclasses__() for field in section.model_fields}
     known |= {field.name for section in DATACLASS_SECTIONS for field in fields(section)}
     # A value where the name of a topic would be a section is an unknown key.
     if phrase == UNKNOWN_KEY or (phrase == NO_SECTION and name not in known):

@@ -12,6 +12,8 @@ from typing import Any
 
 from resources.settings.section import Section
 from resources.settings.settings import DATACLASS_SECTIONS, DEFAULT_PATH, PATH_VARIABLE, Settings
+from resources.settings.topic_options import TopicOptions
+from resources.settings.topic_sections import TopicSections
 
 EXAMPLE = Path(__file__).parent / "settings_example.toml"
 """A settings file that sets every key."""
@@ -36,7 +38,7 @@ This file sets every key. Your own file needs only `lake` and one cluster.
 ```toml
 {example}```
 """
-_PER_NAME = "NAME"  # stands for the name of a cluster or a group
+_PER_NAME = "NAME"  # stands for the name of a cluster or a schedule
 _KINDS = {"string": "text", "boolean": "true or false", "integer": "whole number", "number": "number"}
 _BOUNDS = {"exclusiveMinimum": " above {}", "minimum": " from {}", "maximum": " up to {:_}"}
 _FORMATS = {"secret": "`env:NAME`, `file:PATH` or `command:LINE`", "path": "path, relative to this file"}
@@ -64,10 +66,12 @@ class SectionPage:
 def sections() -> Sequence[SectionPage]:
     """All sections. The keys at the top of the file come first."""
     schema = Settings.model_json_schema()
-    classes: dict[str, type] = {section.__name__: section for section in (*_subclasses(Section), *DATACLASS_SECTIONS)}
+    sections = (*Section.__subclasses__(), *DATACLASS_SECTIONS, TopicSections, TopicOptions)
+    classes: dict[str, type] = {section.__name__: section for section in sections}
     for name, model in [(Settings.__name__, schema), *schema["$defs"].items()]:
         for field, meaning in meanings(classes[name]).items() if name in classes else ():
             model["properties"][field]["description"] = meaning
+    _put_side_by_side(schema["$defs"])
     places: dict[str, list[str]] = {}
     models = {"": schema}
     waiting = deque([("", "")])
@@ -93,11 +97,14 @@ def reference() -> str:
     return "\n".join([*parts, _TAIL.format(example=EXAMPLE.read_text(encoding="utf-8"))])
 
 
-def _subclasses(section: type[Section]) -> Iterator[type[Section]]:
-    """All classes below a class."""
-    for subclass in section.__subclasses__():
-        yield subclass
-        yield from _subclasses(subclass)
+def _put_side_by_side(models: Mapping[str, dict[str, Any]]) -> None:
+    """In the sections of topics, replace the parts by their keys, as the file has them."""
+    topics, options = models["TopicSections"], models["TopicOptions"]
+    topics["additionalProperties"] = topics["properties"]["sections"]["additionalProperties"]
+    topics["properties"] = models["TopicRules"]["properties"]
+    parts = [models[part]["properties"] for part in ("TopicFormat", "TopicAudit", "TopicCatalog")]
+    own = {"state": options["properties"]["state"]}
+    options["properties"] = {key: field for part in (*parts, own) for key, field in part.items()}
 
 
 def meanings(class_: type) -> dict[str, str]:

@@ -19,9 +19,16 @@ def shown(settings: Settings) -> dict[str, Any]:
     """All settings that are set or have a default. Secrets in the options of the lake and of Spark are masked."""
     values = settings.model_dump(mode="json", exclude_none=True)
     values["lake"] = _SECRET_VALUE.sub(_MASK, settings.lake)
+    topics = values["topics"]
+    values["topics"] = topics["rules"] | {name: _side_by_side(parts) for name, parts in topics["sections"].items()}
     for section in ("lake_options", "spark"):
         values[section] = {key: _masked(key, value) for key, value in values[section].items()}
     return values
+
+
+def _side_by_side(parts: dict[str, Any]) -> dict[str, Any]:
+    """A section `[topics.NAME]`, as the file has it."""
+    return {**parts.pop("format"), **parts.pop("audit"), **parts.pop("catalog"), **parts}
 
 
 def _masked(key: str, value: str) -> str:

@@ -5,6 +5,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import Field, model_validator
 
+from resources.settings.section import Section
 from resources.settings.topic_formats import TopicFormat
 
 COUNT_COLUMNS: Mapping[str, str] = {
@@ -19,7 +20,7 @@ COUNT_COLUMNS: Mapping[str, str] = {
 _RECORD_TIME = "timestamp"
 
 
-class TopicAudit(TopicFormat):
+class TopicAudit(Section):
     """Settings that compare the table of a topic with the counts of its producers."""
 
     audit: Annotated[str, Field(min_length=1)] | None = None
@@ -40,35 +41,35 @@ class TopicAudit(TopicFormat):
         given = [name for name in ("audit_hours", "audit_share") if getattr(self, name) != fields[name].default]
         if self.audit is None and given:
             raise ValueError(f"`{given[0]}` needs an `audit`, the name of a topic with counts")
-        if self.audit is not None and self.event_time is None:
-            raise ValueError('`audit` needs an `event_time`: "timestamp", or the column by which producers count')
         return self
 
-    @property
-    def is_format_open(self) -> bool:
-        """Whether the section says no format, so that it can be the one of counts."""
-        return "format" not in self.model_fields_set
 
-    def counts_problem(self) -> str | None:
-        """Why a topic with these settings cannot hold counts; None if it can."""
-        has_columns = COUNT_COLUMNS.items() <= self.columns.items()
-        if not self.is_format_open and (self.format != "json" or not has_columns):
-            return (
-                'it has a `format` without the columns of counts; leave `format` out, or write "json" with the '
-                "`columns` of docs/event-time.md"
-            )
-        if self.event_time not in {None, _RECORD_TIME}:
-            return f'its `event_time` must be "{_RECORD_TIME}", the time at which counts are sent'
-        return None
+def counts_problem(format_: TopicFormat) -> str | None:
+    """Why a topic of this format cannot hold counts; None if it can."""
+    has_columns = COUNT_COLUMNS.items() <= format_.columns.items()
+    if not _is_open(format_) and (format_.format != "json" or not has_columns):
+        return (
+            'it has a `format` without the columns of counts; leave `format` out, or write "json" with the '
+            "`columns` of docs/event-time.md"
+        )
+    if format_.event_time not in {None, _RECORD_TIME}:
+        return f'its `event_time` must be "{_RECORD_TIME}", the time at which counts are sent'
+    return None
 
-    def for_counts(self) -> Self:
-        """The settings of a topic that holds counts: what the section leaves open is the format of counts.
 
-        One count that does not decode must not stop the load of all others, because `penstock complete` reports it.
-        """
-        update: dict[str, Any] = {"audit": None, "event_time": _RECORD_TIME}
-        if self.is_format_open:
-            update |= {"format": "json", "columns": dict(COUNT_COLUMNS)}
-        if "max_bad_share" not in self.model_fields_set:
-            update["max_bad_share"] = 1.0
-        return self.model_copy(update=update)
+def counts_format(format_: TopicFormat) -> TopicFormat:
+    """The format of a topic that holds counts: what its section leaves open is as counts need it.
+
+    One count that does not decode must not stop the load of all others, because `penstock complete` reports it.
+    """
+    update: dict[str, Any] = {"event_time": _RECORD_TIME}
+    if _is_open(format_):
+        update |= {"format": "json", "columns": dict(COUNT_COLUMNS)}
+    if "max_bad_share" not in format_.model_fields_set:
+        update["max_bad_share"] = 1.0
+    return format_.model_copy(update=update)
+
+
+def _is_open(format_: TopicFormat) -> bool:
+    """Whether the section says no format, so that it can be the one of counts."""
+    return "format" not in format_.model_fields_set

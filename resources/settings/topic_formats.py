@@ -1,14 +1,14 @@
 """The format of a topic's records: whether its table keeps their values as bytes, or has a column for each field."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, ValidationInfo, model_validator
 
 from kafka_io.net.security import FILE
-from resources.settings.groups import MAX_MINUTES, Share
+from resources.settings.schedules import MAX_MINUTES, Share
 from resources.settings.section import Section, absolute_path
 
 if TYPE_CHECKING:
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from kafka_io.values.protobuf.descriptors import ProtobufSchema
 
 Format = Literal["raw", "text", "json", "avro", "protobuf", "debezium"]
-KeyFormat = Literal["raw", "text", "json", "avro", "protobuf", "debezium"]
 OnBadRecords = Literal["keep", "fail"]
 _WITH_SCHEMAS: Mapping[Format, str] = {
     "avro": "avro",
@@ -26,16 +25,8 @@ _WITH_SCHEMAS: Mapping[Format, str] = {
     "debezium": "debezium avro",
 }
 """The encodings of values whose schemas are in a registry."""
-_KEY_ENCODINGS: Mapping[KeyFormat, str] = {
-    "raw": "",
-    "text": "text",
-    "json": "inferred json",
-    "avro": "avro",
-    "protobuf": "protobuf",
-    "debezium": "debezium key",
-}
-_KEYS_WITH_SCHEMAS: Mapping[KeyFormat, str] = {"json": "framed json"}
-"""The encodings of keys whose schemas are in a registry only if the settings name one."""
+_KEY_ENCODINGS: Mapping[Format, str] = {"raw": "", "json": "inferred json", "debezium": "debezium key"}
+"""The encodings of keys that have other names than their formats."""
 _ALWAYS_WITH_SCHEMAS = frozenset({"avro", "protobuf"})
 _DAYS_OF_ALL_TABLES = {"loaded", "event_day"}
 """The values of `partition_by` that name no column."""
@@ -68,7 +59,7 @@ class TopicFormat(Section):
     decodes the messages of a `proto_file`. "debezium" decodes Debezium's change events into the row after the change;
     the events are in JSON, or in Avro if there is a `registry`."""
 
-    key_format: KeyFormat = "raw"
+    key_format: Format = "raw"
     """Typed tables: format of the keys. With "raw" they are only in the column `_kafka_key`, as bytes. Every other
     format adds columns for the fields of the keys; the names of these columns begin with `_kafka_key_`. "debezium" is
     for Debezium's keys in JSON."""
@@ -136,15 +127,24 @@ class TopicFormat(Section):
     differ. A record that arrives later is late: it is loaded and counted, but no valid-through waits for it."""
 
     @model_validator(mode="after")
-    def _checked_event_time(self) -> Self:
-        if self.event_time not in {None, "timestamp"} and self.format == "raw":
+    def _checked_raw_table(self) -> Self:
+        if not self.partition_by:
+            raise ValueError('write "loaded", "event_day" or the name of a column')
+        if self.is_typed:
+            return self
+        if self.event_time not in {None, "timestamp"}:
             raise ValueError('`event_time` of a raw table is "timestamp": it has no columns for fields')
+        if self.key_format != "raw":
+            raise ValueError('`key_format` needs a `format` other than "raw": a raw table has keys as bytes')
+        if self.partition_by not in _DAYS_OF_ALL_TABLES:
+            raise ValueError(
+                f'`partition_by` = "{self.partition_by}" needs a `format` other than "raw": a raw table has no columns '
+                'for fields; write "loaded" or "event_day"'
+            )
         return self
 
     @model_validator(mode="after")
     def _checked_columns(self) -> Self:
-        if self.format == "raw" and self.key_format != "raw":
-            raise ValueError('`key_format` needs a `format` other than "raw": a raw table has keys as bytes')
         sources = [name for name in ("columns", "json_schema", "registry") if getattr(self, name)]
         if self.format != "json" and (self.columns or self.json_schema):
             raise ValueError(f'`{sources[0]}` belongs to the format "json"')
@@ -155,28 +155,13 @@ class TopicFormat(Section):
         return self
 
     @model_validator(mode="after")
-    def _checked_partition_by(self) -> Self:
-        if not self.partition_by:
-            raise ValueError('write "loaded", "event_day" or the name of a column')
-        if self.format == "raw" and self.partition_by not in _DAYS_OF_ALL_TABLES:
-            raise ValueError(
-                f'`partition_by` = "{self.partition_by}" needs a `format` other than "raw": a raw table has no columns '
-                'for fields; write "loaded" or "event_day"'
-            )
-        return self
-
-    @model_validator(mode="after")
-    def _checked_proto_files(self) -> Self:
+    def _checked_protobuf(self) -> Self:
         if (self.proto_file or self.proto_path) and self.format != "protobuf":
             raise ValueError('`proto_file` and `proto_path` belong to the format "protobuf"')
         if self.proto_path and not self.proto_file:
             raise ValueError("`proto_path` needs a `proto_file`")
         if self.proto_file and self.registry:
             raise ValueError("set `proto_file` or `registry`, not both")
-        return self
-
-    @model_validator(mode="after")
-    def _checked_messages(self) -> Self:
         if self.message is not None and self.format != "protobuf":
             raise ValueError('`message` belongs to the format "protobuf"')
         if self.key_message is not None and self.key_format != "protobuf":
@@ -229,6 +214,28 @@ class TopicFormat(Section):
         is_always = self.format in _ALWAYS_WITH_SCHEMAS and self.proto_file is None
         return is_always or (self.registry is not None and self.format in _WITH_SCHEMAS)
 
+    def with_registries(self, names: Iterable[str]) -> Self:
+        """The format with the names of the registries that it needs. One that is missing is the first of `names`."""
+        only = next(iter(names), None)
+        needed = {}
+        if self.has_schemas and not self.registry:
+            needed["registry"] = only
+        if self.needs_key_registry and not self.key_registry:
+            needed["key_registry"] = self.registry or only
+        return self.model_copy(update=needed) if needed else self
+
+    def registry_problem(self, names: Collection[str]) -> str | None:
+        """A key, and why it is missing or wrong if the settings have registries of these names; None if all is well."""
+        for key in ("registry", "key_registry"):
+            registry = getattr(self, key)
+            if registry is not None and registry not in names:
+                return f"{key}: there is no registry {registry!r} in the settings"
+        if self.needs_key_registry and not (self.key_registry or self.registry or len(names) == 1):
+            return f'key_registry: keys in "{self.key_format}" need the name of a registry'
+        if self.has_schemas and not (self.registry or len(names) == 1):
+            return f'registry: the format "{self.format}" needs the name of a registry in [registries]'
+        return None
+
     @property
     def encoding(self) -> str:
         """The encoding of the values: its name in `pipelines.fetch.formats`, and a message type after it."""
@@ -247,14 +254,18 @@ class TopicFormat(Section):
     @property
     def has_key_schemas(self) -> bool:
         """Whether the schemas of the keys are in a registry."""
-        return self.needs_key_registry or (self.key_registry is not None and self.key_format in _KEYS_WITH_SCHEMAS)
+        return self.needs_key_registry or self._has_framed_keys
+
+    @property
+    def _has_framed_keys(self) -> bool:
+        return self.key_format == "json" and self.key_registry is not None
 
     @property
     def key_encoding(self) -> str:
         """How the keys are encoded, as `encoding` says it; empty if they stay bytes."""
-        if self.has_key_schemas and self.key_format in _KEYS_WITH_SCHEMAS:
-            return _KEYS_WITH_SCHEMAS[self.key_format]
-        encoding = _KEY_ENCODINGS[self.key_format]
+        if self._has_framed_keys:
+            return "framed json"
+        encoding = _KEY_ENCODINGS.get(self.key_format, self.key_format)
         return f"{encoding} {self.key_message}" if encoding == "protobuf" and self.key_message else encoding
 
     @property
@@ -278,8 +289,8 @@ def names_topic(name: str, topic: str) -> bool:
     return re.fullmatch(name, topic, re.DOTALL) is not None
 
 
-def checked_name(name: str) -> str:
-    """The NAME of a section.
+def check_name(name: str) -> None:
+    """Check the NAME of a section.
 
     Raises:
         ValueError: it is no topic and no regular expression.
@@ -288,4 +299,3 @@ def checked_name(name: str) -> str:
         re.compile(name)
     except re.error as error:
         raise ValueError(f"{name!r} is neither a topic nor a regular expression: {error}") from error
-    return name

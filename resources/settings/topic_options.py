@@ -1,13 +1,15 @@
-"""Settings of topics: their formats, and how they appear in Dagster's catalog."""
+"""The settings of a topic: its format, its audit, how it appears in Dagster's catalog, and its state table."""
 
 from datetime import date, datetime
-from typing import Annotated, Self
+from typing import Annotated, Any, Self
 
-from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, ValidationInfo, model_validator
 
-from resources.settings.groups import MAX_MINUTES, Texts
+from resources.settings.schedules import MAX_MINUTES, Texts
+from resources.settings.section import Section, taken
 from resources.settings.time_windows import TimeWindows, WindowLength
-from resources.settings.topic_audit import TopicAudit
+from resources.settings.topic_audit import TopicAudit, counts_format
+from resources.settings.topic_formats import RAW_FORMAT, TopicFormat
 from resources.settings.topic_state import StateSettings
 
 
@@ -21,15 +23,12 @@ def _text_of_time(value: object) -> object:
     return value.isoformat() if isinstance(value, (date, datetime)) else value
 
 
-class TopicOptions(TopicAudit):
-    """Settings that say how the records of topics become rows, and how the topics appear in Dagster.
+class TopicCatalog(Section):
+    """Settings that say how a topic appears in Dagster's catalog."""
 
-    NAME is the name of a topic, or a regular expression that matches whole names. It is an expression if it has other
-    characters than letters, digits, `.`, `_` and `-`. The first section that matches a topic applies to it.
-    """
-
-    group: str | None = Field(default=None, pattern=r"^[A-Za-z0-9_]+$")
-    """Dagster: the group in which the assets are shown. By default it is the cluster, and the group of the topic."""
+    asset_group: str | None = Field(default=None, pattern=r"^[A-Za-z0-9_]+$")
+    """Dagster: the asset group in which the assets are shown. By default it has the name of the cluster, and after it
+    that of the topic's schedule."""
 
     owners: Texts = ()
     """Dagster: the owners of the assets: email addresses, or names of teams as `team:NAME`."""
@@ -42,7 +41,7 @@ class TopicOptions(TopicAudit):
 
     automation: Annotated[str, AfterValidator(_automation)] | None = None
     """Dagster: the automation condition of the assets: "eager", "none", or "on_cron: " with a cron expression. By
-    default no condition starts loads; the schedule of the group and the sensor for new topics do."""
+    default no condition starts loads; the schedule of the topic and the sensor for new topics do."""
 
     freshness_minutes: Annotated[float, Field(gt=0, le=MAX_MINUTES, allow_inf_nan=False)] | None = None
     """Dagster: minutes after which an asset without new rows counts as stale. Without it, no asset does."""
@@ -66,16 +65,11 @@ class TopicOptions(TopicAudit):
     """Dagster: the time zone of complete hours or days, such as "Europe/Berlin"; UTC by default. Days follow it. Hours
     are those of UTC, so it must differ from UTC by whole hours; then its name must be that of downstream partitions."""
 
-    state: StateSettings | None = None
-    """A second table with the newest row of each key. None by default."""
-
     @model_validator(mode="after")
     def _checked_complete(self) -> Self:
         others = [name for name in ("complete_since", "time_zone") if getattr(self, name) is not None]
         if self.complete is None and others:
             raise ValueError(f"`{others[0]}` needs `complete`")
-        if self.complete is not None and self.event_time is None:
-            raise ValueError("`complete` needs `event_time`")
         if self.complete_windows is not None and self.complete_since is not None:
             self.complete_windows.first(self.complete_since)
         return self
@@ -85,12 +79,50 @@ class TopicOptions(TopicAudit):
         """The hours or days that are reported to Dagster; None if the settings ask for no report."""
         return TimeWindows.of(self.complete, self.time_zone or "UTC") if self.complete else None
 
+
+class TopicOptions(BaseModel, frozen=True):
+    """Settings that say how the records of topics become rows, and how the topics appear in Dagster.
+
+    NAME is the name of a topic, or a regular expression that matches whole names. It is an expression if it has other
+    characters than letters, digits, `.`, `_` and `-`. The first section that matches a topic applies to it.
+    """
+
+    format: TopicFormat = RAW_FORMAT
+    audit: TopicAudit = TopicAudit()
+    catalog: TopicCatalog = TopicCatalog()
+
+    state: StateSettings | None = None
+    """A second table with the newest row of each key. None by default."""
+
     @model_validator(mode="after")
-    def _checked_state(self) -> Self:
-        problem = next(self.state.problems(self), None) if self.state else None
+    def _checked_parts(self) -> Self:
+        if self.format.event_time is None and self.audit.audit is not None:
+            raise ValueError('`audit` needs an `event_time`: "timestamp", or the column by which producers count')
+        if self.format.event_time is None and self.catalog.complete is not None:
+            raise ValueError("`complete` needs `event_time`")
+        problem = next(self.state.problems(self.format), None) if self.state else None
         if problem:
             raise ValueError(f"state.{problem}")
         return self
 
+    def for_counts(self) -> Self:
+        """The settings of a topic that holds the counts of another one, and so is not audited itself."""
+        return self.model_copy(update={"format": counts_format(self.format), "audit": TopicAudit()})
+
 
 DEFAULT_TOPIC = TopicOptions()
+
+
+def parts_of_topic(section: Any, info: ValidationInfo) -> Any:
+    """The parts of a section `[topics.NAME]`, in which the keys of all parts stand side by side."""
+    if not isinstance(section, dict):
+        return section
+    keys = dict(section)
+    audit, catalog, state = taken(keys, TopicAudit), taken(keys, TopicCatalog), keys.pop("state", None)
+    return {
+        # It refuses the keys that no part has.
+        "format": TopicFormat.model_validate(keys, context=info.context),
+        "audit": TopicAudit.model_validate(audit),
+        "catalog": TopicCatalog.model_validate(catalog),
+        "state": state,
+    }

@@ -1,14 +1,15 @@
 """Settings that choose the topics to load, and the section that applies to a topic."""
 
-from collections.abc import Iterable, Mapping
-from typing import Self
+from collections.abc import Iterable
+from typing import Annotated, Any
 
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import BaseModel, BeforeValidator, Field, TypeAdapter, ValidationInfo
 
-from resources.settings.groups import Patterns, matches
-from resources.settings.section import Section
-from resources.settings.topic_formats import checked_name, names_topic
-from resources.settings.topic_options import DEFAULT_TOPIC, TopicOptions
+from resources.settings.schedules import Patterns, matches
+from resources.settings.section import Section, taken
+from resources.settings.topic_audit import counts_problem
+from resources.settings.topic_formats import check_name, names_topic
+from resources.settings.topic_options import DEFAULT_TOPIC, TopicOptions, parts_of_topic
 
 
 class TopicRules(Section):
@@ -25,52 +26,57 @@ class TopicRules(Section):
         return matches(self.allow, topic) and not matches(self.deny, topic)
 
 
-class TopicSections(TopicRules):
+class TopicSections(BaseModel, frozen=True):
     """The topics to load: those whose name matches an `allow` pattern and no `deny` pattern.
 
     The sections `[topics.NAME]` contain the formats of topics, and how they appear in Dagster.
     """
 
-    model_config = ConfigDict(extra="allow")
-    __pydantic_extra__: dict[str, TopicOptions] = Field(init=False)
+    rules: TopicRules = TopicRules()
 
-    @model_validator(mode="after")
-    def _has_topic_names(self) -> Self:
-        for name in self.formats:
-            checked_name(name)
-        return self
-
-    @property
-    def formats(self) -> Mapping[str, TopicOptions]:
-        """The settings of topics, by the names of their sections, in the order of the file."""
-        return self.__pydantic_extra__
+    sections: dict[str, TopicOptions] = Field(default={})
+    """The settings of topics, by the names of their sections, in the order of the file."""
 
     def section_of(self, topic: str) -> TopicOptions:
         """The settings of a topic: those of the first section that matches it, otherwise the defaults."""
         section = self._first(topic)
-        holds_counts = any(audited.audit == topic for audited in self.formats.values())
+        holds_counts = any(audited.audit.audit == topic for audited in self.sections.values())
         return section.for_counts() if holds_counts else section
 
     def _first(self, topic: str) -> TopicOptions:
-        formats = self.formats.items()
-        return next((format_ for name, format_ in formats if names_topic(name, topic)), DEFAULT_TOPIC)
+        sections = self.sections.items()
+        return next((options for name, options in sections if names_topic(name, topic)), DEFAULT_TOPIC)
 
     def audit_problem(self, name: str, rules: Iterable[TopicRules]) -> str | None:
-        """Why the counts that a section names cannot be loaded with its topics; None if they can.
+        """The key `audit`, and why the counts that it names cannot be loaded with the topics; None if they can.
 
         Args:
             name: the name of the section.
             rules: the rules of each cluster.
         """
-        counts = self.formats[name].audit
+        counts = self.sections[name].audit.audit
         if counts is None:
             return None
         if counts == name:
-            return "a topic cannot hold the counts of its own records"
-        problem = self._first(counts).counts_problem()
+            return "audit: a topic cannot hold the counts of its own records"
+        problem = counts_problem(self._first(counts).format)
         if problem:
-            return f"the topic {counts!r} cannot hold counts: {problem}"
+            return f"audit: the topic {counts!r} cannot hold counts: {problem}"
         loading = [rule for rule in rules if rule.allows(name)]
         if loading and not any(rule.allows(counts) for rule in loading):
-            return f"the settings do not allow the topic {counts!r}; change `allow` or `deny` of [topics]"
+            return f"audit: the settings do not allow the topic {counts!r}; change `allow` or `deny` of [topics]"
         return None
+
+
+_SECTIONS = TypeAdapter(dict[str, Annotated[TopicOptions, BeforeValidator(parts_of_topic)]])
+
+
+def topics_of_file(section: Any, info: ValidationInfo) -> Any:
+    """The parts of the section `[topics]`: its rules, and the sections `[topics.NAME]`."""
+    if not isinstance(section, dict):
+        return section
+    sections = dict(section)
+    rules = TopicRules.model_validate(taken(sections, TopicRules))
+    for name in sections:
+        check_name(name)
+    return TopicSections(rules=rules, sections=_SECTIONS.validate_python(sections, context=info.context))

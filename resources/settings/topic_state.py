@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field, model_validator
 
-from resources.settings.groups import Texts
+from resources.settings.schedules import Texts
 from resources.settings.section import Section
 
 if TYPE_CHECKING:  # it needs this module

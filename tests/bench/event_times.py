@@ -19,6 +19,8 @@ from pipelines.ledger.event_time import EventTime
 from pipelines.ledger.slice_times import TimesOfRows
 from pipelines.plan.valid_through import TimesOfLoad
 from resources.settings.settings import Caps, Settings
+from resources.settings.topic_formats import TopicFormat
+from resources.settings.topic_options import TopicOptions
 from resources.settings.topic_sections import TopicSections
 from tests.bench.cases import PARTITIONS, Job
 from tests.bench.comparison import Timer
@@ -64,7 +66,7 @@ def _load_in_two_steps(job: Job) -> EventTimeCost:
 
 
 def _with_event_time(using: Settings, topic: str) -> Settings:
-    topics = TopicSections.model_validate({topic: {"event_time": "timestamp"}})
+    topics = TopicSections(sections={topic: TopicOptions(format=TopicFormat(event_time="timestamp"))})
     return using.model_copy(update={"topics": topics})
 
 

@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 
 from pipelines.cli.main import main as penstock
 from pipelines.defs.build import definitions_of
-from pipelines.defs.catalog.catalog import Catalog, groups
+from pipelines.defs.catalog.catalog import Catalog, topic_schedules
 from pipelines.defs.catalog.known_topics import KnownTopics
 from pipelines.load.load import Loader
 from resources.kafka import open_cluster
@@ -58,10 +58,10 @@ def _run_in_dagster(settings: Settings, topic: str) -> None:
     catalog = Catalog(source=PenstockResource(), settings=settings, known=known)
     defs = definitions_of(catalog)
     with dg.DagsterInstance.get() as instance:
-        for group in groups(catalog):
-            if group.cluster in ("again", "wrong"):
-                job = defs.resolve_job_def(group.named("load"))
-                keys = [group.key(topic)]
+        for schedule in topic_schedules(catalog):
+            if schedule.cluster in ("again", "wrong"):
+                job = defs.resolve_job_def(schedule.named("load"))
+                keys = [schedule.key(topic)]
                 result = job.execute_in_process(instance=instance, asset_selection=keys, raise_on_error=False)
                 for event in result.all_events:
                     click.echo(event)

@@ -82,7 +82,7 @@ class World:
     def update_state(self, topic: str) -> None:
         """Bring the state table of a topic up to date."""
         settings = Settings.load(self.settings)
-        update_state(LakeTable.of(Lake.of(settings), CLUSTER, topic), settings.format_of(topic))
+        update_state(LakeTable.of(Lake.of(settings), CLUSTER, topic), settings.options_of(topic))
 
     def commit(self, group: str, topic: str, offsets: Mapping[int, int]) -> None:
         """Commit offsets of a group, as another loader does."""

@@ -17,7 +17,7 @@ from resources.settings.settings import Settings
 from tests.docs.pages import ROOT, code, run_blocks
 
 PAGE = ROOT / "docs" / "dagster.md"
-CLUSTER, GROUP, TOPIC = "old", "topics", "clicks"
+CLUSTER, SCHEDULE, TOPIC = "old", "topics", "clicks"
 COMPLETE = {"event_time": "timestamp", "complete": "hourly", "complete_since": "2026-01-01"}
 
 
@@ -49,7 +49,7 @@ def names_on_page() -> set[str]:
 
 
 def _filled(name: str) -> str:
-    return name.replace("<cluster>", CLUSTER).replace("<group>", GROUP).replace("<topic>", TOPIC)
+    return name.replace("<cluster>", CLUSTER).replace("<schedule>", SCHEDULE).replace("<topic>", TOPIC)
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")

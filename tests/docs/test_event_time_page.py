@@ -17,7 +17,7 @@ from kafka_io.producer.opening import open_producer
 from kafka_io.testing.modern.config import ModernBrokerConfig
 from kafka_io.testing.modern.server import ModernBrokerServer
 from pipelines.cli.main import main
-from pipelines.defs.catalog.catalog import Catalog, groups
+from pipelines.defs.catalog.catalog import Catalog, topic_schedules
 from pipelines.defs.catalog.known_topics import KnownTopics
 from pipelines.defs.sensors.complete_hours import MAX_REPORTS, TopicWindows, complete_specs, event_of
 from pipelines.ledger.event_time import MAX_LATE_HOURS, OLDER
@@ -108,7 +108,10 @@ def test_the_asset_of_the_page_follows_the_hours_that_its_settings_define() -> N
     exec(compile(example.text, "event-time.md", "exec"), names)
     hours, own = dg.AssetKey(["lake", "main", "clicks", "hours"]), dg.AssetKey("clicks_per_hour")
     defs = dg.Definitions(
-        assets=[*(spec for group in groups(catalog) for spec in complete_specs(group)), names["clicks_per_hour"]]
+        assets=[
+            *(spec for own in topic_schedules(catalog) for spec in complete_specs(own)),
+            names["clicks_per_hour"],
+        ]
     )
     with dg.DagsterInstance.ephemeral() as instance:
         before = dg.evaluate_automation_conditions(defs, instance, evaluation_time=datetime(2026, 1, 2, tzinfo=UTC))

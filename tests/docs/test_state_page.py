@@ -47,4 +47,4 @@ def test_the_examples_of_the_page_give_what_they_say(
 def test_the_settings_of_the_page_are_valid() -> None:
     for block in run_blocks(PAGE, "toml"):
         data = {"lake": "lake", "clusters": {"main": {"bootstrap": "b:1"}}, **tomllib.loads(block.text)}
-        assert Settings.of(data, folder=Path("/")).topics.formats
+        assert Settings.of(data, folder=Path("/")).topics.sections

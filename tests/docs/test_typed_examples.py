@@ -151,7 +151,7 @@ def test_the_settings_of_the_page_load_records_of_each_of_their_topics(number: i
         assert loaded.exit_code == 0, loaded.output
         [row] = home.table(record.topic).to_pyarrow_table().to_pylist()
         assert {name: row[name] for name in (*record.row, "_error")} == {**record.row, "_error": None}
-    topics = Settings.load(home.settings).topics.formats
+    topics = Settings.load(home.settings).topics.sections
     assert len(topics) == len(RECORDS[number])
 
 

@@ -11,7 +11,7 @@ HERE = Path(__file__).parent
 
 
 class ByDomain(PenstockTranslator):
-    """Puts each topic into the group that its name begins with: `shop.orders` into `shop`."""
+    """Puts each topic into the asset group that its name begins with: `shop.orders` into `shop`."""
 
     def get_asset_spec(self, topic: TopicProps) -> dg.AssetSpec:
         """The spec of the asset of a topic."""

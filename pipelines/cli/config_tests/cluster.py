@@ -49,9 +49,9 @@ def check_cluster(settings: Settings, name: str) -> Iterator[CheckResult]:
         return
     yield passed(subject, ", ".join([*facts, _security(settings, name)]))
     yield from more
-    groups = [settings.group_of(name, topic.name) for topic in topics]
-    for group in settings.groups_of(name):
-        yield passed(f"topics {name}/{group}", f"topics: {groups.count(group)}")
+    schedules = [settings.schedule_of(name, topic.name) for topic in topics]
+    for schedule in settings.schedules_of(name):
+        yield passed(f"topics {name}/{schedule}", f"topics: {schedules.count(schedule)}")
 
 
 def _check_details(settings: Settings, cluster: "Cluster", topics: Sequence[TopicEntry]) -> Iterator[CheckResult]:

@@ -21,10 +21,10 @@ _REQUEST_TIMEOUT_S = 10.0
 
 
 def check_file(settings: Settings) -> Iterator[CheckResult]:
-    """What the settings mean: the groups, the Dagster definitions, Spark. Nothing outside the file is used."""
+    """What the settings mean: the schedules, the Dagster definitions, Spark. Nothing outside the file is used."""
     for cluster in sorted(settings.clusters):
-        for group in settings.groups_of(cluster):
-            yield passed(f"group {cluster}/{group}", f"loaded at {settings.timing_of(group).cron}")
+        for schedule in settings.schedules_of(cluster):
+            yield passed(f"schedule {cluster}/{schedule}", f"loaded at {settings.timing_of(schedule).cron}")
     yield check_definitions(settings)
     yield check_spark(settings)
 
@@ -34,9 +34,9 @@ def check_environment(settings: Settings) -> Iterator[CheckResult]:
     yield from check_machine(settings)
     for subject, read in _secrets(settings):
         yield checked(subject, partial(_can_be_read, read))
-    for name, format_ in settings.topics.formats.items():
-        if format_.schema_file:
-            yield checked(f"columns of topics.{name}", partial(_columns, format_))
+    for name, options in settings.topics.sections.items():
+        if options.format.schema_file:
+            yield checked(f"columns of topics.{name}", partial(_columns, options.format))
     yield from check_lake(settings)
     impatient = settings.with_short_timeout(attempts=1, timeout_s=_REQUEST_TIMEOUT_S)
     for name in sorted(settings.registries):

@@ -13,14 +13,13 @@ from pipelines.defs.catalog.table_facts import TableInputs
 from pipelines.defs.catalog.topic_keys import identifier
 from pipelines.defs.catalog.translator import GONE, NOT_ALLOWED, STATE_TAG, PenstockTranslator, TopicProps
 from resources.penstock import PenstockResource
-from resources.settings.groups import matches
+from resources.settings.schedules import matches
 from resources.settings.settings import Settings
-from resources.settings.topic_formats import TopicFormat
 from resources.stores.lake import Lake
 
 DEFAULT_NAME = "penstock"
 MAX_TOPICS_PER_ASSETS = 1000
-"""A run pays for all outputs of its op, so larger groups are cut into several multi-assets."""
+"""A run pays for all outputs of its op, so the topics of a larger schedule are in several multi-assets."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,8 +59,8 @@ class Catalog:
         return TopicProps(
             cluster=cluster,
             name=topic,
-            group=self.settings.group_of(cluster, topic),
-            settings=self.settings.format_of(topic),
+            schedule=self.settings.schedule_of(cluster, topic),
+            settings=self.settings.options_of(topic),
             table=self._lake.table_uri(cluster, topic),
             state=self._state(cluster, topic),
             key_prefix=self.key_prefix,
@@ -84,8 +83,7 @@ class Catalog:
         return spec.replace_attributes(
             skippable=True,
             tags={**spec.tags, **state},
-            code_version=spec.code_version
-            or _digest(props.settings.model_dump_json(include=set(TopicFormat.model_fields))),
+            code_version=spec.code_version or _digest(props.settings.format.model_dump_json()),
             automation_condition=None if state else spec.automation_condition or self.automation_condition,
         )
 
@@ -110,13 +108,13 @@ class Catalog:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TopicGroup:
-    """Known topics of one cluster that are loaded on the same schedule, with their keys.
+class TopicSchedule:
+    """A schedule of the settings for one cluster: the known topics that it loads, with their keys.
 
     Args:
-        catalog: the catalog of which the group is a part.
-        cluster: its name in the settings.
-        name: the group's name in the settings; `topics` for all topics that no group takes.
+        catalog: the catalog to which it belongs.
+        cluster: the name of the cluster in the settings.
+        name: its own name in the settings; `topics` for all topics that no section takes.
         specs: the specs of the tables, by topic.
     """
 
@@ -127,7 +125,7 @@ class TopicGroup:
 
     @property
     def topics(self) -> dict[dg.AssetKey, str]:
-        """The topics of the group, by the keys of their tables."""
+        """The topics of the schedule, by the keys of their tables."""
         return {spec.key: topic for topic, spec in self.specs.items()}
 
     def key(self, topic: str) -> dg.AssetKey:
@@ -141,11 +139,11 @@ class TopicGroup:
         return checks_of(is_typed=settings.format_of(topic).is_typed, limits=limits)
 
     def named(self, action: str) -> str:
-        """The name of the group's job or schedule for an action such as `load`."""
+        """The name of a job, and of what starts it, for an action such as `load`."""
         return f"{action}__{identifier(self.cluster)}__{identifier(self.name)}{self.catalog.suffix}"
 
     def op(self, action: str) -> str:
-        """The name of an op of the group, which no op of the user has."""
+        """The name of an op of the schedule, which no op of the user has."""
         return f"{identifier(self.catalog.name)}_{action}__{identifier(self.cluster)}__{identifier(self.name)}"
 
     def buckets(self) -> Iterator[tuple[str, Sequence[str]]]:
@@ -165,33 +163,39 @@ class TopicGroup:
             yield (f"__{part}" if count > 1 else "") + (f"__twins_{twin}" if twin else ""), topics
 
 
-def groups(catalog: Catalog) -> Iterator[TopicGroup]:
-    """The groups of all clusters, with the known topics."""
+def topic_schedules(catalog: Catalog) -> Iterator[TopicSchedule]:
+    """The schedules of all clusters, with the known topics."""
     settings = catalog.settings
     for cluster in sorted(settings.clusters):
         props = [catalog.props(cluster, topic) for topic in catalog.names(cluster)]
-        for name in settings.groups_of(cluster):
-            specs = {topic.name: catalog.spec(topic) for topic in props if topic.group == name}
-            yield TopicGroup(catalog=catalog, cluster=cluster, name=name, specs=specs)
+        for name in settings.schedules_of(cluster):
+            specs = {topic.name: catalog.spec(topic) for topic in props if topic.schedule == name}
+            yield TopicSchedule(catalog=catalog, cluster=cluster, name=name, specs=specs)
 
 
-def source_specs(group: TopicGroup) -> list[dg.AssetSpec]:
-    """The specs of the Kafka topics of a group: external assets, from which the tables are loaded."""
+def source_specs(schedule: TopicSchedule) -> list[dg.AssetSpec]:
+    """The specs of the Kafka topics of a schedule: external assets, from which the tables are loaded."""
     return [
         dg.AssetSpec(
-            group.catalog.props(group.cluster, topic).source_key,
+            schedule.catalog.props(schedule.cluster, topic).source_key,
             group_name=spec.group_name,
             kinds={"kafka"},
-            description=f"The topic {topic} in the Kafka cluster {group.cluster}.",
-            metadata={"penstock/topic": topic, "penstock/cluster": group.cluster},
+            description=f"The topic {topic} in the Kafka cluster {schedule.cluster}.",
+            metadata={"penstock/topic": topic, "penstock/cluster": schedule.cluster},
         )
-        for topic, spec in group.specs.items()
+        for topic, spec in schedule.specs.items()
     ]
 
 
 def cluster_named(catalog: Catalog, action: str, cluster: str) -> str:
     """The name of a definition that exists once per cluster."""
     return f"{action}__{identifier(cluster)}{catalog.suffix}"
+
+
+def job_of(op: dg.OpDefinition, name: str, description: str, tags: Mapping[str, str] | None = None) -> dg.JobDefinition:
+    """A job of one op. Runs execute in one process."""
+    graph = dg.GraphDefinition(name=name, description=description, node_defs=[op])
+    return graph.to_job(executor_def=dg.in_process_executor, tags=tags)
 
 
 def pool_of(cluster: str) -> str:

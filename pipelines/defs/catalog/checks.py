@@ -13,7 +13,7 @@ from pipelines.verify.verify import Proof
 from resources.errors import TableNotProven
 from resources.explanations.codes import code_of, coded
 from resources.quantities import count, duration
-from resources.settings.groups import GroupLimits
+from resources.settings.schedules import CheckLimits
 
 COVERAGE, GAPS, SCHEMA_CHANGES = "coverage", "gaps", "schema_changes"
 _WARN, _ERROR = dg.AssetCheckSeverity.WARN, dg.AssetCheckSeverity.ERROR
@@ -21,7 +21,7 @@ _EMPTY = "empty"  # offsets of 0.7 that belong to no message
 _WITHOUT_LOSS = frozenset({COMPACTED, CONTROL, ABORTED, _EMPTY})
 _Violation = tuple[dg.AssetCheckSeverity, str]
 """How serious it is that a topic exceeds a limit, and a sentence about it."""
-_StatusCheck = Callable[[TopicStatus, GroupLimits, int], _Violation | None]
+_StatusCheck = Callable[[TopicStatus, CheckLimits, int], _Violation | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,13 +54,13 @@ class Verdict:
         }
 
 
-def _lag(status: TopicStatus, limits: GroupLimits, _now: int) -> _Violation | None:
+def _lag(status: TopicStatus, limits: CheckLimits, _now: int) -> _Violation | None:
     if limits.lag is None or status.lag is None or status.lag <= limits.lag:
         return None
     return _WARN, f"the table is {count(status.lag)} offsets behind, more than the limit of {count(limits.lag)}"
 
 
-def _freshness(status: TopicStatus, limits: GroupLimits, now: int) -> _Violation | None:
+def _freshness(status: TopicStatus, limits: CheckLimits, now: int) -> _Violation | None:
     if status.error:
         return _ERROR, status.error
     late_s = status.late_s(now)
@@ -69,7 +69,7 @@ def _freshness(status: TopicStatus, limits: GroupLimits, now: int) -> _Violation
     return _WARN, f"the oldest record that is not loaded has waited for {duration(late_s)}"
 
 
-def _retention_race(status: TopicStatus, limits: GroupLimits, now: int) -> _Violation | None:
+def _retention_race(status: TopicStatus, limits: CheckLimits, now: int) -> _Violation | None:
     share, left_s = status.left_share(now), status.left_s(now)
     if share is None or left_s is None or share >= limits.retention_left:
         return None
@@ -77,12 +77,12 @@ def _retention_race(status: TopicStatus, limits: GroupLimits, now: int) -> _Viol
     return severity, f"retention removes records that are not loaded in {duration(left_s)}"
 
 
-def _open_transactions(status: TopicStatus, _limits: GroupLimits, now: int) -> _Violation | None:
+def _open_transactions(status: TopicStatus, _limits: CheckLimits, now: int) -> _Violation | None:
     sentences = status.hanging_transactions(now)
     return (_WARN, sentences[0]) if sentences else None
 
 
-def _bad_records(status: TopicStatus, _limits: GroupLimits, _now: int) -> _Violation | None:
+def _bad_records(status: TopicStatus, _limits: CheckLimits, _now: int) -> _Violation | None:
     if not status.bad_records:
         return None
     return _WARN, f"{status.bad_records} records of the table do not decode: their rows have `_error`"
@@ -112,14 +112,14 @@ PROOF_CHECKS = (COVERAGE, GAPS)
 _OF_TYPED_TABLES = frozenset({SCHEMA_CHANGES, "bad_records"})
 
 
-def checks_of(*, is_typed: bool, limits: GroupLimits) -> list[str]:
+def checks_of(*, is_typed: bool, limits: CheckLimits) -> list[str]:
     """The names of the checks of a topic. A raw table always has the same columns, and keeps values as bytes."""
     unneeded = {"lag"} if limits.lag is None else set()
     unneeded |= set() if is_typed else _OF_TYPED_TABLES
     return [name for name in DESCRIPTIONS if name not in unneeded]
 
 
-def judge_status(name: str, status: TopicStatus, limits: GroupLimits, now: int) -> Verdict:
+def judge_status(name: str, status: TopicStatus, limits: CheckLimits, now: int) -> Verdict:
     """The verdict of a check that compares a topic with its table."""
     violation = STATUS_CHECKS[name](status, limits, now)
     return Verdict(violation=violation, passed="the table keeps up", metadata=status_metadata(status, now))

@@ -1,13 +1,15 @@
-"""Translates topics into asset specs. A subclass of a user chooses other keys, groups, tags or descriptions."""
+"""Translates topics into asset specs. A subclass of a user chooses other keys, asset groups, tags or descriptions."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
+from warnings import warn
 
 import dagster as dg
 
 from pipelines.defs.catalog.topic_keys import key_name
+from resources.settings.schedules import REST
 from resources.settings.topic_options import DEFAULT_TOPIC, TopicOptions
 
 GONE, NOT_ALLOWED = "gone", "not_allowed"
@@ -22,7 +24,7 @@ class TopicProps:
     Args:
         cluster: the name of its cluster in the settings.
         name: its exact name.
-        group: the name of its group in the settings; `topics` if no group takes it.
+        schedule: the name of its schedule in the settings; `topics` if no section takes it.
         settings: its section `[topics.NAME]`, or the defaults.
         table: the URI of its table.
         state: empty for a topic that is loaded; otherwise `gone` or `not_allowed`.
@@ -32,12 +34,18 @@ class TopicProps:
 
     cluster: str
     name: str
-    group: str = "topics"
+    schedule: str = REST
     settings: TopicOptions = DEFAULT_TOPIC
     table: str = ""
     state: str = ""
     key_prefix: tuple[str, ...] = ("lake",)
     source_prefix: tuple[str, ...] = ("kafka",)
+
+    @property
+    def group(self) -> str:
+        """The name that `schedule` had before."""
+        warn("the `group` of a topic is its `schedule` now; use that name", FutureWarning, stacklevel=2)
+        return self.schedule
 
     @property
     def source_key(self) -> dg.AssetKey:
@@ -61,31 +69,31 @@ class PenstockTranslator:
         Args:
             topic: the topic and its settings.
         """
-        settings = topic.settings
+        catalog = topic.settings.catalog
         return dg.AssetSpec(
             key=[*topic.key_prefix, topic.cluster, key_name(topic.name)],
             deps=[topic.source_key],
-            group_name=settings.group or default_group(topic),
-            owners=list(settings.owners),
-            tags={**self.extra_tags, **settings.tags},
-            description=settings.description or f"The Delta table of the Kafka topic {topic.name}.",
+            group_name=catalog.asset_group or default_asset_group(topic),
+            owners=list(catalog.owners),
+            tags={**self.extra_tags, **catalog.tags},
+            description=catalog.description or f"The Delta table of the Kafka topic {topic.name}.",
             kinds={"kafka", "deltalake", "spark"},
-            automation_condition=condition_of(settings.automation),
-            freshness_policy=_freshness_policy(settings.freshness_minutes),
+            automation_condition=condition_of(catalog.automation),
+            freshness_policy=_freshness_policy(catalog.freshness_minutes),
             metadata={
                 "dagster/table_name": f"{topic.cluster}.{topic.name}",
                 "dagster/uri": topic.table,
                 "penstock/topic": topic.name,
                 "penstock/cluster": topic.cluster,
-                "penstock/format": settings.format,
+                "penstock/format": topic.settings.format.format,
             },
         )
 
 
-def default_group(topic: TopicProps) -> str:
-    """Dagster's group of a topic: its cluster, and its group if the settings name one."""
-    group = topic.cluster if topic.group == "topics" else f"{topic.cluster}__{topic.group}"
-    return group.replace("-", "_")
+def default_asset_group(topic: TopicProps) -> str:
+    """The asset group of a topic: its cluster, and its schedule if the settings name one."""
+    name = topic.cluster if topic.schedule == REST else f"{topic.cluster}__{topic.schedule}"
+    return name.replace("-", "_")
 
 
 def condition_of(text: str | None) -> Any:

@@ -1,55 +1,55 @@
-"""The assets of a group: one per topic, in one multi-asset, so that a run loads any of them with one Spark session."""
+"""The assets of a schedule: one per topic, in one multi-asset, so that a run loads any of them with one session."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 
 import dagster as dg
 
-from pipelines.defs.catalog.catalog import TopicGroup, pool_of
+from pipelines.defs.catalog.catalog import TopicSchedule, pool_of
 from pipelines.defs.catalog.checks import COVERAGE, GAPS, SCHEMA_CHANGES
 from pipelines.defs.catalog.known_topics import TopicRegistry, Waiting
 from pipelines.defs.catalog.metadata import Metadata, table_metadata
 from pipelines.defs.runs.check_runs import CheckRun
-from pipelines.defs.runs.run import GroupRun, LoadConfig
+from pipelines.defs.runs.run import LoadConfig, ScheduleRun
 from pipelines.defs.runs.run_tags import tagged_run
 
 _CHECKS_OF_LOADS = (COVERAGE, GAPS, SCHEMA_CHANGES)
 _Event = dg.MaterializeResult[None] | dg.AssetMaterialization | dg.AssetObservation
 
 
-def load_assets(group: TopicGroup) -> list[dg.AssetsDefinition]:
-    """The multi-assets of the group; none if no topic is known."""
-    return [_assets_of(group, group.op("load") + end, topics) for end, topics in group.buckets()]
+def load_assets(schedule: TopicSchedule) -> list[dg.AssetsDefinition]:
+    """The multi-assets of the schedule; none if no topic is known."""
+    return [_assets_of(schedule, schedule.op("load") + end, topics) for end, topics in schedule.buckets()]
 
 
-def _assets_of(group: TopicGroup, op_name: str, topics: Sequence[str]) -> dg.AssetsDefinition:
-    catalog = group.catalog
+def _assets_of(schedule: TopicSchedule, op_name: str, topics: Sequence[str]) -> dg.AssetsDefinition:
+    catalog = schedule.catalog
 
     @dg.multi_asset(
         name=op_name,
-        specs=[group.specs[topic].with_io_manager_key(catalog.io_key) for topic in topics],
+        specs=[schedule.specs[topic].with_io_manager_key(catalog.io_key) for topic in topics],
         can_subset=True,
-        pool=pool_of(group.cluster),
+        pool=pool_of(schedule.cluster),
         resource_defs=catalog.resources,
-        description=f"Loads topics of the Kafka cluster {group.cluster}: each continues at the cursors of its table "
+        description=f"Loads topics of the Kafka cluster {schedule.cluster}: each continues at the cursors of its table "
         "and is committed separately. A topic that fails does not affect the others, but the run ends as failed.",
     )
     def load(context: dg.AssetExecutionContext, config: LoadConfig) -> Iterator[_Event]:
-        by_key = group.topics
+        by_key = schedule.topics
         selected = [by_key[key] for key in sorted(context.selected_asset_keys)]
-        own = _bounded(context, group, selected)
-        with tagged_run(context, group.cluster, own):
-            yield from _load(context, config, group, own)
+        own = _bounded(context, schedule, selected)
+        with tagged_run(context, schedule.cluster, own):
+            yield from _load(context, config, schedule, own)
 
     return load
 
 
-def _bounded(context: dg.AssetExecutionContext, group: TopicGroup, topics: Sequence[str]) -> Sequence[str]:
+def _bounded(context: dg.AssetExecutionContext, schedule: TopicSchedule, topics: Sequence[str]) -> Sequence[str]:
     """At most `topics_per_run` of the topics. The sensor of new topics requests runs for the others."""
-    max_topics = group.catalog.settings.topics_per_run
+    max_topics = schedule.catalog.settings.topics_per_run
     own, others = topics[:max_topics], topics[max_topics:]
     if others:
-        registry = TopicRegistry(instance=context.instance, prefix=group.catalog.name, cluster=group.cluster)
+        registry = TopicRegistry(instance=context.instance, prefix=schedule.catalog.name, cluster=schedule.cluster)
         began = context.run.run_id
         registry.wait([str(Waiting(since="run", run_id=began, topic=topic)) for topic in others])
         context.log.info(
@@ -61,11 +61,11 @@ def _bounded(context: dg.AssetExecutionContext, group: TopicGroup, topics: Seque
 
 
 def _load(
-    context: dg.AssetExecutionContext, config: LoadConfig, group: TopicGroup, topics: Sequence[str]
+    context: dg.AssetExecutionContext, config: LoadConfig, schedule: TopicSchedule, topics: Sequence[str]
 ) -> Iterator[_Event]:
     """Load topics, and yield an event for each."""
     with ExitStack() as stack:
-        run = GroupRun(context=context, penstock=group.catalog.source.fresh(), group=group, stack=stack)
+        run = ScheduleRun(context=context, penstock=schedule.catalog.source.fresh(), schedule=schedule, stack=stack)
         try:
             run.load(config, topics)
         except (KeyboardInterrupt, dg.DagsterExecutionInterruptedError) as error:
@@ -80,7 +80,7 @@ def _load(
             context.instance.report_runless_asset_event(evaluation)
         raise run.failure()
     for topic, load in run.loads.items():
-        key, (metadata, data_version) = group.key(topic), _described(run, topic)
+        key, (metadata, data_version) = schedule.key(topic), _described(run, topic)
         if load.rows:
             yield dg.MaterializeResult(asset_key=key, metadata=metadata, data_version=data_version)
         else:
@@ -89,7 +89,7 @@ def _load(
         context.log_event(evaluation)
 
 
-def _described(run: GroupRun, topic: str) -> tuple[Metadata, dg.DataVersion | None]:
+def _described(run: ScheduleRun, topic: str) -> tuple[Metadata, dg.DataVersion | None]:
     """The metadata of a load, and the data version of its table."""
     metadata, facts = run.metadata(topic), run.facts(topic) if run.loads[topic].rows else None
     if facts is None:
@@ -97,14 +97,14 @@ def _described(run: GroupRun, topic: str) -> tuple[Metadata, dg.DataVersion | No
     return {**metadata, **table_metadata(facts)}, dg.DataVersion(facts.data_version)
 
 
-def _failed_events(run: GroupRun) -> Iterator[dg.AssetMaterialization | dg.AssetObservation]:
+def _failed_events(run: ScheduleRun) -> Iterator[dg.AssetMaterialization | dg.AssetObservation]:
     """The events of a step that fails: a materialization of each table that got rows, otherwise an observation.
 
     The step yields them and does not log them: Dagster drops logged events when the step raises.
     """
     for topic, load in run.loads.items():
         metadata, version = _described(run, topic)
-        key = run.group.key(topic)
+        key = run.schedule.key(topic)
         if load.rows:
             tags = {"dagster/data_version": version.value} if version else None
             yield dg.AssetMaterialization(asset_key=key, metadata=metadata, tags=tags)
@@ -112,10 +112,10 @@ def _failed_events(run: GroupRun) -> Iterator[dg.AssetMaterialization | dg.Asset
             yield dg.AssetObservation(asset_key=key, metadata=metadata)
 
 
-def _evaluations(context: dg.AssetExecutionContext, run: GroupRun) -> Iterator[dg.AssetCheckEvaluation]:
+def _evaluations(context: dg.AssetExecutionContext, run: ScheduleRun) -> Iterator[dg.AssetCheckEvaluation]:
     """The checks of the tables that this run changed."""
-    checks = CheckRun(instance=context.instance, penstock=run.penstock, group=run.group)
+    checks = CheckRun(instance=context.instance, penstock=run.penstock, schedule=run.schedule)
     for topic, load in run.loads.items():
         if load.rows:
-            names = set(_CHECKS_OF_LOADS).intersection(run.group.checks(topic))
+            names = set(_CHECKS_OF_LOADS).intersection(run.schedule.checks(topic))
             yield from checks.evaluations(checks.of_table(topic, names))

@@ -7,7 +7,7 @@ from functools import cached_property
 
 import dagster as dg
 
-from pipelines.defs.catalog.catalog import TopicGroup
+from pipelines.defs.catalog.catalog import TopicSchedule
 from pipelines.defs.catalog.checks import (
     PROOF_CHECKS,
     SCHEMA_CHANGES,
@@ -18,7 +18,7 @@ from pipelines.defs.catalog.checks import (
     judge_status,
 )
 from pipelines.defs.catalog.metadata import status_metadata
-from pipelines.defs.runs.group_status import ask_group_status
+from pipelines.defs.runs.schedule_status import ask_schedule_status
 from pipelines.delta.delta_table import LakeTable
 from pipelines.status.status import TopicStatus, now_ms
 from pipelines.verify.last_proof import LastProofs
@@ -35,36 +35,36 @@ Results = Mapping[tuple[str, str], Verdict]
 
 @dataclass(frozen=True, kw_only=True)
 class CheckRun:
-    """Evaluates checks of the topics of one group.
+    """Evaluates checks of the topics of one schedule.
 
     Args:
         instance: has the columns of earlier loads, and earlier results.
         penstock: opens the cluster and the lake.
-        group: the group.
+        schedule: the schedule.
     """
 
     instance: dg.DagsterInstance
     penstock: PenstockResource
-    group: TopicGroup
+    schedule: TopicSchedule
 
     @cached_property
     def statuses(self) -> dict[str, TopicStatus]:
-        """The status of each topic of the group. The brokers are asked once."""
-        return {status.topic: status for status in ask_group_status(self.penstock, self.group)}
+        """The status of each topic of the schedule. The brokers are asked once."""
+        return {status.topic: status for status in ask_schedule_status(self.penstock, self.schedule)}
 
     def observations(self) -> Iterator[dg.AssetObservation]:
         """The status of each topic that has records without a row, as an event about the topic in Kafka."""
         now = now_ms()
         for topic, status in self.statuses.items():
             if status.lag != 0:
-                key = self.group.catalog.props(self.group.cluster, topic).source_key
+                key = self.schedule.catalog.props(self.schedule.cluster, topic).source_key
                 yield dg.AssetObservation(asset_key=key, metadata=status_metadata(status, now))
 
     def results(self, wanted: Mapping[str, Collection[str]]) -> dict[tuple[str, str], Verdict]:
         """The verdicts of the wanted checks, by topic. The brokers are asked only if a check needs them."""
         needs_brokers = any(name in STATUS_CHECKS for names in wanted.values() for name in names)
         statuses = self.statuses if needs_brokers else {}
-        now, limits = now_ms(), self.penstock.settings().timing_of(self.group.name).limits
+        now, limits = now_ms(), self.penstock.settings().timing_of(self.schedule.name).limits
         proofs = self._proofs([topic for topic, names in wanted.items() if not PROOF_NAMES.isdisjoint(names)])
         verdicts: dict[tuple[str, str], Verdict] = {}
         for topic, names in wanted.items():
@@ -83,7 +83,7 @@ class CheckRun:
         """The proofs of those topics that have a table. Several tables are read at a time."""
         if not topics:
             return {}
-        lake, cluster = self.penstock.lake(), self.group.cluster
+        lake, cluster = self.penstock.lake(), self.schedule.cluster
         tables = {topic: LakeTable.of(lake, cluster, topic) for topic in topics if lake.has_table(cluster, topic)}
         proofs = LastProofs(lake, cluster).prove_all(list(tables.values()), verify)
         # The warnings are about the copies in the lake; the proofs themselves are in Dagster.
@@ -99,7 +99,7 @@ class CheckRun:
 
     def _columns(self, topic: str) -> tuple[dg.TableSchema | None, dg.TableSchema | None]:
         """The columns of the two newest materializations."""
-        records = self.instance.fetch_materializations(self.group.key(topic), limit=2).records
+        records = self.instance.fetch_materializations(self.schedule.key(topic), limit=2).records
         values = [
             record.asset_materialization.metadata.get(_COLUMNS) for record in records if record.asset_materialization
         ]
@@ -110,11 +110,11 @@ class CheckRun:
     def evaluations(self, verdicts: Results) -> Iterator[dg.AssetCheckEvaluation]:
         """The verdicts as events about the tables."""
         for (topic, name), verdict in verdicts.items():
-            yield dg.AssetCheckEvaluation(asset_key=self.group.key(topic), check_name=name, **verdict.fields())
+            yield dg.AssetCheckEvaluation(asset_key=self.schedule.key(topic), check_name=name, **verdict.fields())
 
     def changed(self, verdicts: Results) -> dict[tuple[str, str], Verdict]:
         """The verdicts that differ from the newest result in Dagster, or whose newest result is old."""
-        keys = {dg.AssetCheckKey(self.group.key(topic), name): (topic, name) for topic, name in verdicts}
+        keys = {dg.AssetCheckKey(self.schedule.key(topic), name): (topic, name) for topic, name in verdicts}
         newest = newest_results(self.instance, list(keys))
         oldest = time.time() - REPEAT_AFTER_S
         return {

@@ -7,7 +7,7 @@ import dagster as dg
 from pydantic import Field
 
 from kafka_io.errors import LocatedError
-from pipelines.defs.catalog.catalog import Catalog, cluster_named, pool_of
+from pipelines.defs.catalog.catalog import Catalog, cluster_named, job_of, pool_of
 from pipelines.defs.catalog.metadata import log_progress, replay_metadata
 from pipelines.defs.catalog.topic_keys import identifier
 from pipelines.defs.runs.run_tags import tagged_run
@@ -68,13 +68,7 @@ def replay_job(catalog: Catalog, cluster: str) -> dg.JobDefinition:
         yield dg.AssetObservation(asset_key=catalog.key(cluster, config.topic), metadata=metadata)
         yield dg.Output(None, metadata=metadata)
 
-    @dg.job(
-        name=cluster_named(catalog, "replay", cluster), description=_DESCRIPTION, executor_def=dg.in_process_executor
-    )
-    def replay_topic() -> None:
-        replay_interval()
-
-    return replay_topic
+    return job_of(replay_interval, cluster_named(catalog, "replay", cluster), _DESCRIPTION)
 
 
 def _replay(

@@ -1,4 +1,4 @@
-"""One run of a group: its config, the order in which its topics load, their results, and how the run ends."""
+"""One run of a schedule: its config, the order in which its topics load, their results, and how the run ends."""
 
 from collections.abc import Collection, Mapping
 from contextlib import ExitStack
@@ -12,10 +12,10 @@ from pydantic import Field
 
 from kafka_io.cluster.cluster import Cluster
 from kafka_io.errors import LocatedError
-from pipelines.defs.catalog.catalog import TopicGroup
+from pipelines.defs.catalog.catalog import TopicSchedule
 from pipelines.defs.catalog.metadata import Metadata, load_metadata, log_progress
 from pipelines.defs.catalog.table_facts import TableFacts, table_facts
-from pipelines.defs.runs.group_status import group_status
+from pipelines.defs.runs.schedule_status import schedule_status
 from pipelines.ledger.ledger import TableState
 from pipelines.load.load import Loader
 from pipelines.load.load_topics import TopicLoads
@@ -78,13 +78,13 @@ class LoadConfig(dg.Config):
 
 
 @dataclass(kw_only=True)
-class GroupRun:
-    """A run over topics of a group, and what it has done so far, by topic.
+class ScheduleRun:
+    """A run over topics of a schedule, and what it has done so far, by topic.
 
     Args:
         context: the context of the step.
         penstock: opens the cluster and starts Spark.
-        group: the group.
+        schedule: has the topics.
         stack: closes the cluster at the end of the run.
         loads: the results.
         before: the status of the topics when the run began, as far as it is known.
@@ -94,7 +94,7 @@ class GroupRun:
 
     context: dg.AssetExecutionContext
     penstock: PenstockResource
-    group: TopicGroup
+    schedule: TopicSchedule
     stack: ExitStack
     loads: dict[str, TopicLoad] = field(default_factory=dict)
     before: dict[str, TopicStatus] = field(default_factory=dict)
@@ -104,8 +104,8 @@ class GroupRun:
 
     @cached_property
     def cluster(self) -> Cluster:
-        """The group's cluster. One connection serves the whole run: the status before, the loads, the status after."""
-        return self.stack.enter_context(self.penstock.cluster(self.group.cluster))
+        """Its cluster. One connection serves the whole run: the status before, the loads, the status after."""
+        return self.stack.enter_context(self.penstock.cluster(self.schedule.cluster))
 
     @property
     def failed(self) -> dict[str, TopicLoad]:
@@ -115,7 +115,7 @@ class GroupRun:
     def load(self, config: LoadConfig, topics: Collection[str]) -> None:
         """Load topics, several at a time; those whose records will be lost first begin first.
 
-        An error that concerns the whole group, such as a cluster that does not answer, is the result of each topic.
+        An error that concerns the whole schedule, such as a cluster that does not answer, is the result of each topic.
         """
         try:
             self.before = self._statuses(topics)
@@ -135,7 +135,7 @@ class GroupRun:
         self.loads = {topic: self.loads[topic] for topic in ordered}
 
     def _statuses(self, topics: Collection[str]) -> dict[str, TopicStatus]:
-        statuses = group_status(self.penstock.settings(), self.cluster, self.group, topics)
+        statuses = schedule_status(self.penstock.settings(), self.cluster, self.schedule, topics)
         return {status.topic: status for status in statuses}
 
     def _loader(self, config: LoadConfig, topic_loads: TopicLoads) -> Loader:
@@ -144,18 +144,18 @@ class GroupRun:
             settings,
             topic_loads.cluster,
             topic_loads.called_here(self._session),
-            choices=settings.choices_of(self.group.cluster).with_overrides(config.choices()),
+            choices=settings.choices_of(self.schedule.cluster).with_overrides(config.choices()),
             window=config.window(self.context.run.tags),
             run_id=self.context.run.run_id,
             on_progress=lambda topic: log_progress(self.context.log, topic),
         )
-        if loader.new_lake:
-            self.context.log.warning(loader.new_lake)
+        for sentence in filter(None, (*settings.warnings, loader.new_lake)):
+            self.context.log.warning(sentence)
         return replace(loader, evidence=(*loader.evidence, self._materialized))
 
     def _materialized(self, state: TableState) -> str | None:
         """See Evidence: Dagster remembers the newest commit to the topic's table."""
-        key = self.group.key(state.topic.name)
+        key = self.schedule.key(state.topic.name)
         event = self.context.instance.get_latest_materialization_event(key)
         materialization = event.asset_materialization if event else None
         version = materialization.metadata.get("table_version") if materialization else None
@@ -176,14 +176,14 @@ class GroupRun:
         return session
 
     def _reason_to_skip(self, topic: str, status: TopicStatus | None) -> str | None:
-        """Why this run must not load a topic that belongs to its group; None if it may. The topic's table stays."""
+        """Why this run must not load a topic that belongs to its schedule; None if it may. The topic's table stays."""
         if status is not None:
             return "the cluster no longer has the topic" if status.incarnation is None else None
-        settings, cluster = self.penstock.settings(), self.group.cluster
+        settings, cluster = self.penstock.settings(), self.schedule.cluster
         if not settings.rules(cluster).allows(topic):
             return "the settings no longer allow the topic"
-        current_group = settings.group_of(cluster, topic)
-        return None if current_group == self.group.name else f"the topic belongs to the group {current_group} now"
+        current = settings.schedule_of(cluster, topic)
+        return None if current == self.schedule.name else f"the topic belongs to the schedule {current} now"
 
     def _add(self, topic: str, load: TopicLoad) -> None:
         """Remember the result of one topic and write it into the run's log."""
@@ -206,8 +206,8 @@ class GroupRun:
     def facts(self, topic: str) -> TableFacts | None:
         """What the table of a topic holds now; None if it cannot be read."""
         try:
-            samples = self.penstock.settings().format_of(topic).sample_rows
-            return table_facts(self.penstock.lake(), self.group.cluster, topic, samples)
+            samples = self.penstock.settings().options_of(topic).catalog.sample_rows
+            return table_facts(self.penstock.lake(), self.schedule.cluster, topic, samples)
         except LocatedError as error:
             self.context.log.warning("%s: the table cannot be described: %s", topic, error)
             return None
@@ -225,7 +225,7 @@ class GroupRun:
 
         It asks Dagster for a retry if an error is temporary and attempts are left; otherwise it fails the run for good.
         """
-        retries = self.group.catalog.settings.retries
+        retries = self.schedule.catalog.settings.retries
         errors = {topic: str(load.error) for topic, load in self.failed.items()}
         first, sentence = next(iter(errors.items()))
         summary = f"{len(errors)} of {len(self.loads)} topics were not loaded completely: {first}: {sentence}"

@@ -1,6 +1,6 @@
 """The assets of state tables: `<key of the topic's table>/state`, for topics that have one in the settings.
 
-Groups without such a topic have no definition of this module.
+Schedules without such a topic have no definition of this module.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import dagster as dg
 
-from pipelines.defs.catalog.catalog import TopicGroup
+from pipelines.defs.catalog.catalog import TopicSchedule
 from resources.errors import LoadError, TableMissing
 from resources.printed import printed
 
@@ -24,17 +24,17 @@ def state_key(table: dg.AssetKey) -> dg.AssetKey:
     return dg.AssetKey([*table.path, STATE])
 
 
-def state_assets(group: TopicGroup) -> Iterator[dg.AssetsDefinition]:
-    """The multi-assets of the state tables of a group; none if no topic has one."""
-    format_of = group.catalog.settings.format_of
-    for end, topics in group.buckets():
-        with_state = [topic for topic in topics if format_of(topic).state is not None]
+def state_assets(schedule: TopicSchedule) -> Iterator[dg.AssetsDefinition]:
+    """The multi-assets of the state tables of a schedule; none if no topic has one."""
+    options_of = schedule.catalog.settings.options_of
+    for end, topics in schedule.buckets():
+        with_state = [topic for topic in topics if options_of(topic).state is not None]
         if with_state:
-            yield _assets_of(group, group.op(STATE) + end, with_state)
+            yield _assets_of(schedule, schedule.op(STATE) + end, with_state)
 
 
-def _spec(group: TopicGroup, topic: str) -> dg.AssetSpec:
-    table = group.specs[topic]
+def _spec(schedule: TopicSchedule, topic: str) -> dg.AssetSpec:
+    table = schedule.specs[topic]
     return dg.AssetSpec(
         state_key(table.key),
         deps=[table.key],
@@ -44,12 +44,12 @@ def _spec(group: TopicGroup, topic: str) -> dg.AssetSpec:
         skippable=True,
         automation_condition=dg.AutomationCondition.eager(),
         description=f"The newest row of each key of the topic {topic}.",
-        metadata={"penstock/topic": topic, "penstock/cluster": group.cluster},
+        metadata={"penstock/topic": topic, "penstock/cluster": schedule.cluster},
     )
 
 
-def _assets_of(group: TopicGroup, op_name: str, topics: Sequence[str]) -> dg.AssetsDefinition:
-    specs = {topic: _spec(group, topic) for topic in topics}
+def _assets_of(schedule: TopicSchedule, op_name: str, topics: Sequence[str]) -> dg.AssetsDefinition:
+    specs = {topic: _spec(schedule, topic) for topic in topics}
 
     # Two runs at once are right, but the work of one of them is lost: a limit of 1 for the pool avoids that.
     @dg.multi_asset(
@@ -62,13 +62,13 @@ def _assets_of(group: TopicGroup, op_name: str, topics: Sequence[str]) -> dg.Ass
     )
     def state(context: dg.AssetExecutionContext) -> Iterator[dg.MaterializeResult[None]]:
         selected = {topic: spec.key for topic, spec in specs.items() if spec.key in context.selected_asset_keys}
-        yield from _updates(context, group, selected)
+        yield from _updates(context, schedule, selected)
 
     return state
 
 
 def _updates(
-    context: dg.AssetExecutionContext, group: TopicGroup, selected: Mapping[str, dg.AssetKey]
+    context: dg.AssetExecutionContext, schedule: TopicSchedule, selected: Mapping[str, dg.AssetKey]
 ) -> Iterator[dg.MaterializeResult[None]]:
     """Update the state tables, and yield an event for each that changed.
 
@@ -80,17 +80,17 @@ def _updates(
     from pipelines.reports.lineage_jobs import JobLineage  # noqa: PLC0415
     from pipelines.state_tables.reported import reported_state_update  # noqa: PLC0415
 
-    penstock = group.catalog.source.fresh()
+    penstock = schedule.catalog.source.fresh()
     settings, lake = penstock.settings(), penstock.lake()
-    lineage = JobLineage.of(settings, group.cluster, run_id=context.run.run_id, warn=context.log.warning)
+    lineage = JobLineage.of(settings, schedule.cluster, run_id=context.run.run_id, warn=context.log.warning)
     errors: list[LoadError] = []
     for topic, key in selected.items():
-        options = settings.format_of(topic)
+        options = settings.options_of(topic)
         try:
             if options.state is None:
                 context.log.warning("%s: the settings have no state table of this topic any more", topic)
                 continue
-            table = LakeTable.of(lake, group.cluster, topic)
+            table = LakeTable.of(lake, schedule.cluster, topic)
             update = reported_state_update(lineage, table, options)
         except TableMissing:
             context.log.info("%s: nothing was loaded yet", topic)

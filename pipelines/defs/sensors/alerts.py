@@ -10,7 +10,7 @@ import dagster as dg
 import msgspec
 
 from kafka_io.errors import system_reason
-from pipelines.defs.catalog.catalog import Catalog, TopicGroup
+from pipelines.defs.catalog.catalog import Catalog, TopicSchedule
 from pipelines.defs.runs.run import REPEATED
 from pipelines.defs.sensors.sensor_cursors import cursor_from
 from resources.explanations.codes import UNEXPECTED, code_of_kind, coded
@@ -61,12 +61,14 @@ class CheckStates:
         return cursor_from(cursor, cls)
 
 
-def alert_sensors(catalog: Catalog, groups: Sequence[TopicGroup], ops: Sequence[str]) -> list[dg.SensorDefinition]:
-    """The sensors that watch the assets of the groups. Without a command there are no sensors."""
+def alert_sensors(
+    catalog: Catalog, schedules: Sequence[TopicSchedule], ops: Sequence[str]
+) -> list[dg.SensorDefinition]:
+    """The sensors that watch the assets of all schedules. Without a command there are no sensors."""
     command = catalog.settings.alerts.command
     if not command:
         return []
-    watched = Watched(keys=frozenset(key for group in groups for key in group.topics), ops=frozenset(ops))
+    watched = Watched(keys=frozenset(key for schedule in schedules for key in schedule.topics), ops=frozenset(ops))
     return [
         failed_runs_sensor(f"alert_failed_runs{catalog.suffix}", command, watched),
         failed_checks_sensor(f"alert_failed_checks{catalog.suffix}", command, watched),

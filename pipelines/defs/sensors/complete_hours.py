@@ -15,7 +15,7 @@ from typing import Any, Self
 import dagster as dg
 import msgspec
 
-from pipelines.defs.catalog.catalog import Catalog, TopicGroup, cluster_named
+from pipelines.defs.catalog.catalog import Catalog, TopicSchedule, cluster_named
 from pipelines.defs.catalog.known_topics import KnownTopics, TopicRegistry
 from pipelines.defs.sensors.reload import reload_definitions
 from pipelines.defs.sensors.sensor_cursors import cursor_from
@@ -68,12 +68,12 @@ class TopicWindows:
         return dg.DailyPartitionsDefinition(first, timezone=zone)
 
 
-def windows_of(group: TopicGroup) -> Iterator[TopicWindows]:
-    """The topics of a group with complete hours or days."""
-    known = group.catalog.known.get(group.cluster, KnownTopics())
-    for topic, spec in group.specs.items():
-        options = group.catalog.settings.format_of(topic)
-        windows, since = options.complete_windows, options.complete_since
+def windows_of(schedule: TopicSchedule) -> Iterator[TopicWindows]:
+    """The topics of a schedule with complete hours or days."""
+    known = schedule.catalog.known.get(schedule.cluster, KnownTopics())
+    for topic, spec in schedule.specs.items():
+        shown = schedule.catalog.settings.options_of(topic).catalog
+        windows, since = shown.complete_windows, shown.complete_since
         if windows is not None:
             first = known.first_windows.get(topic) if since is None else windows.first(since)
             yield TopicWindows(
@@ -84,11 +84,11 @@ def windows_of(group: TopicGroup) -> Iterator[TopicWindows]:
             )
 
 
-def complete_specs(group: TopicGroup) -> Iterator[dg.AssetSpec]:
-    """The external assets of a group. A topic gets one as soon as its first hour or day is known."""
-    for topic in windows_of(group):
+def complete_specs(schedule: TopicSchedule) -> Iterator[dg.AssetSpec]:
+    """The external assets of a schedule. A topic gets one as soon as its first hour or day is known."""
+    for topic in windows_of(schedule):
         if topic.first_ms is not None:
-            table = group.specs[topic.topic]
+            table = schedule.specs[topic.topic]
             yield dg.AssetSpec(
                 topic.key,
                 deps=[table.key],
@@ -97,7 +97,7 @@ def complete_specs(group: TopicGroup) -> Iterator[dg.AssetSpec]:
                 kinds={"deltalake"},
                 partitions_def=topic.partitions(topic.first_ms),
                 description=f"The complete {topic.key.path[-1]} of the topic {topic.topic}.",
-                metadata={"penstock/topic": topic.topic, "penstock/cluster": group.cluster},
+                metadata={"penstock/topic": topic.topic, "penstock/cluster": schedule.cluster},
             )
 
 
@@ -120,12 +120,12 @@ class Reported:
 
 
 def complete_hours_sensors(
-    catalog: Catalog, groups: Sequence[TopicGroup], *, clock: Callable[[], float] = time.monotonic
+    catalog: Catalog, schedules: Sequence[TopicSchedule], *, clock: Callable[[], float] = time.monotonic
 ) -> Iterator[dg.SensorDefinition]:
     """The sensor of each cluster that has topics with complete hours or days."""
     topics: dict[str, list[TopicWindows]] = {}
-    for group in groups:
-        topics.setdefault(group.cluster, []).extend(windows_of(group))
+    for schedule in schedules:
+        topics.setdefault(schedule.cluster, []).extend(windows_of(schedule))
     for cluster, own in topics.items():
         if own:
             yield _sensor(catalog, cluster, own, clock)

@@ -10,7 +10,7 @@ import dagster as dg
 import msgspec
 
 from kafka_io.model import TopicEntry
-from pipelines.defs.catalog.catalog import Catalog, TopicGroup, cluster_named, pool_of, watch_pool_of
+from pipelines.defs.catalog.catalog import Catalog, TopicSchedule, cluster_named, pool_of, watch_pool_of
 from pipelines.defs.catalog.known_topics import TopicRegistry, Waiting
 from pipelines.defs.runs.run import SINCE_TAG, UNTIL_TAG
 from pipelines.defs.runs.run_tags import topic_tags
@@ -40,7 +40,7 @@ class Requested:
 
 
 def new_topics_sensor(
-    catalog: Catalog, cluster: str, groups: Sequence[TopicGroup], jobs: Sequence[Any]
+    catalog: Catalog, cluster: str, schedules: Sequence[TopicSchedule], jobs: Sequence[Any]
 ) -> dg.SensorDefinition:
     """The sensor that compares the cluster's topics with those that Dagster knows, at each tick.
 
@@ -50,7 +50,7 @@ def new_topics_sensor(
     Args:
         catalog: what definitions were built from.
         cluster: the name of the cluster.
-        groups: the groups of the cluster.
+        schedules: the schedules of the cluster.
         jobs: their load jobs.
     """
 
@@ -64,7 +64,7 @@ def new_topics_sensor(
     def new_topics(context: dg.SensorEvaluationContext) -> dg.SensorResult:
         registry = TopicRegistry(instance=context.instance, prefix=catalog.name, cluster=cluster)
         search = _Tick(
-            context=context, catalog=catalog, registry=registry, groups=groups, penstock=catalog.source.fresh()
+            context=context, catalog=catalog, registry=registry, schedules=schedules, penstock=catalog.source.fresh()
         )
         return search.result()
 
@@ -78,7 +78,7 @@ class _Tick:
     context: dg.SensorEvaluationContext
     catalog: Catalog
     registry: TopicRegistry
-    groups: Sequence[TopicGroup]
+    schedules: Sequence[TopicSchedule]
     penstock: PenstockResource
 
     def result(self) -> dg.SensorResult:
@@ -148,7 +148,7 @@ class _Tick:
 
     def _is_ready(self, entry: Waiting, topics: Mapping[str, TopicEntry], *, done: bool) -> bool:
         """Whether a run can be requested: the daemon would refuse a whole tick that names an unknown asset."""
-        is_defined = any(entry.topic in group.specs for group in self.groups)
+        is_defined = any(entry.topic in schedule.specs for schedule in self.schedules)
         return entry.topic in topics and (is_defined or done)
 
     def _run_requests(self, entries: Sequence[Waiting], topics: Mapping[str, TopicEntry]) -> Iterator[dg.RunRequest]:
@@ -156,15 +156,15 @@ class _Tick:
         max_topics = self.penstock.settings().topics_per_run
         entries_by_run: dict[tuple[str, str, str], list[Waiting]] = {}
         for entry in entries:
-            group = self.penstock.settings().group_of(self.registry.cluster, entry.topic)
-            entries_by_run.setdefault((group, entry.run_id, entry.since), []).append(entry)
-        groups = {group.name: group for group in self.groups}
+            schedule = self.penstock.settings().schedule_of(self.registry.cluster, entry.topic)
+            entries_by_run.setdefault((schedule, entry.run_id, entry.since), []).append(entry)
+        schedules = {schedule.name: schedule for schedule in self.schedules}
         for (name, run_id, _), members in entries_by_run.items():
             for start in range(0, len(members), max_topics):
-                yield self._run_request(groups[name], run_id, members[start : start + max_topics], topics)
+                yield self._run_request(schedules[name], run_id, members[start : start + max_topics], topics)
 
     def _run_request(
-        self, group: TopicGroup, run_id: str, entries: Sequence[Waiting], topics: Mapping[str, TopicEntry]
+        self, schedule: TopicSchedule, run_id: str, entries: Sequence[Waiting], topics: Mapping[str, TopicEntry]
     ) -> dg.RunRequest:
         """A run. Its key identifies what is loaded: the topics, their incarnations, and since when they wait."""
         identity = repr([(str(entry), topics[entry.topic].incarnation) for entry in entries]).encode()
@@ -174,11 +174,11 @@ class _Tick:
         window = {key: text for key, text in (left_by.tags if left_by else {}).items() if key in (SINCE_TAG, UNTIL_TAG)}
         return dg.RunRequest(
             run_key=f"{names[0]} to {names[-1]}: {len(names)} topics, {entries[0].since}, {digest}",
-            job_name=group.named("load"),
-            asset_selection=[group.key(name) for name in names],
+            job_name=schedule.named("load"),
+            asset_selection=[schedule.key(name) for name in names],
             asset_check_keys=[],  # otherwise Dagster adds all checks of the tables; loads report those that matter
             run_config=left_by.run_config if left_by else None,
-            tags={**topic_tags(group.cluster, names), **window},
+            tags={**topic_tags(schedule.cluster, names), **window},
         )
 
     def _create_pools(self) -> None:

@@ -1,12 +1,12 @@
-"""The schedules of a group: load what is new, observe all topics, verify all tables."""
+"""What Dagster starts by time for a schedule of the settings: loads, observations of topics, proofs of tables."""
 
 from collections.abc import Collection, Sequence
 
 import dagster as dg
 
-from pipelines.defs.catalog.catalog import TopicGroup
-from pipelines.defs.runs.group_status import ask_group_status
+from pipelines.defs.catalog.catalog import TopicSchedule
 from pipelines.defs.runs.run_tags import topic_tags
+from pipelines.defs.runs.schedule_status import ask_schedule_status
 from pipelines.status.status import TopicStatus, now_ms
 from resources.settings.settings import Settings
 
@@ -22,33 +22,34 @@ _UNFINISHED = [
 ]
 
 
-def load_schedule(group: TopicGroup, cron: str) -> dg.ScheduleDefinition:
-    """The schedule that requests runs for the topics with something new; the most urgent ones get priority."""
+def load_schedule(schedule: TopicSchedule, cron: str) -> dg.ScheduleDefinition:
+    """Dagster's schedule that requests runs for the topics with something new; the most urgent ones get priority."""
 
     @dg.schedule(
-        name=group.named("load"),
-        job_name=group.named("load"),
+        name=schedule.named("load"),
+        job_name=schedule.named("load"),
         cron_schedule=cron,
         default_status=dg.DefaultScheduleStatus.RUNNING,
-        description="Loads what is new in the group's topics. Topics whose records will soon be removed by retention "
+        description="Loads what is new in the topics of the schedule. Topics whose records retention will soon remove "
         "come first. A topic that fails again and again is tried less often.",
     )
     def load(context: dg.ScheduleEvaluationContext) -> list[dg.RunRequest] | dg.SkipReason:
-        if not group.specs:
+        if not schedule.specs:
             return dg.SkipReason("no topic is known yet; the sensor new_topics adds them")
-        penstock, now = group.catalog.source.fresh(), now_ms()
-        waiting = [status for status in ask_group_status(penstock, group) if has_work(status)]
-        busy = _busy(context.instance, group)
+        penstock, now = schedule.catalog.source.fresh(), now_ms()
+        waiting = [status for status in ask_schedule_status(penstock, schedule) if has_work(status)]
+        busy = _busy(context.instance, schedule)
         resting = {status.topic for status in waiting if rests(status, now)}
         due = [status for status in waiting if status.topic not in busy | resting]
         if not due:
             being_loaded = len(busy & {status.topic for status in waiting})
             waiting_text = f"; {len(resting)} failed and wait for their next attempt" if resting else ""
             return dg.SkipReason(
-                f"nothing new in {len(group.specs)} topics; {being_loaded} are being loaded{waiting_text}"
+                f"nothing new in {len(schedule.specs)} topics; {being_loaded} are being loaded{waiting_text}"
             )
         max_topics, tick_time = penstock.settings().topics_per_run, context.scheduled_execution_time.isoformat()
-        return [_request(group, due[start : start + max_topics], tick_time) for start in range(0, len(due), max_topics)]
+        parts = (due[start : start + max_topics] for start in range(0, len(due), max_topics))
+        return [_request(schedule, part, tick_time) for part in parts]
 
     return load
 
@@ -66,10 +67,10 @@ def rests(status: TopicStatus, now: int) -> bool:
     return now - last.time_ms < min(last.time_ms - last.since_ms, _MAX_BACKOFF_MS)
 
 
-def _busy(instance: dg.DagsterInstance, group: TopicGroup) -> set[str]:
+def _busy(instance: dg.DagsterInstance, schedule: TopicSchedule) -> set[str]:
     """The topics of unfinished runs: a second run of the same topic would only wait for the first."""
     busy: set[str] = set()
-    jobs, topics = {group.named("load"), group.named("backfill")}, group.topics
+    jobs, topics = {schedule.named("load"), schedule.named("backfill")}, schedule.topics
     for run in instance.get_runs(dg.RunsFilter(statuses=_UNFINISHED)):
         # A run that was launched on the asset's page belongs to a job that Dagster itself defines.
         selected: Collection[dg.AssetKey] = run.asset_selection or (topics if run.job_name in jobs else ())
@@ -77,30 +78,30 @@ def _busy(instance: dg.DagsterInstance, group: TopicGroup) -> set[str]:
     return busy
 
 
-def _request(group: TopicGroup, statuses: Sequence[TopicStatus], tick_time: str) -> dg.RunRequest:
+def _request(schedule: TopicSchedule, statuses: Sequence[TopicStatus], tick_time: str) -> dg.RunRequest:
     now, names = now_ms(), [status.topic for status in statuses]
     min_share = min((share for status in statuses if (share := status.left_share(now)) is not None), default=1.0)
     priority = next((priority for limit, priority in _PRIORITIES if min_share < limit), None)
     return dg.RunRequest(
         run_key=f"{tick_time}: {names[0]} to {names[-1]}",
-        asset_selection=[group.key(name) for name in names],
+        asset_selection=[schedule.key(name) for name in names],
         asset_check_keys=[],  # otherwise Dagster adds all checks of the tables; loads report those that matter
-        tags={**topic_tags(group.cluster, names), **({_PRIORITY: priority} if priority else {})},
+        tags={**topic_tags(schedule.cluster, names), **({_PRIORITY: priority} if priority else {})},
     )
 
 
-def group_schedules(group: TopicGroup, settings: Settings) -> list[dg.ScheduleDefinition]:
-    """The schedules of a group. Those that observe and verify request the same run at each tick."""
+def schedule_definitions(schedule: TopicSchedule, settings: Settings) -> list[dg.ScheduleDefinition]:
+    """Dagster's schedules for one of the settings. Those that observe and verify request the same run at each tick."""
     watch = "Observes every topic: lag, freshness, and the time until records are lost."
     actions = (("watch", settings.watch_cron, watch), ("verify", settings.verify_cron, "Verifies every table."))
     regular = [
         dg.ScheduleDefinition(
-            name=group.named(action),
-            job_name=group.named(action),
+            name=schedule.named(action),
+            job_name=schedule.named(action),
             cron_schedule=cron,
             default_status=dg.DefaultScheduleStatus.RUNNING,
             description=description,
         )
         for action, cron, description in actions
     ]
-    return [load_schedule(group, settings.timing_of(group.name).cron), *regular]
+    return [load_schedule(schedule, settings.timing_of(schedule.name).cron), *regular]

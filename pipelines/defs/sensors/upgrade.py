@@ -1,4 +1,4 @@
-"""The upgrade of a Dagster storage in which all topics of a group were partitions of one asset (before version 0.7)."""
+"""The upgrade of a Dagster storage in which all topics of a schedule were partitions of one asset (before 0.7)."""
 
 from collections.abc import Iterator
 
@@ -18,11 +18,11 @@ def upgrade(instance: dg.DagsterInstance, registry: TopicRegistry, catalog: Cata
     interrupted copies again; topics that are known already are not copied twice.
 
     Returns:
-        a sentence about each group that was copied.
+        a sentence about each asset whose partitions were copied.
     """
     sentences = []
-    for group in catalog.settings.groups_of(registry.cluster):
-        old_name, old_key = f"{registry.cluster}/{group}", dg.AssetKey(["lake", registry.cluster, group])
+    for schedule in catalog.settings.schedules_of(registry.cluster):
+        old_name, old_key = f"{registry.cluster}/{schedule}", dg.AssetKey(["lake", registry.cluster, schedule])
         partitions = list(instance.get_dynamic_partitions(old_name))
         if not partitions:
             continue

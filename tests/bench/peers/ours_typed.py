@@ -7,6 +7,8 @@ from kafka_io.records import decoder
 from kafka_io.schema_registry.settings import SchemaRegistrySettings
 from pipelines.fetch.fetch_runner import fetch_here
 from resources.settings.settings import Settings
+from resources.settings.topic_formats import TopicFormat
+from resources.settings.topic_options import TopicOptions
 from resources.settings.topic_sections import TopicSections
 from tests.bench.cases import Job
 from tests.bench.data import EVENT_COLUMNS
@@ -23,6 +25,7 @@ def ready(job: Job) -> Iterator[Callable[[], None]]:
 
 def _settings(job: Job) -> Settings:
     values = {"format": "avro"} if job.registry else {"format": "json", "columns": EVENT_COLUMNS}
-    topics = TopicSections.model_validate({job.topic: {**values, "bad_records": "fail"}})
+    format_ = TopicFormat.model_validate({**values, "bad_records": "fail"})
+    topics = TopicSections(sections={job.topic: TopicOptions(format=format_)})
     registries = {"main": SchemaRegistrySettings(url=job.registry)} if job.registry else {}
     return ours.settings(job).model_copy(update={"topics": topics, "registries": registries})

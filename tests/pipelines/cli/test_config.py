@@ -48,18 +48,26 @@ def check(file: Path, *arguments: str) -> tuple[int, dict[str, dict[str, Any]]]:
 
 
 def test_a_check_says_what_the_settings_mean(file: Path) -> None:
-    file.write_text(file.read_text() + '[groups.fast]\ntopics = "cl.*"\ncron = "* * * * *"\n')
+    file.write_text(file.read_text() + '[schedules.fast]\ntopics = "cl.*"\ncron = "* * * * *"\n')
     code, results = check(file)
     assert [result["check"] for result in results.values() if not result["ok"]] == []
     assert code == 0
     assert results["settings"]["message"] == str(file)
-    assert results["group main/fast"]["message"] == "loaded at * * * * *"
+    assert results["schedule main/fast"]["message"] == "loaded at * * * * *"
     assert results["lake"]["message"] == f"{file.parent}/lake, tables: 0, a new lake: no load has used it"
     assert results["cluster main"]["message"].startswith("modern, brokers: 2")
     assert ", topics allowed: 1 of 1, topics have no ids, " in results["cluster main"]["message"]
     assert results["cluster main"]["message"].endswith(", plain text")
     assert results["topics main/fast"]["message"] == "topics: 1"
     assert results["topics main/topics"]["message"] == "topics: 0"
+
+
+def test_an_old_name_in_the_settings_gives_one_warning(file: Path) -> None:
+    file.write_text(file.read_text() + '[groups.fast]\ntopics = "cl.*"\n')
+    result = penstock(file, "show")
+    assert (result.exit_code, 'schedules.fast.topics = ["cl.*"]' in result.stdout) == (0, True)
+    [warning] = result.stderr.splitlines()
+    assert warning.endswith("groups is the old name of schedules: rename it in the settings")
 
 
 def test_a_check_reads_the_files_with_the_columns_of_topics(file: Path) -> None:

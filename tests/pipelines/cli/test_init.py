@@ -145,5 +145,5 @@ def test_each_comment_that_is_a_setting_is_one_that_can_be_switched_on() -> None
     lines = [line.removeprefix("# ") for line in text.splitlines()]
     on = [line for line in lines if line.startswith("[") or "= " in line]
     settings = Settings.of(tomllib.loads("\n".join(on)), folder=Path("/"))
-    assert (settings.caps.records_per_run, settings.topics.allow) == (2_000_000, ("clicks", "views\\..*"))
+    assert (settings.caps.records_per_run, settings.topics.rules.allow) == (2_000_000, ("clicks", "views\\..*"))
     assert settings.clusters["main"].security.sasl is not None

@@ -14,13 +14,13 @@ from pipelines.defs.catalog.catalog import Catalog
 from pipelines.defs.catalog.known_topics import KnownTopics, TopicRegistry, Waiting
 from pipelines.defs.catalog.topic_keys import key_name
 from resources.penstock import PenstockResource
-from resources.settings.groups import TopicGroupSettings
+from resources.settings.schedules import ScheduleSettings
 from resources.settings.settings import ClusterSettings, Retries, Settings
-from resources.settings.topic_sections import TopicSections
+from resources.settings.topic_sections import TopicRules, TopicSections
 
 CLUSTERS = {"main": ClusterSettings(zookeeper="unused")}
 SETTINGS = Settings(lake="/nowhere", clusters=CLUSTERS, retries=Retries(most=2, wait_s=0.1))
-"""One cluster, one group."""
+"""One cluster, one schedule."""
 LOAD = "load__main__topics"
 
 
@@ -48,7 +48,7 @@ class FixedTopics(PenstockResource):
     incarnation: str = "1"
     silent: list[str] = Field(default_factory=list)
     pending: list[str] = Field(default_factory=list)
-    grouped: dict[str, str] = Field(default_factory=dict)
+    scheduled: dict[str, str] = Field(default_factory=dict)
     later: list[str] = Field(default_factory=list)
     """Topics of the cluster `main` that appear while a tick waits."""
     denied: str = ""
@@ -56,12 +56,12 @@ class FixedTopics(PenstockResource):
     per_run: int = 50
 
     def settings(self) -> Settings:
-        """Settings with the clusters and groups of the test."""
+        """Settings with the clusters and schedules of the test."""
         return Settings(
             lake="/nowhere",
             clusters=dict.fromkeys(self.clusters, ClusterSettings(zookeeper="unused")),
-            groups={name: TopicGroupSettings(topics=(pattern,)) for name, pattern in self.grouped.items()},
-            topics=TopicSections(deny=(self.denied,)),
+            schedules={name: ScheduleSettings(topics=(pattern,)) for name, pattern in self.scheduled.items()},
+            topics=TopicSections(rules=TopicRules(deny=(self.denied,))),
             new_topics_per_tick=self.per_tick,
             topics_per_run=self.per_run,
             webserver="",
@@ -145,7 +145,7 @@ def run(
 
 
 def job(instance: dg.DagsterInstance, action: str, settings: Settings = SETTINGS) -> dg.ExecuteInProcessResult:
-    """Run the job of the group for an action over all known topics, as a schedule does."""
+    """Run the job of the schedule for an action over all known topics, as Dagster does."""
     defs = defs_of(*known(instance), settings=settings)
     return defs.resolve_job_def(f"{action}__main__topics").execute_in_process(instance=instance)
 

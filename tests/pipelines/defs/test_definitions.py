@@ -1,4 +1,4 @@
-"""The Dagster definitions per cluster and group, and the errors for wrong settings."""
+"""The Dagster definitions per cluster and schedule, and the errors for wrong settings."""
 
 import os
 import subprocess
@@ -15,11 +15,11 @@ from dagster._cli import create_dagster_cli
 from dagster._serdes import serialize_value
 
 from pipelines.defs.build import build_defs
-from pipelines.defs.catalog.catalog import groups
+from pipelines.defs.catalog.catalog import topic_schedules
 from pipelines.defs.catalog.known_topics import read_known
 from pipelines.defs.catalog.translator import PenstockTranslator, TopicProps
 from resources.machines import own_process
-from resources.settings.groups import TopicGroupSettings
+from resources.settings.schedules import ScheduleSettings
 from resources.settings.settings import PATH_VARIABLE, Alerts, ClusterSettings, Settings
 from tests.pipelines.defs.declared import catalog, defs_of, key
 
@@ -27,7 +27,7 @@ ROOT = Path(__file__).parents[3]
 TWO = Settings(
     lake="/nowhere",
     clusters={"new-one": ClusterSettings(bootstrap="b:9092"), "old": ClusterSettings(zookeeper="z:2181")},
-    groups={"billing": TopicGroupSettings(topics=("bill.*",), clusters=("new-one",), cron="*/5 * * * *")},
+    schedules={"billing": ScheduleSettings(topics=("bill.*",), clusters=("new-one",), cron="*/5 * * * *")},
     alerts=Alerts(command=("true",)),
 )
 
@@ -53,7 +53,7 @@ def test_everything_of_a_cluster_is_declared() -> None:
     assert jobs >= {*(f"{kind}__main__topics" for kind in (*kinds, "backfill")), "replay__main"}
 
 
-def test_each_cluster_and_group_has_its_own_definitions() -> None:
+def test_each_cluster_and_schedule_has_its_own_definitions() -> None:
     defs = defs_of("bill.a", "clicks", settings=TWO)
     dg.Definitions.validate_loadable(defs)
     repository = defs.get_repository_def()
@@ -97,7 +97,7 @@ def test_a_wrong_cron_is_refused() -> None:
 def test_the_settings_of_a_topic_are_in_its_spec() -> None:
     sections = {
         "order.*": {
-            "group": "sales",
+            "asset_group": "sales",
             "owners": ["team:data"],
             "tags": {"pii": "yes"},
             "description": "All orders.",
@@ -126,11 +126,24 @@ def test_the_settings_of_a_topic_are_in_its_spec() -> None:
     assert (key("orders"), "schema_changes") in blocking
 
 
+def test_old_names_of_settings_are_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    old = {"lake": "lake", "clusters": {"main": {"bootstrap": "b:9092"}}, "groups": {"pages": {"topics": "views"}}}
+    defs = build_defs(old)
+    assert "load__main__pages" in {schedule.name for schedule in defs.get_repository_def().schedule_defs}
+    assert "groups is the old name of schedules: rename it in the settings" in caplog.text
+
+
+def test_the_old_name_of_the_schedule_of_a_topic_can_be_used() -> None:
+    topic = TopicProps(cluster="main", name="clicks", schedule="pages")
+    with pytest.warns(FutureWarning, match="its `schedule`"):
+        assert topic.group == "pages"
+
+
 class InSnowfall(PenstockTranslator):
     """A translator as a user writes it."""
 
     def get_asset_spec(self, topic: TopicProps) -> dg.AssetSpec:
-        """Another key and another group."""
+        """Another key and another asset group."""
         spec = super().get_asset_spec(topic)
         return spec.replace_attributes(key=["snow", topic.name.upper()], group_name="snowfall")
 
@@ -227,7 +240,8 @@ def test_more_topics_than_one_op_takes_are_cut_by_their_names(monkeypatch: pytes
     monkeypatch.setattr("pipelines.defs.catalog.catalog.MAX_TOPICS_PER_ASSETS", 10)
     names = [f"topic-{number:03}" for number in range(25)]
     first, second = (
-        {end: set(topics) for end, topics in next(groups(catalog(*some))).buckets()} for some in (names, names[::-1])
+        {end: set(topics) for end, topics in next(topic_schedules(catalog(*some))).buckets()}
+        for some in (names, names[::-1])
     )
     assert first == second
     assert first.keys() == {"__0", "__1", "__2"}

@@ -7,7 +7,7 @@ from kafka_io.model import BrokerPartition
 from pipelines.defs.catalog.checks import STATUS_CHECKS
 from pipelines.defs.sensors.schedules import has_work
 from pipelines.status.status import LastLoad, PartitionStatus, TopicStatus
-from resources.settings.groups import GroupLimits
+from resources.settings.schedules import CheckLimits
 
 NOW_MS = 1_800_000_000_000
 
@@ -30,8 +30,8 @@ def held_back_topic(*, minutes: int, cursor: int = 10) -> TopicStatus:
 
 def test_the_check_warns_of_a_transaction_that_is_open_for_too_long() -> None:
     check = STATUS_CHECKS["open_transactions"]
-    assert check(held_back_topic(minutes=14), GroupLimits(), NOW_MS) is None
-    violation = check(held_back_topic(minutes=90), GroupLimits(), NOW_MS)
+    assert check(held_back_topic(minutes=14), CheckLimits(), NOW_MS) is None
+    violation = check(held_back_topic(minutes=90), CheckLimits(), NOW_MS)
     assert violation is not None
     severity, sentence = violation
     assert severity is dg.AssetCheckSeverity.WARN
@@ -40,7 +40,7 @@ def test_the_check_warns_of_a_transaction_that_is_open_for_too_long() -> None:
 
 def test_the_check_of_the_lag_counts_what_is_held_back() -> None:
     check = STATUS_CHECKS["lag"]
-    assert check(held_back_topic(minutes=1), GroupLimits(lag=999), NOW_MS) is not None
+    assert check(held_back_topic(minutes=1), CheckLimits(lag=999), NOW_MS) is not None
 
 
 def test_a_schedule_starts_no_run_for_records_that_cannot_be_loaded() -> None:

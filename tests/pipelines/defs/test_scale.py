@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import dagster as dg
 import pytest
 
-from pipelines.defs.runs.run import GroupRun
+from pipelines.defs.runs.run import ScheduleRun
 from pipelines.reports.outcome import TopicLoad
 from tests.pipelines.defs.declared import LOAD, FixedTopics, defs_of, key, registry_of
 
@@ -16,7 +16,7 @@ _EVENTS_PER_RUN, _EVENTS_PER_TOPIC = 12, 4
 _CHECKS = 5
 
 
-def load_nothing(run: GroupRun, _config: object, topics: Sequence[str]) -> None:
+def load_nothing(run: ScheduleRun, _config: object, topics: Sequence[str]) -> None:
     """Loads that bring a row each, without a broker and a table."""
     run.loads |= {topic: TopicLoad(topic=topic, table="t", rows=1, version=1) for topic in topics}
 
@@ -26,9 +26,9 @@ def load_nothing(run: GroupRun, _config: object, topics: Sequence[str]) -> None:
 def test_a_run_has_few_events_and_only_about_its_own_topics(
     instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch, count: int
 ) -> None:
-    monkeypatch.setattr(GroupRun, "load", load_nothing)
-    monkeypatch.setattr(GroupRun, "ask_statuses_after", lambda _run: None)
-    monkeypatch.setattr(GroupRun, "facts", lambda _run, _topic: None)
+    monkeypatch.setattr(ScheduleRun, "load", load_nothing)
+    monkeypatch.setattr(ScheduleRun, "ask_statuses_after", lambda _run: None)
+    monkeypatch.setattr(ScheduleRun, "facts", lambda _run, _topic: None)
     names = [f"topic-{number:04}" for number in range(count)]
     registry_of(instance).add(names)
     penstock = FixedTopics(clusters={"main": names}, per_run=100)

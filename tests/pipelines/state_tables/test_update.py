@@ -319,7 +319,7 @@ def event(op: str, number: int, name: str, lsn: int) -> bytes:
 
 def typed_state(topic: TypedTopic) -> dict[Any, Any]:
     """The name of each row of the state that is not deleted."""
-    settings = topic.settings.format_of("clicks")
+    settings = topic.settings.options_of("clicks")
     update_state(topic.table, settings)
     proof = prove_state(topic.table, settings)
     assert proof.problems == ()
@@ -361,12 +361,12 @@ def test_another_key_builds_the_table_again(fake: FakeCluster, tmp_path: Path) -
     assert topic.load().error is None
     assert typed_state(topic) == {1: "b"}
     topic = replace(topic, format_={"format": "json", "state": {"key": ["id", "name"]}})
-    proof = prove_state(topic.table, topic.settings.format_of("clicks"))
+    proof = prove_state(topic.table, topic.settings.options_of("clicks"))
     assert "was made with other settings" in proof.problems[0]
-    done = update_state(topic.table, topic.settings.format_of("clicks"))
+    done = update_state(topic.table, topic.settings.options_of("clicks"))
     assert (done.rebuilt, done.changed) == (True, 2)
     topic = replace(topic, format_={"format": "json", "state": {"key": "key"}})
-    assert update_state(topic.table, topic.settings.format_of("clicks")).changed == 2
+    assert update_state(topic.table, topic.settings.options_of("clicks")).changed == 2
 
 
 # fault N53
@@ -385,7 +385,7 @@ def test_a_column_that_the_table_lacks_is_refused(
     append(fake.logs[0], [b'{"id": 1, "place": {"x": 1}}'])
     assert topic.load().error is None
     with pytest.raises(OutputRefused, match=reason):
-        update_state(topic.table, topic.settings.format_of("clicks"))
+        update_state(topic.table, topic.settings.options_of("clicks"))
 
 
 def test_a_column_with_a_name_of_the_state_table_is_refused(fake: FakeCluster, tmp_path: Path) -> None:
@@ -393,7 +393,7 @@ def test_a_column_with_a_name_of_the_state_table_is_refused(fake: FakeCluster, t
     append(fake.logs[0], [b'{"id": 1, "_deleted": true}'])
     assert topic.load().error is None
     with pytest.raises(OutputRefused, match="has a column _deleted of its own"):
-        update_state(topic.table, topic.settings.format_of("clicks"))
+        update_state(topic.table, topic.settings.options_of("clicks"))
 
 
 # ---- settings
@@ -430,7 +430,7 @@ def test_impossible_settings_are_refused(section: dict[str, Any], reason: str) -
 )
 def test_possible_settings_are_not(section: dict[str, Any]) -> None:
     data = {"lake": "lake", "clusters": {"main": {"bootstrap": "b:1"}}, "topics": {"t": section}}
-    assert Settings.of(data, folder=Path("/")).format_of("t").state is not None
+    assert Settings.of(data, folder=Path("/")).options_of("t").state is not None
 
 
 def test_the_folder_of_state_tables_is_no_cluster_and_no_topic(history: KeyedHistory) -> None:

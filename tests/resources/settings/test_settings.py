@@ -110,12 +110,12 @@ def test_a_number_that_nothing_can_use_is_refused_with_its_key(
     place: str, name: str, number: str, tmp_path: Path
 ) -> None:  # fault U11
     section = place.replace("NAME", "main")
-    pattern = 'topics = "a"\n' if section == "groups.main" or section.startswith("groups.main.") else ""
+    pattern = 'topics = "a"\n' if section == "schedules.main" or section.startswith("schedules.main.") else ""
     text = {
         "": f"{name} = {number}\n{MINIMAL}",
         "clusters.main": f"{MINIMAL}\n{name} = {number}",
         "topics.main.state": f'{MINIMAL}\n[{section}]\nkey = "key"\n{name} = {number}',
-    }.get(section, f"{MINIMAL}\n[groups.main]\n{pattern}[{section}]\n{name} = {number}" if pattern else "")
+    }.get(section, f"{MINIMAL}\n[schedules.main]\n{pattern}[{section}]\n{name} = {number}" if pattern else "")
     with pytest.raises(SettingsError) as raised:
         load(tmp_path, text or f"{MINIMAL}\n[{section}]\n{name} = {number}")
     sentence = str(raised.value)

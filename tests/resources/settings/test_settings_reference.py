@@ -3,7 +3,7 @@
 import pytest
 
 from resources.settings.section import Section
-from resources.settings.settings_reference import Key, _subclasses, reference, sections
+from resources.settings.settings_reference import Key, reference, sections
 
 KEYS = {f"{page.places[0]}.{key.name}": key for page in sections() for key in page.keys}
 
@@ -21,7 +21,7 @@ def test_the_meaning_of_every_key_is_a_sentence() -> None:
     [
         (".lake", "text", ""),
         (".spark", "section of text", "-"),
-        (".groups", "section for each name", "-"),
+        (".schedules", "section for each name", "-"),
         ("choices.on_expired", '`"fail"` or `"skip"`', '`"fail"`'),
         ("caps.records_per_run", "whole number above 0 up to 1_000_000_000_000_000", "-"),
         ("caps.slice_records", "whole number above 0 up to 1_000_000_000_000_000", "`2_000_000`"),
@@ -41,11 +41,11 @@ def test_a_key_has_its_type_and_default(name: str, kind: str, default: str) -> N
 
 def test_pydantic_reads_no_source_for_the_meanings() -> None:
     """Every command makes the sections at its start, and only the reference needs what their keys mean."""
-    readers = [section for section in _subclasses(Section) if section.model_config.get("use_attribute_docstrings")]
+    readers = [section for section in Section.__subclasses__() if section.model_config.get("use_attribute_docstrings")]
     assert readers == []
     assert KEYS["caps.slice_bytes"].meaning.startswith("Kafka 0.7: bytes of the log that one task loads")
     assert KEYS["registries.NAME.tls.ca"].meaning  # of a dataclass
-    assert KEYS["topics.NAME.format"].meaning  # of a base class
+    assert KEYS["topics.NAME.format"].meaning  # of a part
 
 
 def test_the_page_has_one_table_row_for_each_key() -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from resources.settings.settings import Settings, SettingsError
-from resources.settings.topic_audit import COUNT_COLUMNS
+from resources.settings.topic_audit import COUNT_COLUMNS, TopicAudit
 
 AUDITED = '[topics.clicks]\nevent_time = "timestamp"\naudit = "counts"\n'
 COLUMNS = ", ".join(f'{name} = "{kind}"' for name, kind in COUNT_COLUMNS.items())
@@ -23,9 +23,13 @@ def test_the_topic_with_the_counts_is_json_with_their_columns(tmp_path: Path, se
     settings = load(tmp_path, AUDITED + section)
     counts = settings.format_of("counts")
     assert (counts.format, counts.columns, counts.encoding) == ("json", COUNT_COLUMNS, "json")
-    assert (counts.event_time, counts.max_bad_share, counts.audit) == ("timestamp", 1, None)
-    clicks = settings.format_of("clicks")
-    assert (clicks.format, clicks.audit, clicks.audit_share, clicks.audit_hours) == ("raw", "counts", 0.999, 24)
+    assert (counts.event_time, counts.max_bad_share) == ("timestamp", 1)
+    assert settings.options_of("counts").audit == TopicAudit()
+    clicks = settings.options_of("clicks")
+    assert (clicks.format.format, clicks.audit) == (
+        "raw",
+        TopicAudit(audit="counts", audit_share=0.999, audit_hours=24),
+    )
 
 
 def test_what_its_own_section_says_is_kept(tmp_path: Path) -> None:
@@ -38,7 +42,8 @@ def test_what_its_own_section_says_is_kept(tmp_path: Path) -> None:
 
 def test_a_section_that_matches_its_own_counts_audits_only_the_other_topics(tmp_path: Path) -> None:
     settings = load(tmp_path, AUDITED.replace("clicks", '"c.*"'))
-    assert (settings.format_of("clicks").audit, settings.format_of("counts").audit) == ("counts", None)
+    audits = [settings.options_of(topic).audit.audit for topic in ("clicks", "counts")]
+    assert audits == ["counts", None]
 
 
 @pytest.mark.parametrize(

@@ -56,10 +56,11 @@ def test_the_allowed_lateness_is_given_in_minutes(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("since", ["2026-01-31", '"2026-01-31"', "2026-01-31T00:00:00"])
 def test_the_first_complete_day_is_a_date_or_a_text(tmp_path: Path, since: str) -> None:
-    options = load(tmp_path, COMPLETE.format("daily") + f"complete_since = {since}\n").format_of("orders")
-    assert options.complete_windows is not None
-    assert options.complete_windows.key(options.complete_windows.first(str(options.complete_since))) == "2026-01-31"
-    assert load(tmp_path, "").format_of("orders").complete_windows is None
+    options = load(tmp_path, COMPLETE.format("daily") + f"complete_since = {since}\n").options_of("orders")
+    windows = options.catalog.complete_windows
+    assert windows is not None
+    assert windows.key(windows.first(str(options.catalog.complete_since))) == "2026-01-31"
+    assert load(tmp_path, "").options_of("orders").catalog.complete_windows is None
 
 
 @pytest.mark.parametrize(

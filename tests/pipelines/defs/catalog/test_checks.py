@@ -7,7 +7,7 @@ from deltalake import DeltaTable
 from kafka_io.model import BrokerPartition, OffsetRange
 from pipelines.defs.catalog.checks import judge_proof, judge_schemas
 from pipelines.verify.verify import PartitionProof, Proof
-from resources.settings.groups import GroupLimits
+from resources.settings.schedules import CheckLimits
 from resources.settings.settings import Settings
 from tests.live import LiveCluster, numbered
 from tests.pipelines.defs.declared import CLUSTERS, defs_of, job, key, observed, run, verdicts
@@ -110,7 +110,7 @@ def test_a_topic_further_behind_than_the_limit_is_a_warning_of_its_own_check(
     for name in ("clicks", "views"):
         configured.publish(name, numbered(10))
     assert run(instance, ["clicks"]).success
-    limits = GroupLimits(lag=5)
+    limits = CheckLimits(lag=5)
     configured.configure("limits = { lag = 5 }")
     defs = defs_of("clicks", "views", settings=Settings(lake="/nowhere", clusters=CLUSTERS, limits=limits))
     result = defs.resolve_job_def("watch__main__topics").execute_in_process(instance=instance)

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.defs.catalog.catalog import groups
+from pipelines.defs.catalog.catalog import topic_schedules
 from pipelines.defs.catalog.topic_keys import key_name, topic_of
 from tests.pipelines.defs.declared import catalog, defs_of, key
 
@@ -30,8 +30,8 @@ def test_a_key_gives_back_its_topic(name: str) -> None:  # fault O06
 
 def test_dagster_takes_all_names_at_once_also_those_that_it_does_not_tell_apart() -> None:  # fault O06
     names = [*PLAIN, *REPLACED]
-    (group,) = groups(catalog(*names))
-    assert sorted(len(topics) for _, topics in group.buckets()) == [1, 1, len(names) - 2]
+    (schedule,) = topic_schedules(catalog(*names))
+    assert sorted(len(topics) for _, topics in schedule.buckets()) == [1, 1, len(names) - 2]
     defs = defs_of(*names)
     dg.Definitions.validate_loadable(defs)
     tables = {asset for asset in defs.resolve_asset_graph().get_all_asset_keys() if asset.path[0] == "lake"}

@@ -180,7 +180,7 @@ def test_a_topic_that_is_gone_keeps_its_table_and_does_not_affect_others(
     ("settings", "reason"),
     [
         ("topics = { deny = ['views'] }", "the settings no longer allow the topic"),
-        ("groups = { pages = { topics = ['views'] } }", "the topic belongs to the group pages now"),
+        ("schedules = { pages = { topics = ['views'] } }", "the topic belongs to the schedule pages now"),
     ],
 )
 def test_a_topic_that_the_settings_no_longer_allow_is_not_loaded(

@@ -8,7 +8,7 @@ from threading import Barrier
 import dagster as dg
 import pytest
 
-from pipelines.defs.catalog.catalog import TopicGroup
+from pipelines.defs.catalog.catalog import TopicSchedule
 from pipelines.defs.catalog.checks import COVERAGE, GAPS
 from pipelines.defs.runs import check_runs
 from pipelines.defs.runs.check_runs import CheckRun
@@ -38,8 +38,8 @@ def test_several_tables_are_proven_at_a_time(
     settings = Settings(lake=history.lake.root, clusters={"main": ClusterSettings(bootstrap="127.0.0.1:1")})
     source = PenstockResource(inline=settings)
     topics = catalog("clicks", "views", "new", settings=settings, source=source)
-    group = TopicGroup(catalog=topics, cluster="main", name="topics", specs={})
-    run = CheckRun(instance=instance, penstock=source, group=group)
+    schedule = TopicSchedule(catalog=topics, cluster="main", name="topics", specs={})
+    run = CheckRun(instance=instance, penstock=source, schedule=schedule)
     verdicts = run.results({topic: [COVERAGE] for topic in ("clicks", "views", "new")})
     assert {topic: verdict.state for (topic, _), verdict in verdicts.items()} == {"clicks": "PASSED", "views": "ERROR"}
     monkeypatch.undo()

@@ -15,7 +15,7 @@ from pipelines.defs import build
 from pipelines.defs.build import definitions_of
 from pipelines.defs.runs.state_assets import state_key
 from resources.penstock import PenstockResource
-from resources.settings.groups import TopicGroupSettings
+from resources.settings.schedules import ScheduleSettings
 from resources.settings.settings import Alerts, ClusterSettings, Settings
 from tests.pipelines.defs.declared import catalog, key
 from tests.pipelines.increments.keyed_tables import KeyedHistory
@@ -25,7 +25,7 @@ CLUSTERS = {"main": ClusterSettings(zookeeper="z:2181"), "new": ClusterSettings(
 BASE = {
     "lake": "/nowhere",
     "clusters": CLUSTERS,
-    "groups": {"billing": TopicGroupSettings(topics=("bill.*",), cron="*/5 * * * *")},
+    "schedules": {"billing": ScheduleSettings(topics=("bill.*",), cron="*/5 * * * *")},
     "alerts": Alerts(command=("true",)),
 }
 TOPICS = ("clicks", "views", "bill.a")

@@ -12,7 +12,7 @@ import dagster as dg
 import pytest
 
 from pipelines.defs.build import definitions_of
-from pipelines.defs.catalog.catalog import Catalog, groups
+from pipelines.defs.catalog.catalog import Catalog, topic_schedules
 from pipelines.defs.catalog.known_topics import KnownTopics, TopicRegistry
 from pipelines.defs.sensors.complete_hours import MAX_REPORTS, complete_hours_sensors
 from pipelines.delta.delta_table import LakeTable
@@ -272,7 +272,7 @@ def test_an_hour_that_another_process_has_found_is_not_stored_twice(cluster: Clu
     cluster.topics = {"clicks": {"event_time": "timestamp", "complete": "hourly"}}
     cluster.load(5.5, through=7)
     catalog = cluster.catalog
-    [sensor] = complete_hours_sensors(catalog, list(groups(catalog)))
+    [sensor] = complete_hours_sensors(catalog, list(topic_schedules(catalog)))
     for expected in ("new topics with complete hours or days: 1; reload the code location", "nothing else is complete"):
         with dg.build_sensor_context(instance=cluster.instance) as context:
             assert sensor.evaluate_tick(context).skip_message == expected
@@ -314,7 +314,7 @@ def test_a_tick_without_time_reports_the_others_later(cluster: Cluster) -> None:
     cluster.load(through=8)
     clock = iter([0.0, 1, 2, 3, 30, *[100] * 9])
     catalog = cluster.catalog
-    [sensor] = complete_hours_sensors(catalog, list(groups(catalog)), clock=lambda: next(clock))
+    [sensor] = complete_hours_sensors(catalog, list(topic_schedules(catalog)), clock=lambda: next(clock))
     with dg.build_sensor_context(instance=cluster.instance) as context:
         result = sensor.evaluate_tick(context)
     assert [event.partition for event in result.asset_events] == [name(hour) for hour in range(3)]
@@ -344,7 +344,9 @@ def test_topics_share_the_reports_of_a_tick(cluster: Cluster) -> None:
 
 
 def test_the_asset_of_days_has_their_name_and_depends_on_the_table(cluster: Cluster) -> None:
-    cluster.topics = {"clicks": {**DAILY, "time_zone": "Europe/Berlin", "owners": ["a@shop.example"], "group": "web"}}
+    cluster.topics = {
+        "clicks": {**DAILY, "time_zone": "Europe/Berlin", "owners": ["a@shop.example"], "asset_group": "web"}
+    }
     graph = cluster.definitions.resolve_asset_graph()
     days = graph.get(dg.AssetKey([*key("clicks").path, "days"]))
     assert (days.is_external, days.parent_keys, days.group_name, days.owners) == (

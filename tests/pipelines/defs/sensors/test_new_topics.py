@@ -74,9 +74,9 @@ def test_a_change_in_the_registry_ends_the_wait_of_a_tick(instance: dg.DagsterIn
     assert tick_result.skip_message == f"new topics: 1; {NO_CODE_SERVER}"
 
 
-def test_each_topic_goes_to_the_first_group_that_takes_it(instance: dg.DagsterInstance) -> None:
+def test_each_topic_goes_to_the_first_schedule_that_takes_it(instance: dg.DagsterInstance) -> None:
     penstock = FixedTopics(
-        clusters={"main": ["bill", "bill.log", "clicks"]}, grouped={"billing": "bill.*", "logs": ".*log"}
+        clusters={"main": ["bill", "bill.log", "clicks"]}, scheduled={"billing": "bill.*", "logs": ".*log"}
     )
     _, second = ticks(instance, penstock)
     requested = {

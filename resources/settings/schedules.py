@@ -1,4 +1,4 @@
-"""Groups of topics: which topics belong together, when they are loaded, and the limits for their checks."""
+"""Schedules: which topics are loaded together, when they are loaded, and the limits for their checks."""
 
 import re
 from collections.abc import Iterable
@@ -9,9 +9,9 @@ from pydantic import AfterValidator, BeforeValidator, Field
 from resources.settings.section import Section
 
 REST = "topics"
-"""The name of the group for topics that belong to no other group."""
+"""The name of the schedule for topics that belong to no other schedule."""
 NAME = re.compile(r"[a-z0-9]+([-_][a-z0-9]+)*")
-"""The form of cluster and group names. Dagster names cannot contain a dash, so `a-b` and `a_b` would collide there."""
+"""The form of the names of clusters and schedules. In Dagster names have no dash: `a-b` and `a_b` would collide."""
 _MAX_NAME_LENGTH = 100
 MAX_MINUTES = 50_000_000  # almost a century
 """The longest time in minutes that settings take."""
@@ -39,7 +39,7 @@ def matches(patterns: tuple[str, ...], topic: str) -> bool:
     return any(pattern and re.fullmatch(pattern, topic, re.DOTALL) for pattern in patterns)
 
 
-class GroupLimits(Section):
+class CheckLimits(Section):
     """Limits for the checks of a table. A check warns when its limit is reached."""
 
     lag: Annotated[int, Field(ge=0, le=10**15)] | None = None
@@ -54,38 +54,38 @@ class GroupLimits(Section):
 
 
 class Timing(Section):
-    """When the topics of a group are loaded, and the limits for their checks."""
+    """When the topics of a schedule are loaded, and the limits for their checks."""
 
     cron: str = "*/15 * * * *"
-    limits: GroupLimits = GroupLimits()
+    limits: CheckLimits = CheckLimits()
 
 
-class TopicGroupSettings(Section):
-    """A group of topics with its own schedule."""
+class ScheduleSettings(Section):
+    """Topics that are loaded at their own times."""
 
     topics: Patterns = Field(min_length=1)
-    """Regular expressions that match whole topic names. A topic belongs to the first group that matches it."""
+    """Regular expressions that match whole topic names. A topic belongs to the first schedule that matches it."""
 
     clusters: Texts | None = None
-    """Names of the clusters whose topics can belong to the group. All clusters by default."""
+    """Names of the clusters whose topics can belong to the schedule. All clusters by default."""
 
     cron: str | None = None
     """When the topics are loaded, in UTC. The `cron` of the file by default."""
 
-    limits: GroupLimits | None = None
+    limits: CheckLimits | None = None
     """Limits for the checks of the tables. The `limits` of the file by default."""
 
     def takes(self, cluster: str, topic: str) -> bool:
-        """Whether a topic of this cluster belongs to the group."""
+        """Whether a topic of this cluster belongs to the schedule."""
         return self.takes_cluster(cluster) and matches(self.topics, topic)
 
     def takes_cluster(self, cluster: str) -> bool:
-        """Whether topics of this cluster can belong to the group."""
+        """Whether topics of this cluster can belong to the schedule."""
         return self.clusters is None or cluster in self.clusters
 
 
 def check_names(kind: str, names: Iterable[str]) -> None:
-    """Check names of clusters, groups or registries: Dagster must accept and distinguish them.
+    """Check names of clusters, schedules or registries: Dagster must accept and distinguish them.
 
     Raises:
         ValueError: a name has another form, or two names differ only by `-` and `_`.

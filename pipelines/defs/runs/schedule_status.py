@@ -1,0 +1,46 @@
+"""The status of the topics of a schedule compared with their tables, for ticks, checks, observations and runs."""
+
+from collections.abc import Collection
+
+from kafka_io.cluster.cluster import Cluster
+from pipelines.defs.catalog.catalog import TopicSchedule
+from pipelines.status.collect import statuses_of, watched
+from pipelines.status.status import TopicStatus, now_ms
+from resources.penstock import PenstockResource
+from resources.settings.settings import Settings
+from resources.stores.lake import Lake
+
+
+def ask_schedule_status(penstock: PenstockResource, schedule: TopicSchedule) -> list[TopicStatus]:
+    """Open the cluster of a schedule with a short timeout, and return the status of the known topics of the schedule.
+
+    Raises:
+        LocatedError: the cluster does not answer.
+        SettingsError: the settings have no such cluster.
+    """
+    with penstock.cluster_with_short_timeout(schedule.cluster) as cluster:
+        return schedule_status(penstock.settings(), cluster, schedule, schedule.specs)
+
+
+def schedule_status(
+    settings: Settings, cluster: Cluster, schedule: TopicSchedule, only: Collection[str] | None = None
+) -> list[TopicStatus]:
+    """The status of those topics of a schedule that the cluster or the lake has, the most urgent first.
+
+    Args:
+        settings: say which topics belong to the schedule.
+        cluster: its cluster, open.
+        schedule: whose topics.
+        only: the names of the wanted topics; None means all.
+
+    Raises:
+        LocatedError: the cluster does not answer.
+    """
+    tables = Lake.of(settings).topics(cluster.name)
+    topics = {
+        topic: entry
+        for topic, entry in watched(cluster.topics().entries, tables, settings.rules(cluster.name)).items()
+        if settings.schedule_of(cluster.name, topic) == schedule.name and (only is None or topic in only)
+    }
+    now = now_ms()
+    return sorted(statuses_of(cluster, settings, topics, now_ms=now), key=lambda status: status.urgency(now))
