@@ -147,7 +147,7 @@ class TooLarge(WireError):
 
 
 class NetworkError(KafkaIOError):
-    """A broker or registry could not be reached, closed the connection, or did not answer in time."""
+    """A broker or server could not be reached, closed the connection, or did not answer in time."""
 
     retriable = True
 
@@ -224,7 +224,7 @@ class BrokerBusy(BrokerError):
 
 
 class Throttled(KafkaIOError):
-    """The client's quota is used up, and the broker or registry asks to wait for longer than is reasonable."""
+    """The client's quota is used up, and the broker or server asks to wait for longer than is reasonable."""
 
 
 class LeaderMoved(BrokerError):
@@ -254,11 +254,11 @@ class TopicReplaced(KafkaIOError):
 
 
 class RegistryError(KafkaIOError):
-    """The registry in ZooKeeper could not be read, or its contents are wrong."""
+    """The nodes of Kafka in ZooKeeper could not be read, or their contents are wrong."""
 
 
 class RegistryUnavailable(RegistryError):
-    """ZooKeeper did not answer. This never means that the registry is empty."""
+    """ZooKeeper did not answer. This never means that ZooKeeper is empty."""
 
     retriable = True
 
@@ -284,7 +284,7 @@ class SchemaRegistryUnavailable(SchemaRegistryError):
 class SchemaNotFound(SchemaRegistryError):
     """The schema registry does not know the id, subject or version.
 
-    It is not retried, but it can change: registries copy ids from each other with a delay.
+    It is not retried, but it can change: schema registries copy ids from each other with a delay.
     """
 
 

@@ -275,7 +275,7 @@ class TopicEntry:
         return TopicIds.parse(self.incarnation, *self.also)
 
     def with_ids(self, ids: TopicIds) -> Self:
-        """The same topic with these ids, of which the registry may not have shown all.
+        """The same topic with these ids, of which ZooKeeper may not have shown all.
 
         >>> entry = TopicEntry(name="clicks", incarnation=UNKNOWN_INCARNATION, partitions=())
         >>> entry.with_ids(TopicIds.parse("7")).incarnation

@@ -13,7 +13,7 @@ from pydantic import BaseModel, PrivateAttr
 
 from kafka_io.cluster.cluster import Cluster
 from kafka_io.model import TopicEntry
-from kafka_io.zookeeper.zookeeper import Registry
+from kafka_io.zookeeper.zookeeper import ZooKeeper
 from resources.kafka import open_cluster
 from resources.machines.spark import open_session
 from resources.settings.settings import Settings
@@ -88,13 +88,13 @@ class PenstockResource(BaseModel):
         Raises:
             RegistryUnavailable: ZooKeeper does not answer.
         """
-        zookeeper = self.settings().clusters[name].zookeeper
-        if zookeeper is None:
+        address = self.settings().clusters[name].zookeeper
+        if address is None:
             yield lambda _: False
             return
         changed = threading.Event()
-        with Registry.open(zookeeper) as registry:
-            registry.watch(changed.set)
+        with ZooKeeper.open(address) as zookeeper:
+            zookeeper.watch(changed.set)
             yield changed.wait
 
     def lake(self) -> Lake:

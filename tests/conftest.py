@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from resources.machines.spark import open_session
 from resources.machines.zookeeper_server import ZooKeeperServer
 from tests import sampling, short_lived_jvm, spreading, thorough
-from tests.nodes import empty_registry
+from tests.nodes import empty_chroot
 from tests.postgres_server import PostgresServer
 from tests.unit_servers import UNIT_SERVERS, UnitServers
 
@@ -153,5 +153,5 @@ def postgres_dsn(postgres_server: PostgresServer) -> Iterator[str]:
 
 @pytest.fixture
 def chroot(zookeeper_server: str) -> str:
-    """`host:port/chroot` of an empty registry that only this test uses."""
-    return empty_registry(zookeeper_server)
+    """`host:port/chroot` of an empty node that only this test uses."""
+    return empty_chroot(zookeeper_server)

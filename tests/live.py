@@ -9,7 +9,7 @@ from kafka_io.cluster.v07_cluster import Cluster07
 from kafka_io.reader.reader import ReadSettings
 from kafka_io.testing.v07.config import BrokerConfig07
 from kafka_io.testing.v07.server import BrokerServer07
-from kafka_io.zookeeper.zookeeper import Registry
+from kafka_io.zookeeper.zookeeper import ZooKeeper
 from tests.publishing import publish
 
 PARTITIONS = 2
@@ -58,7 +58,7 @@ master = "local[2,2]"
 
     def open(self) -> Cluster07:
         """A client of the cluster."""
-        return Cluster07("main", Registry.open(self.zookeeper), read_settings=ReadSettings())
+        return Cluster07("main", ZooKeeper.open(self.zookeeper), read_settings=ReadSettings())
 
     def publish(self, topic: str, messages: Sequence[bytes], *, codecs: Sequence[str] = CODECS, batch: int = 7) -> None:
         """Publish messages. They can be read at once, because the brokers flush after each request."""

@@ -1,4 +1,4 @@
-"""ZooKeeper in tests: opens a client, and creates an empty registry."""
+"""ZooKeeper in tests: opens a client, and creates an empty chroot."""
 
 import uuid
 from collections.abc import Iterator
@@ -19,8 +19,8 @@ def connected(connect: str) -> Iterator[KazooClient]:
         client.close()
 
 
-def empty_registry(connect: str) -> str:
-    """Create a node for a new registry; return its `host:port/chroot`."""
+def empty_chroot(connect: str) -> str:
+    """Create a node for a new cluster; return its `host:port/chroot`."""
     node = f"/test-{uuid.uuid4().hex}"
     with connected(connect) as client:
         client.create(node)

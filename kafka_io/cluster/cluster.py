@@ -16,7 +16,7 @@ from kafka_io.records.last_message import LastMessage
 from kafka_io.zookeeper.listing import Listing
 
 if TYPE_CHECKING:  # many clusters have no ZooKeeper, and kazoo is slow to import
-    from kafka_io.zookeeper.zookeeper import Registry
+    from kafka_io.zookeeper.zookeeper import ZooKeeper
 
 T = TypeVar("T")
 
@@ -42,7 +42,7 @@ class Cluster(Closing):
     """Whether the broker is part of a partition's identity, as in 0.7."""
 
     name: str
-    registry: "Registry | None" = None
+    zookeeper: "ZooKeeper | None" = None
     """The cluster's ZooKeeper; None if the cluster was opened without one."""
 
     @property
@@ -70,15 +70,15 @@ class Cluster(Closing):
             RegistryError: ZooKeeper cannot be read.
             NetworkError: there is no ZooKeeper, and no broker can be reached.
         """
-        assert self.registry is not None
+        assert self.zookeeper is not None
         with error_context(self.where):
-            return self.registry.topics()
+            return self.zookeeper.topics()
 
     def topic(self, name: str) -> TopicEntry | None:
         """One topic as it is now; None if it does not exist. Raises what `topics` does."""
-        assert self.registry is not None
+        assert self.zookeeper is not None
         with error_context(Where(cluster=self.name, topic=name)):
-            return self.registry.topic(name)
+            return self.zookeeper.topic(name)
 
     def described(self, names: Collection[str]) -> dict[str, TopicEntry]:
         """Those of the topics that exist and can be loaded, as they are now: with one request to the brokers for all.

@@ -47,7 +47,7 @@ from kafka_io.records.last_message import LastMessage
 from kafka_io.zookeeper.listing import Listing, SkippedNode
 
 if TYPE_CHECKING:  # many clusters have no ZooKeeper, and kazoo is slow to import
-    from kafka_io.zookeeper.zookeeper import Registry
+    from kafka_io.zookeeper.zookeeper import ZooKeeper
 
 T = TypeVar("T")
 
@@ -61,14 +61,14 @@ class ModernCluster(Cluster):
         self,
         name: str,
         *,
-        registry: "Registry | None" = None,
+        zookeeper: "ZooKeeper | None" = None,
         bootstrap: Sequence[Broker] = (),
         read_settings: ReadSettings,
         generation: Generation | None = None,
         security: Security = PLAINTEXT,
     ) -> None:
         self.name = name
-        self.registry = registry
+        self.zookeeper = zookeeper
         self._bootstrap = tuple(bootstrap)
         self._read_settings = read_settings
         self._pinned_generation = generation
@@ -90,14 +90,14 @@ class ModernCluster(Cluster):
         return self._cluster_id or None
 
     def _read_cluster_id(self) -> str | None:
-        if self.registry is not None:
-            return self.registry.cluster_id()
+        if self.zookeeper is not None:
+            return self.zookeeper.cluster_id()
         metadata = self.metadata()
         return metadata.retry(lambda: metadata.cluster_id)
 
     def topics(self) -> Listing[TopicEntry]:
         """See Cluster."""
-        if self.registry is not None:
+        if self.zookeeper is not None:
             return super().topics()
         skipped: list[SkippedNode] = []
         entries = [
@@ -109,7 +109,7 @@ class ModernCluster(Cluster):
 
     def topic(self, name: str) -> TopicEntry | None:
         """See Cluster."""
-        if self.registry is not None:
+        if self.zookeeper is not None:
             return super().topic(name)
         metadata = self.metadata()
         metadata.forget(name)
@@ -119,7 +119,7 @@ class ModernCluster(Cluster):
 
     def described(self, names: Collection[str]) -> dict[str, TopicEntry]:
         """See Cluster."""
-        if self.registry is not None:
+        if self.zookeeper is not None:
             return super().described(names)
         metadata = self.metadata()
         with error_context(self.where):
@@ -129,8 +129,8 @@ class ModernCluster(Cluster):
 
     def topic_at_leaders(self, name: str, partitions: Iterable[BrokerPartition]) -> TopicEntry | None:
         """See Cluster."""
-        entry = self.topic(name) if self.registry is not None else None
-        if self.registry is not None and (entry is None or not entry.ids.topic_id):
+        entry = self.topic(name) if self.zookeeper is not None else None
+        if self.zookeeper is not None and (entry is None or not entry.ids.topic_id):
             return entry
         metadata, numbers = self.metadata(), {partition.partition for partition in partitions}
 
@@ -213,7 +213,7 @@ class ModernCluster(Cluster):
             try:
                 settings = described_settings(self.metadata(), topics)
             except Unsupported:  # before 0.11
-                registered = self.registry.topic_settings(topics) if self.registry else {}
+                registered = self.zookeeper.topic_settings(topics) if self.zookeeper else {}
                 settings = {topic: registered.get(topic, {}) for topic in topics}
         return {topic: self._located(topic, answer) for topic, answer in settings.items()}
 
@@ -285,9 +285,9 @@ class ModernCluster(Cluster):
         return self._metadata[retry_policy]
 
     def _registered_brokers(self) -> tuple[Broker, ...]:
-        assert self.registry is not None, "a cluster has bootstrap brokers or a ZooKeeper"
+        assert self.zookeeper is not None, "a cluster has bootstrap brokers or a ZooKeeper"
         with error_context(self.where):
-            listing = self.registry.brokers(self._security.protocol)
+            listing = self.zookeeper.brokers(self._security.protocol)
             if not listing.entries:
                 skipped = "".join(f"; {node.path}: {node.reason}" for node in listing.skipped)
                 raise RegistryError(f"no usable broker is registered in ZooKeeper{skipped}")
@@ -297,8 +297,8 @@ class ModernCluster(Cluster):
         """Close all connections; safe to call again."""
         for metadata in self._metadata.values():
             metadata.close()
-        if self.registry is not None:
-            self.registry.close()
+        if self.zookeeper is not None:
+            self.zookeeper.close()
 
 
 def _addresses(topics: Mapping[str, Iterable[BrokerPartition]]) -> list[TopicPartition]:

@@ -27,7 +27,7 @@ def open_cluster(
 
     Raises:
         RegistryUnavailable: no ZooKeeper answers there.
-        RegistryError: ZooKeeper has no Kafka registry there.
+        RegistryError: ZooKeeper has no nodes of Kafka there.
         Unsupported: the cluster runs 0.7, and `security` asks for TLS or SASL.
         ValueError: no address is given, or one is not valid.
     """
@@ -35,23 +35,23 @@ def open_cluster(
     if zookeeper is None and not bootstrap:
         raise ValueError("the cluster has no address: give the address of ZooKeeper, or of bootstrap brokers")
     brokers = parse_bootstrap(bootstrap) if bootstrap else ()
-    registry = None
+    client = None
     with ExitStack() as closing, error_context(Where(cluster=name)):
         if zookeeper is not None:
-            from kafka_io.zookeeper.zookeeper import Registry  # noqa: PLC0415 - many clusters have no ZooKeeper
+            from kafka_io.zookeeper.zookeeper import ZooKeeper  # noqa: PLC0415 - many clusters have no ZooKeeper
 
-            registry = closing.enter_context(Registry.open(zookeeper))
-            if registry.is_v07(generation):
+            client = closing.enter_context(ZooKeeper.open(zookeeper))
+            if client.is_v07(generation):
                 if security != PLAINTEXT:
                     raise Unsupported("0.7 has neither TLS nor SASL: remove `security` from the cluster's settings")
                 from kafka_io.cluster.v07_cluster import Cluster07  # noqa: PLC0415 - it imports numba
 
                 closing.pop_all()
-                return Cluster07(name, registry, read_settings=read_settings)
+                return Cluster07(name, client, read_settings=read_settings)
         closing.pop_all()
     return ModernCluster(
         name,
-        registry=registry,
+        zookeeper=client,
         bootstrap=brokers,
         read_settings=read_settings,
         generation=generation,

@@ -28,7 +28,7 @@ from kafka_io.reader.v07.partition import Partition07
 from kafka_io.reader.v07.reader import Reader07
 from kafka_io.records.decoded_batch import DecodedBatch
 from kafka_io.records.last_message import LastMessage
-from kafka_io.zookeeper.zookeeper import Registry
+from kafka_io.zookeeper.zookeeper import ZooKeeper
 
 T = TypeVar("T")
 
@@ -37,13 +37,13 @@ class Cluster07(Cluster):
     """A cluster of 0.7. A context manager; one thread uses it."""
 
     partitions_have_brokers = True
-    registry: Registry
+    zookeeper: ZooKeeper
 
     generation = Generation.V07
 
-    def __init__(self, name: str, registry: Registry, *, read_settings: ReadSettings) -> None:
+    def __init__(self, name: str, zookeeper: ZooKeeper, *, read_settings: ReadSettings) -> None:
         self.name = name
-        self.registry = registry
+        self.zookeeper = zookeeper
         self._read_settings = read_settings
         self._brokers: Mapping[int, Broker] | None = None
         self._connections: dict[int, BrokerConnection07] = {}
@@ -56,11 +56,11 @@ class Cluster07(Cluster):
         """The registered brokers. They are listed only once, because the addresses of a cluster seldom change.
 
         Raises:
-            RegistryError: ZooKeeper does not answer, or has no Kafka registry.
+            RegistryError: ZooKeeper does not answer, or has no nodes of Kafka.
         """
         if self._brokers is None:
             with error_context(self.where):
-                self._brokers = {broker.id: broker for broker in self.registry.brokers().entries}
+                self._brokers = {broker.id: broker for broker in self.zookeeper.brokers().entries}
         return self._brokers
 
     def partition(self, topic: str, partition: BrokerPartition) -> Partition07:
@@ -178,7 +178,7 @@ class Cluster07(Cluster):
         """Close all connections; safe to call again."""
         for connection in self._connections.values():
             connection.close()
-        self.registry.close()
+        self.zookeeper.close()
 
 
 def _last_message(range_: OffsetRange, batches: Iterator[DecodedBatch]) -> LastMessage | KafkaIOError | None:

@@ -14,7 +14,7 @@ from kafka_io.consumer.membership import NOBODY, GroupMembership
 from kafka_io.errors import Unsupported, Where, error_context
 from kafka_io.model import BrokerPartition, Generation
 from kafka_io.zookeeper.offsets import CommittedOffsets
-from kafka_io.zookeeper.zookeeper import Registry
+from kafka_io.zookeeper.zookeeper import ZooKeeper
 
 
 class OffsetStorage(StrEnum):
@@ -55,18 +55,18 @@ class GroupOffsets(Protocol):
         """
 
 
-class RegistryOffsets:
+class ZooKeeperOffsets:
     """The offsets in ZooKeeper; see GroupOffsets. A commit is unconditional: the last one counts."""
 
-    def __init__(self, registry: Registry, *, cluster: str, timeout_s: float | None = None) -> None:
-        self._registry = registry
+    def __init__(self, zookeeper: ZooKeeper, *, cluster: str, timeout_s: float | None = None) -> None:
+        self._zookeeper = zookeeper
         self._cluster = cluster
         self._timeout_s = timeout_s
 
     def fetch(self, group: str, topics: Iterable[str] | None = None) -> CommittedOffsets:
         """See GroupOffsets."""
         with error_context(Where(cluster=self._cluster)):
-            return self._registry.group_offsets(group, topics)
+            return self._zookeeper.group_offsets(group, topics)
 
     def commit(
         self,
@@ -77,7 +77,7 @@ class RegistryOffsets:
     ) -> None:
         """See GroupOffsets."""
         with error_context(Where(cluster=self._cluster)):
-            self._registry.commit_group_offsets(group, offsets, timeout_s=self._timeout_s)
+            self._zookeeper.commit_group_offsets(group, offsets, timeout_s=self._timeout_s)
 
 
 def group_offsets(
@@ -102,14 +102,14 @@ def group_offsets(
         Unsupported: the cluster has no such storage.
         NetworkError: no broker can be reached to detect the generation.
     """
-    registry = cluster.registry
+    zookeeper = cluster.zookeeper
     if storage is None:
-        in_zookeeper = registry is not None and cluster.generation in {Generation.V07, Generation.V08}
+        in_zookeeper = zookeeper is not None and cluster.generation in {Generation.V07, Generation.V08}
         storage = OffsetStorage.ZOOKEEPER if in_zookeeper else OffsetStorage.COORDINATOR
     if storage is OffsetStorage.COORDINATOR:
         return CoordinatorOffsets(cluster.metadata(retry_policy))
-    if registry is None:
+    if zookeeper is None:
         raise Unsupported(
             "this cluster was opened without a ZooKeeper, so it keeps no offsets there", Where(cluster=cluster.name)
         )
-    return RegistryOffsets(registry, cluster=cluster.name, timeout_s=retry_policy.timeout_s if retry_policy else None)
+    return ZooKeeperOffsets(zookeeper, cluster=cluster.name, timeout_s=retry_policy.timeout_s if retry_policy else None)

@@ -21,7 +21,7 @@ from kafka_io.producer.v07.brokers import FixedBrokers, RegisteredBrokers
 from kafka_io.producer.v07.transport import Transport07
 from kafka_io.reader.reader import ReadSettings
 from kafka_io.reader.source import Source
-from kafka_io.zookeeper.zookeeper import Registry
+from kafka_io.zookeeper.zookeeper import ZooKeeper
 
 
 class _Options(TypedDict, total=False):
@@ -73,7 +73,7 @@ def open_producer(
 
     Raises:
         RegistryUnavailable: no ZooKeeper answers at the address.
-        RegistryError: ZooKeeper has no Kafka registry at the address, or no broker is registered.
+        RegistryError: ZooKeeper has no nodes of Kafka at the address, or no broker is registered.
         Unsupported: security or transactions for a cluster of 0.7, or `audit` with transactions, because messages of
             an aborted transaction would be counted.
         ValueError: neither address is given, or an address is not valid.
@@ -91,8 +91,8 @@ def open_producer(
         if stopping.wait(pause_s):
             raise ProducerClosed("the deadline for closing passed before the next attempt: the message may be stored")
 
-    registry = Registry.open(zookeeper) if zookeeper else None
-    transport = _transport(registry, brokers, generation=generation, security=security, settings=settings, pause=pause)
+    client = ZooKeeper.open(zookeeper) if zookeeper else None
+    transport = _transport(client, brokers, generation=generation, security=security, settings=settings, pause=pause)
     dispatcher = Dispatcher(transport, settings)
     dispatch = dispatcher.send if audit is None else audit.counting(dispatcher.send)
 
@@ -110,7 +110,7 @@ def open_producer(
 
 
 def _transport(
-    registry: Registry | None,
+    zookeeper: ZooKeeper | None,
     brokers: tuple[Broker, ...],
     *,
     generation: Generation | None,
@@ -121,7 +121,7 @@ def _transport(
     """The transport for the cluster's generation.
 
     Args:
-        registry: closed here, except in 0.7, whose transport needs it and closes it.
+        zookeeper: closed here, except in 0.7, whose transport needs it and closes it.
         brokers: the bootstrap brokers.
         generation: see `open_producer`.
         security: see `open_producer`.
@@ -129,17 +129,17 @@ def _transport(
         pause: sleeps between two attempts, and raises ProducerClosed once the producer must stop.
     """
     with ExitStack() as closing:
-        if registry:
-            closing.enter_context(registry)
-        if registry.is_v07(generation) if registry else generation is Generation.V07:
+        if zookeeper:
+            closing.enter_context(zookeeper)
+        if zookeeper.is_v07(generation) if zookeeper else generation is Generation.V07:
             if security != PLAINTEXT or settings.transactional_id is not None:
                 raise Unsupported("0.7 has neither TLS nor SASL nor transactions: leave them out of the settings")
             max_age_s = settings.metadata_max_age_ms / 1000
-            brokers_07 = RegisteredBrokers(registry, max_age_s=max_age_s) if registry else FixedBrokers(brokers)
+            brokers_07 = RegisteredBrokers(zookeeper, max_age_s=max_age_s) if zookeeper else FixedBrokers(brokers)
             closing.pop_all()
             return Transport07(brokers_07, settings, sleep=pause)
-        if registry and not brokers:
-            brokers = registry.brokers(security.protocol).entries
+        if zookeeper and not brokers:
+            brokers = zookeeper.brokers(security.protocol).entries
     if not brokers:
         raise RegistryError("no broker is registered in ZooKeeper")
     source = Source(

@@ -101,7 +101,7 @@ class Producer(Closing, Generic[SentT]):
         """Wait until the brokers of these partitions have registered the topic in ZooKeeper.
 
         Only 0.7 needs this: there a broker registers a topic some time after its first message, and consumers find the
-        topic through the registry. Otherwise, or with a fixed list of brokers, it returns at once.
+        topic through ZooKeeper. Otherwise, or with a fixed list of brokers, it returns at once.
 
         Raises:
             RegistryError: a broker did not register the topic in time.

@@ -1,6 +1,6 @@
 """Publishing plain values: batches without keys that go to the partitions of a topic in turn.
 
-A value can also be a JSON document that is encoded with a schema of a registry.
+A value can also be a JSON document that is encoded with a schema of a schema registry.
 """
 
 import json

@@ -22,7 +22,7 @@ from kafka_io.testing.housekeeping import BrokerHousekeeping, ClockMs
 from kafka_io.testing.listener import OpenSession, SocketListener
 from kafka_io.testing.partition_logs import PartitionLogs
 from kafka_io.testing.topic_registrar import TopicQueue, TopicRegistrar
-from kafka_io.zookeeper.zookeeper import Registry
+from kafka_io.zookeeper.zookeeper import ZooKeeper
 
 ConfigT = TypeVar("ConfigT", bound=BrokerConfig)
 LogsT = TypeVar("LogsT", bound=PartitionLogs[Any, Any])
@@ -38,7 +38,7 @@ class EmbeddedBroker(ABC, Generic[ConfigT, LogsT]):
 
     Args:
         config: the settings of the broker.
-        zookeeper: `host:port[,host:port][/chroot]` of the registry. Without it clients need the broker's address.
+        zookeeper: `host:port[,host:port][/chroot]` of ZooKeeper. Without it clients need the broker's address.
         clock: returns the wall time in ms since 1970, for rolling, retention and offsets by time.
     """
 
@@ -47,7 +47,7 @@ class EmbeddedBroker(ABC, Generic[ConfigT, LogsT]):
 
     def __init__(self, config: ConfigT, *, zookeeper: str | None = None, clock: ClockMs = wall_ms) -> None:
         self.config = config
-        self._zookeeper = zookeeper
+        self._zookeeper_address = zookeeper
         self._clock = clock
         self._parts = ExitStack()
         self._listener: SocketListener | None = None
@@ -85,10 +85,10 @@ class EmbeddedBroker(ABC, Generic[ConfigT, LogsT]):
             housekeeping = BrokerHousekeeping(self.config, flush=self._flush, clean=self._logs.clean, clock=self._clock)
             housekeeping.start()
             parts.callback(housekeeping.stop)
-            if self._zookeeper is not None:
-                registry = parts.enter_context(Registry.open(self._zookeeper))
-                self._register_broker(registry, broker)
-                registrar = TopicRegistrar(broker.id, changed_topics, partial(self._register_topic, registry))
+            if self._zookeeper_address is not None:
+                zookeeper = parts.enter_context(ZooKeeper.open(self._zookeeper_address))
+                self._register_broker(zookeeper, broker)
+                registrar = TopicRegistrar(broker.id, changed_topics, partial(self._register_topic, zookeeper))
                 registrar.start()
                 parts.callback(registrar.stop)
             listener.start(open_session)
@@ -106,11 +106,11 @@ class EmbeddedBroker(ABC, Generic[ConfigT, LogsT]):
         """Start what requests need besides the logs, to be stopped by `parts`. Returns the factory of sessions."""
 
     @abstractmethod
-    def _register_broker(self, registry: Registry, broker: Broker) -> None:
+    def _register_broker(self, zookeeper: ZooKeeper, broker: Broker) -> None:
         """Register the broker in ZooKeeper while it runs."""
 
     @abstractmethod
-    def _register_topic(self, registry: Registry, topic: str) -> None:
+    def _register_topic(self, zookeeper: ZooKeeper, topic: str) -> None:
         """Register the current state of a topic in ZooKeeper."""
 
     def _flush(self) -> None:

@@ -41,7 +41,7 @@ class TopicRegistrar:
         self._thread.start()
 
     def stop(self) -> None:
-        """End the thread. Ephemeral nodes disappear with the session of the registry."""
+        """End the thread. Ephemeral nodes disappear with the session with ZooKeeper."""
         self._stopping.set()
         self._changed.put(None)
         self._thread.join()

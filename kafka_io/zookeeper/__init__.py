@@ -1,1 +1,1 @@
-"""ZooKeeper's registries of brokers and topics: paths and values as pure text, kazoo to carry them."""
+"""Brokers, topics and groups in ZooKeeper: paths and values as pure text, kazoo to carry them."""

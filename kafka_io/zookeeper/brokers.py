@@ -1,4 +1,4 @@
-"""The brokers of a registry, in either of its two formats."""
+"""The brokers of a cluster, in either of the two formats of nodes."""
 
 from collections.abc import Iterable, Iterator
 
@@ -6,7 +6,7 @@ from kafka_io.errors import RegistryError
 from kafka_io.model import Broker
 from kafka_io.zookeeper.listing import Listing, Skip, collect, ignore, names_under, present, skipping
 from kafka_io.zookeeper.modern import PLAINTEXT, Endpoint, parse_endpoints
-from kafka_io.zookeeper.node_format import FormatEvidence, RegistryFormat
+from kafka_io.zookeeper.node_format import FormatEvidence, NodeFormat
 from kafka_io.zookeeper.node_values import looks_like_json
 from kafka_io.zookeeper.paths import BROKER_IDS, broker_path, parse_broker_07
 from kafka_io.zookeeper.session import ZooKeeperQueries
@@ -30,7 +30,7 @@ def list_brokers(queries: ZooKeeperQueries, protocol: str = PLAINTEXT) -> Listin
 
 
 def evidence_of_brokers(queries: ZooKeeperQueries) -> FormatEvidence:
-    """What the running brokers show about the format of the registry; empty without a running broker."""
+    """What the running brokers show about the format of the nodes; empty without a running broker."""
     evidence = FormatEvidence()
     for _ in _read_brokers(queries, queries.children(BROKER_IDS), evidence, ignore):
         pass
@@ -50,9 +50,9 @@ def _read_brokers(
         with skipping(path, skip):
             value = present(content).value
             if looks_like_json(value):
-                evidence.add(RegistryFormat.JSON, path)
+                evidence.add(NodeFormat.JSON, path)
                 yield parse_endpoints(path, value)
             else:
                 broker = parse_broker_07(path, value)
-                evidence.add(RegistryFormat.V07, path)
+                evidence.add(NodeFormat.V07, path)
                 yield (Endpoint(PLAINTEXT, PLAINTEXT, broker),)

@@ -1,6 +1,6 @@
-"""Listings of the registry: what it contains, and which nodes were skipped.
+"""Listings: what ZooKeeper contains, and which nodes were skipped.
 
-A node that cannot be used is skipped, and its path and the reason are reported. If the registry itself cannot be read,
+A node that cannot be used is skipped, and its path and the reason are reported. If ZooKeeper itself cannot be read,
 that is an error, and never an empty listing (fault Z06).
 """
 
@@ -30,7 +30,7 @@ class SkippedNode:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listing(Generic[T]):
-    """What the registry contains, in order, and the nodes that were skipped."""
+    """What ZooKeeper contains, in order, and the nodes that were skipped."""
 
     entries: tuple[T, ...]
     skipped: tuple[SkippedNode, ...] = ()
@@ -48,10 +48,10 @@ def collect(read: Callable[[Skip], Iterable[T]]) -> Listing[T]:
 
 
 def names_under(queries: "ZooKeeperQueries", path: str) -> tuple[str, ...]:
-    """The names of the children of a node that exists in every registry.
+    """The names of the children of a node that exists for every Kafka cluster.
 
     Raises:
-        RegistryError: the node does not exist, so this is not a registry.
+        RegistryError: the node does not exist, so no Kafka cluster uses this chroot.
     """
     node = queries.node(path)
     if node is not None:

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import Self
 
 from kafka_io.model import BrokerPartition, TopicPartition
-from kafka_io.zookeeper.node_format import RegistryFormat
+from kafka_io.zookeeper.node_format import NodeFormat
 from kafka_io.zookeeper.node_values import JsonObject, compact_json, malformed, shown, text_of
 from kafka_io.zookeeper.paths import CONSUMERS
 
@@ -61,9 +61,9 @@ class StaticSubscription:
         del names
         return sorted(self.topics)
 
-    def value(self, registry_format: RegistryFormat, *, timestamp_ms: int) -> bytes:
+    def value(self, node_format: NodeFormat, *, timestamp_ms: int) -> bytes:
         """The value of the member's node for this subscription."""
-        if registry_format is RegistryFormat.JSON:
+        if node_format is NodeFormat.JSON:
             return _json(self.topics, _STATIC, timestamp_ms)
         inside = ", ".join(f"{json.dumps(topic)}: {streams}" for topic, streams in self.topics.items())
         return f"{{ {inside} }}".encode()
@@ -99,9 +99,9 @@ class FilterSubscription:
         """The subscribed topics among `names`."""
         return sorted(name for name in names if self.streams_of(name))
 
-    def value(self, registry_format: RegistryFormat, *, timestamp_ms: int) -> bytes:
+    def value(self, node_format: NodeFormat, *, timestamp_ms: int) -> bytes:
         """The value of the member's node for this subscription."""
-        if registry_format is RegistryFormat.JSON:
+        if node_format is NodeFormat.JSON:
             return _json({self.regex.pattern: self.streams}, self.pattern, timestamp_ms)
         mark = next(mark for mark, pattern in _MARKS.items() if pattern == self.pattern)
         return f"{mark}{self.streams}{mark}{self.regex.pattern}".encode()

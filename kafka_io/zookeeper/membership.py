@@ -19,7 +19,7 @@ from kafka_io.zookeeper.members import (
     parse_subscription,
     threads_of,
 )
-from kafka_io.zookeeper.node_format import RegistryFormat
+from kafka_io.zookeeper.node_format import NodeFormat
 from kafka_io.zookeeper.node_values import check_name
 from kafka_io.zookeeper.offsets import offsets_by_partition, offsets_by_topic, read_offsets, write_offsets
 from kafka_io.zookeeper.paths import BROKER_IDS, INTERNAL_TOPICS, TOPICS, topic_path
@@ -65,8 +65,8 @@ class ConsumerRegistration(Closing):
         """The session id. When it changes, all partitions that were owned before are lost."""
         return self._session.id
 
-    def registry_format(self) -> RegistryFormat | None:
-        """The format of the registry; None while neither a broker nor a topic shows it."""
+    def node_format(self) -> NodeFormat | None:
+        """The format of the nodes; None while neither a broker nor a topic shows it."""
         return self._session.in_one_session(read_format)
 
     def brokers(self) -> Listing[Broker]:
@@ -89,7 +89,7 @@ class ConsumerRegistration(Closing):
             queries.sync()
             members = self._members(queries)
             evidence = evidence_of_brokers(queries)
-            hidden = INTERNAL_TOPICS if evidence.registry_format is RegistryFormat.JSON else frozenset[str]()
+            hidden = INTERNAL_TOPICS if evidence.node_format is NodeFormat.JSON else frozenset[str]()
             wanted = [name for name in subscription.wanted(topic_names(queries)) if name not in hidden]
             partitions = {entry.name: entry.partitions for entry in read_topics(queries, wanted, evidence, skip)}
             threads = {topic: threads_of(topic, members) for topic in partitions}

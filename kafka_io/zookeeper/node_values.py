@@ -1,4 +1,4 @@
-"""Parses and checks names and values of nodes, for registries of every generation. Each error names the node.
+"""Parses and checks names and values of nodes of every generation. Each error names the node.
 
 JSON is read strictly: an object has each name only once, and each field that is requested has its type. Other fields
 are ignored, because each version of Kafka adds some.

@@ -1,4 +1,4 @@
-"""Paths of the nodes of every registry, and the values of the nodes of 0.7, as pure text.
+"""Paths of the nodes of every generation, and the values of the nodes of 0.7, as pure text.
 
 See [kafka-0.7: Broker registry].
 

@@ -1,4 +1,4 @@
-"""The topics of a registry, in either of its two formats.
+"""The topics of a cluster, in either of the two formats of nodes.
 
 In 0.7 the node of a topic has no value. It has one child per running broker, with that broker's number of partitions.
 From 0.8 on the value is JSON with the partition numbers. The only child, `partitions`, contains the state of each.
@@ -11,7 +11,7 @@ from kafka_io.model import BrokerPartition, TopicEntry
 from kafka_io.zookeeper.brokers import evidence_of_brokers
 from kafka_io.zookeeper.listing import Listing, NodeVanished, Skip, collect, ignore, names_under, present, skipping
 from kafka_io.zookeeper.modern import parse_settings, parse_topic
-from kafka_io.zookeeper.node_format import FormatEvidence, RegistryFormat
+from kafka_io.zookeeper.node_format import FormatEvidence, NodeFormat
 from kafka_io.zookeeper.node_values import looks_like_json, malformed
 from kafka_io.zookeeper.paths import (
     BROKER_IDS,
@@ -26,15 +26,15 @@ from kafka_io.zookeeper.paths import (
 from kafka_io.zookeeper.session import NodeContent, ZooKeeperNode, ZooKeeperQueries
 
 
-def read_format(queries: ZooKeeperQueries) -> RegistryFormat | None:
+def read_format(queries: ZooKeeperQueries) -> NodeFormat | None:
     """The format that the brokers show or, without a running broker, the topics; None if neither shows one."""
     queries.sync()
-    names_under(queries, BROKER_IDS)  # raises an error if this is not a registry
+    names_under(queries, BROKER_IDS)  # raises an error if the nodes of Kafka are missing
     evidence = evidence_of_brokers(queries)
-    if evidence.registry_format is None:
+    if evidence.node_format is None:
         # The evidence of a topic's node is added before the topic is listed, so the first topic is enough.
         next(read_topics(queries, topic_names(queries), evidence, ignore), None)
-    return evidence.registry_format
+    return evidence.node_format
 
 
 def list_topics(queries: ZooKeeperQueries) -> Listing[TopicEntry]:
@@ -46,7 +46,7 @@ def list_topics(queries: ZooKeeperQueries) -> Listing[TopicEntry]:
         for entry in read_topics(queries, sorted(topic_names(queries)), evidence, skip):
             if entry.name in deleted:
                 skip(topic_path(entry.name), RegistryError(f"the topic is marked for deletion in {DELETED_TOPICS!r}"))
-            elif entry.name not in INTERNAL_TOPICS or evidence.registry_format == RegistryFormat.V07:
+            elif entry.name not in INTERNAL_TOPICS or evidence.node_format == NodeFormat.V07:
                 yield entry
 
     queries.sync()
@@ -66,7 +66,7 @@ def read_topic(queries: ZooKeeperQueries, name: str) -> TopicEntry | None:
     queries.sync()
     entry = next(read_topics(queries, [name], evidence_of_brokers(queries), skip), None)
     if entry is None:
-        topic_names(queries)  # raises an error if this is not a registry
+        topic_names(queries)  # raises an error if the nodes of Kafka are missing
     return entry
 
 
@@ -98,7 +98,7 @@ def read_topics(
 ) -> Iterator[TopicEntry]:
     """The topics with these names, first the topics of 0.8 and later. Their formats are added to the evidence."""
     paths = list(_legal(names, skip))
-    if evidence.registry_format != RegistryFormat.V07:  # in 0.7 the values are empty and need not be read
+    if evidence.node_format != NodeFormat.V07:  # in 0.7 the values are empty and need not be read
         contents = queries.contents(paths)
         paths = []
         for path, content in contents:
@@ -106,7 +106,7 @@ def read_topics(
                 if not looks_like_json(present(content).value):
                     paths.append(path)
                     continue
-                evidence.add(RegistryFormat.JSON, path)
+                evidence.add(NodeFormat.JSON, path)
                 yield _entry(path, present(content))
     yield from _read_topics_07(queries, paths, evidence, skip)
 
@@ -159,10 +159,10 @@ def _nodes_07(
             node = present(answer)
             # A node without children and without JSON shows nothing: 0.7 leaves such nodes, and people create some.
             if "partitions" in node.children:
-                evidence.add(RegistryFormat.JSON, path)
+                evidence.add(NodeFormat.JSON, path)
             if any(child.isdecimal() for child in node.children):
-                evidence.add(RegistryFormat.V07, path)
-            if evidence.registry_format == RegistryFormat.JSON:
+                evidence.add(NodeFormat.V07, path)
+            if evidence.node_format == NodeFormat.JSON:
                 raise malformed(path, "its value is not JSON, but the values of other nodes are")
             nodes[path] = node
     return nodes

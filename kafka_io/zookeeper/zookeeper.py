@@ -1,4 +1,4 @@
-"""The registry of a Kafka cluster in ZooKeeper, of any generation that has one.
+"""What a Kafka cluster of any generation stores in ZooKeeper: its brokers, topics, settings and committed offsets.
 
 Each call reads ZooKeeper again, and returns the whole answer or raises an error. A broker can register itself here.
 """
@@ -12,7 +12,7 @@ from kafka_io.model import Broker, BrokerPartition, Generation, TopicEntry
 from kafka_io.zookeeper.brokers import list_brokers
 from kafka_io.zookeeper.listing import Listing, names_under
 from kafka_io.zookeeper.modern import PLAINTEXT, parse_cluster_id
-from kafka_io.zookeeper.node_format import RegistryFormat
+from kafka_io.zookeeper.node_format import NodeFormat
 from kafka_io.zookeeper.node_values import check_name
 from kafka_io.zookeeper.offsets import CommittedOffsets, read_offsets, write_offsets
 from kafka_io.zookeeper.paths import (
@@ -33,12 +33,12 @@ from kafka_io.zookeeper.topics import list_topics, read_format, read_settings, r
 T = TypeVar("T")
 
 
-class Registry(Closing):
-    """The registry of one cluster. A context manager, which all threads of the process that opened it may use.
+class ZooKeeper(Closing):
+    """The nodes of one cluster in ZooKeeper. A context manager, which all threads of its process may use.
 
-    >>> with Registry.open(zookeeper) as registry:
-    ...     registry.register_broker(Broker(id=0, host="b", port=9092), creator="b-0")
-    ...     [broker.address for broker in registry.brokers().entries]
+    >>> with ZooKeeper.open(zookeeper) as client:
+    ...     client.register_broker(Broker(id=0, host="b", port=9092), creator="b-0")
+    ...     [broker.address for broker in client.brokers().entries]
     ['b:9092']
     """
 
@@ -67,11 +67,11 @@ class Registry(Closing):
 
         Raises:
             RegistryUnavailable: ZooKeeper does not answer.
-            RegistryError: this is not a Kafka registry, access is denied, or it mixes nodes of 0.7 and of later ones.
+            RegistryError: the nodes of Kafka are missing, access is denied, or nodes of two formats are mixed.
         """
         if known_generation is not None:
             return known_generation is Generation.V07
-        return self._session.in_one_session(read_format) in {RegistryFormat.V07, None}
+        return self._session.in_one_session(read_format) in {NodeFormat.V07, None}
 
     def cluster_id(self) -> str | None:
         """The cluster id, None before 0.10.1. Raises the errors of `is_v07`, and NodeMalformed for an invalid node."""
@@ -97,7 +97,7 @@ class Registry(Closing):
         return self._session.in_one_session(list_topics)
 
     def topic(self, name: str) -> TopicEntry | None:
-        """One topic, even one that `topics` leaves out; None if the registry does not have it.
+        """One topic, even one that `topics` leaves out; None if ZooKeeper does not have it.
 
         Raises the errors of `is_v07`, and NodeMalformed for an invalid node.
         """
@@ -134,7 +134,7 @@ class Registry(Closing):
         self._session.in_one_session(lambda queries: write_offsets(queries, group, offsets), timeout_s=timeout_s)
 
     def register_broker(self, broker: Broker, creator: str) -> None:
-        """Register a broker as long as this registry is open. `creator` is `<host>-<ms>`.
+        """Register a broker as long as this object is open. `creator` is `<host>-<ms>`.
 
         Raises:
             RegistryError: another broker is registered with this id for longer than a killed broker would be.
@@ -142,7 +142,7 @@ class Registry(Closing):
         self._registration.claim(broker_path(broker.id), format_broker_07(broker, creator))
 
     def register_topic(self, topic: str, broker_id: int, partitions: int) -> None:
-        """Register the number of partitions that a 0.7 broker has of a topic, as long as this registry is open."""
+        """Register the number of partitions that a 0.7 broker has of a topic, as long as this object is open."""
         check_topic_name(topic)
         self._registration.claim(f"{topic_path(topic)}/{broker_id}", format_topic_share(partitions))
 
@@ -173,5 +173,5 @@ def _read_cluster_id(queries: ZooKeeperQueries) -> str | None:
     [(path, content)] = queries.contents([CLUSTER_ID])
     if content is not None:
         return parse_cluster_id(path, content.value)
-    names_under(queries, BROKER_IDS)  # raises an error if this is not a registry
+    names_under(queries, BROKER_IDS)  # raises an error if the nodes of Kafka are missing
     return None

@@ -204,7 +204,7 @@ def check_incarnation(cluster: Cluster, topic: TopicEntry, read: Iterable[Broker
 
 
 def vanished_partitions(covered: Coverage, topic: TopicEntry, choices: Choices) -> list[str]:
-    """Warnings for partitions that the table holds and the registry does not.
+    """Warnings for partitions that the table holds and ZooKeeper does not.
 
     In 0.7 the broker of such a partition is down; the load continues with the partition when the broker is back.
 

@@ -56,7 +56,7 @@ class SharedCluster(Cluster):
         self._cluster = cluster
         self._lock = threading.Lock()
         self.name = cluster.name
-        self.registry = cluster.registry
+        self.zookeeper = cluster.zookeeper
         self.partitions_have_brokers = cluster.partitions_have_brokers
 
     @property

@@ -51,10 +51,10 @@ with dg.DagsterInstance.get() as instance:
 """
 _ADD_TOPIC = """\
 import dagster as dg
-from pipelines.defs.catalog.known_topics import TopicRegistry
+from pipelines.defs.catalog.known_topics import TopicStorage
 
 with dg.DagsterInstance.get() as instance:
-    TopicRegistry(instance=instance, prefix="penstock", cluster="main").add(["clicks"])
+    TopicStorage(instance=instance, prefix="penstock", cluster="main").add(["clicks"])
 """
 
 

@@ -24,7 +24,7 @@ from typing import NoReturn
 import dagster as dg
 from dagster._core.scheduler.instigation import SensorInstigatorData
 
-from pipelines.defs.catalog.known_topics import TopicRegistry
+from pipelines.defs.catalog.known_topics import TopicStorage
 from pipelines.demo.state import DemoState, free_port
 from pipelines.fetch.fetch_runner import fetch_here
 from resources.kafka import open_cluster
@@ -188,7 +188,7 @@ def running(folder: Path) -> Iterator[tuple[TwoBrokers, Followers]]:
         state = DemoState(home=folder / "state")
         state.begin()
         instance = stack.enter_context(dg.DagsterInstance.from_config(str(state.dagster_home)))
-        TopicRegistry(instance=instance, prefix="penstock", cluster=CLUSTER).add(TOPICS)
+        TopicStorage(instance=instance, prefix="penstock", cluster=CLUSTER).add(TOPICS)
         followers = Followers(instance=instance, settings=Settings.load(file), counted=counted)
         servers = Servers(
             home=folder,

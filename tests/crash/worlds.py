@@ -24,7 +24,7 @@ from kafka_io.testing.modern.server import ModernBrokerServer
 from kafka_io.testing.schema_registry.server import EmbeddedSchemaRegistry
 from tests.crash.avro_values import EARLIER, SCHEMAS, avro_value
 from tests.live import live_cluster, numbered
-from tests.nodes import empty_registry
+from tests.nodes import empty_chroot
 from tests.publishing import publish
 
 TOPIC = "clicks"
@@ -104,7 +104,7 @@ driver_slices = 1
 @contextmanager
 def old_world(zookeeper: str, folder: Path) -> Iterator[World]:
     """Start two brokers of 0.7, which are registered in the ZooKeeper at `zookeeper` (`host:port`)."""
-    with live_cluster(empty_registry(zookeeper), folder) as cluster:
+    with live_cluster(empty_chroot(zookeeper), folder) as cluster:
         cluster.publish(TOPIC, MESSAGES, batch=_BATCH)
         yield World(name="0.7", cluster=f'zookeeper = "{cluster.zookeeper}"')
 

@@ -11,7 +11,7 @@ from selenium.webdriver.chrome.service import Service
 
 from tests import tools
 from tests.live import live_cluster, numbered
-from tests.nodes import empty_registry
+from tests.nodes import empty_chroot
 from tests.ui.browser import Browser
 from tests.ui.many import CLUSTER, FEW, ManyTopics, many_topics
 from tests.ui.modern import RARELY, fresh_cluster
@@ -52,7 +52,7 @@ def stand(stand_with: Callable[[ManyTopics], Stand]) -> Stand:
 def _stand(topics: ManyTopics, zookeeper_server: str, home: Path) -> Iterator[Stand]:
     """The topics of two clusters existed before the start of Dagster; all are loaded. A third cluster has no topic."""
     with ExitStack() as running:
-        live = running.enter_context(live_cluster(empty_registry(zookeeper_server), home))
+        live = running.enter_context(live_cluster(empty_chroot(zookeeper_server), home))
         # The first load of clicks needs Spark. All later loads fit into one task, and start no JVM.
         crons = "".join(f'{name} = "{RARELY}"\n' for name in ("cron", "watch_cron", "verify_cron"))
         extra = f"{crons}topics_per_run = {topics.topics_per_run}"

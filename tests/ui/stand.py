@@ -13,7 +13,7 @@ from typing import Any
 import dagster as dg
 from deltalake import DeltaTable
 
-from pipelines.defs.catalog.known_topics import TopicRegistry
+from pipelines.defs.catalog.known_topics import TopicStorage
 from pipelines.defs.catalog.topic_keys import key_name
 from pipelines.delta.delta_table import LakeTable
 from pipelines.demo.state import DemoState, free_port
@@ -196,7 +196,7 @@ def dagster_on(
     config_file.write_text(text.replace("  config:\n", "  config:\n    dequeue_interval_seconds: 1\n"))
     # The instance is opened before the processes start, because two processes cannot create its storage at once.
     with dg.DagsterInstance.from_config(str(state.dagster_home)) as instance:
-        TopicRegistry(instance=instance, prefix="penstock", cluster=MAIN).add(known)
+        TopicStorage(instance=instance, prefix="penstock", cluster=MAIN).add(known)
         servers = Servers(
             home=home,
             dagster_home=state.dagster_home,

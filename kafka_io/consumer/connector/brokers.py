@@ -9,7 +9,7 @@ from kafka_io.model import Broker, BrokerPartition, Generation
 from kafka_io.reader.reader import ReadSettings
 from kafka_io.reader.source import Source
 from kafka_io.zookeeper.membership import ConsumerRegistration
-from kafka_io.zookeeper.node_format import RegistryFormat
+from kafka_io.zookeeper.node_format import NodeFormat
 
 _NO_WAIT_MS = 0  # a fetcher asks several brokers in turn: none of them may make the others wait
 
@@ -18,16 +18,16 @@ class BrokerDirectory:
     """Opens simple consumers of a cluster's brokers. Any thread may use it."""
 
     def __init__(
-        self, registration: ConsumerRegistration, registry_format: RegistryFormat, read_settings: ReadSettings
+        self, registration: ConsumerRegistration, node_format: NodeFormat, read_settings: ReadSettings
     ) -> None:
         self._registration = registration
-        self._registry_format = registry_format
+        self._node_format = node_format
         self._read_settings = read_settings
         self._known: tuple[Broker, ...] = ()
 
     def open(self) -> SimpleConsumer:
         """A consumer of all brokers; it looks up their addresses when it connects."""
-        if self._registry_format is RegistryFormat.V07:
+        if self._node_format is NodeFormat.V07:
             return SimpleConsumer(PartitionFetcher07(self._find, self._read_settings))
         return SimpleConsumer(ModernPartitionFetcher(self._connect, self._read_settings, max_wait_ms=_NO_WAIT_MS))
 

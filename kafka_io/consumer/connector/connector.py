@@ -149,13 +149,13 @@ class ConsumerConnector(Closing):
         with self._creating:
             if self._loop is not None or self._is_shut_down:
                 raise RuntimeError("a connector creates streams once: it has streams already, or is shut down")
-            registry_format = self._registration.registry_format()
-            if registry_format is None:
+            node_format = self._registration.node_format()
+            if node_format is None:
                 raise RegistryError(
                     "ZooKeeper has neither a broker nor a topic, so the cluster's generation is unknown: start a broker"
                 )
-            directory = BrokerDirectory(self._registration, registry_format, self._options.read_settings)
-            ownership = PartitionOwnership(self._registration, subscription, registry_format)
+            directory = BrokerDirectory(self._registration, node_format, self._options.read_settings)
+            ownership = PartitionOwnership(self._registration, subscription, node_format)
             fetchers = {
                 (topic, stream): ConnectorFetcher(directory.open, self._options, ownership.commit_processed)
                 for topic, count in counts.items()

@@ -16,7 +16,7 @@ from kafka_io.model import TopicPartition
 from kafka_io.zookeeper.listing import NodeVanished
 from kafka_io.zookeeper.members import ConsumerSubscription, assign, thread_id
 from kafka_io.zookeeper.membership import ConsumerGroupView, ConsumerRegistration
-from kafka_io.zookeeper.node_format import RegistryFormat
+from kafka_io.zookeeper.node_format import NodeFormat
 
 _LOG = logging.getLogger(__name__)
 
@@ -25,11 +25,11 @@ class PartitionOwnership:
     """The partitions of one member. Any thread may use it."""
 
     def __init__(
-        self, registration: ConsumerRegistration, subscription: ConsumerSubscription, registry_format: RegistryFormat
+        self, registration: ConsumerRegistration, subscription: ConsumerSubscription, node_format: NodeFormat
     ) -> None:
         self._registration = registration
         self._subscription = subscription
-        self._value = subscription.value(registry_format, timestamp_ms=time.time_ns() // 1_000_000)
+        self._value = subscription.value(node_format, timestamp_ms=time.time_ns() // 1_000_000)
         self._lock = threading.RLock()
         self._session_id: int | None = None
         self._owned: dict[TopicPartition, StreamPartition] = {}

@@ -13,7 +13,7 @@ from kafka_io.closing import Closing
 from kafka_io.errors import RegistryError, Where
 from kafka_io.model import Broker, BrokerPartition, TopicEntry
 from kafka_io.v07.messages import RANDOM_PARTITION
-from kafka_io.zookeeper.zookeeper import Registry
+from kafka_io.zookeeper.zookeeper import ZooKeeper
 
 _INCOMPLETE_LISTING_S = 1.0  # how long a listing is used while a broker has not registered the topic
 
@@ -38,7 +38,7 @@ class FixedBrokers:
         return [BrokerPartition(broker, RANDOM_PARTITION) for broker in sorted(self._brokers)]
 
     def unregistered(self, topic: str) -> AbstractSet[int]:  # noqa: ARG002 - the same for all topics
-        """Always empty: without a registry there is no registration to wait for."""
+        """Always empty: without ZooKeeper there is no registration to wait for."""
         return frozenset()
 
     def broker(self, broker_id: int) -> Broker | None:
@@ -58,7 +58,7 @@ def writable_partitions(
     that do not run are left out.
 
     Args:
-        entry: the topic in the registry; None if no broker has registered it.
+        entry: the topic in ZooKeeper; None if no broker has registered it.
         brokers: the ids of the running brokers.
     """
     registered = [partition for partition in (entry.partitions if entry else ()) if partition.holder in brokers]
@@ -72,13 +72,13 @@ class RegisteredBrokers(Closing):
     A watch may fail to fire (fault Z02), so a listing also expires by age.
     """
 
-    def __init__(self, registry: Registry, *, max_age_s: float) -> None:
-        self._registry = registry
+    def __init__(self, zookeeper: ZooKeeper, *, max_age_s: float) -> None:
+        self._zookeeper = zookeeper
         self._max_age_s = max_age_s
         self._brokers: Mapping[int, Broker] = {}
         self._listings: dict[str, tuple[tuple[BrokerPartition, ...], float]] = {}  # by topic, with the time of expiry
         self._changed = True
-        registry.watch(self._on_change)
+        zookeeper.watch(self._on_change)
 
     def _on_change(self) -> None:
         self._changed = True
@@ -105,8 +105,8 @@ class RegisteredBrokers(Closing):
 
     def _list(self, topic: str) -> tuple[tuple[BrokerPartition, ...], AbstractSet[int]]:
         try:
-            self._brokers = {broker.id: broker for broker in self._registry.brokers().entries}
-            entry = self._registry.topic(topic)
+            self._brokers = {broker.id: broker for broker in self._zookeeper.brokers().entries}
+            entry = self._zookeeper.topic(topic)
         except RegistryError:
             self._changed = True
             raise
@@ -127,4 +127,4 @@ class RegisteredBrokers(Closing):
 
     def close(self) -> None:
         """End the session with ZooKeeper."""
-        self._registry.close()
+        self._zookeeper.close()

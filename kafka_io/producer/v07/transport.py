@@ -77,7 +77,7 @@ class Transport07(Transport):
         return outcomes
 
     def wait_until_registered(self, topic: str, partitions: Iterable[BrokerPartition], *, timeout_s: float) -> None:
-        """Poll the registry until every broker of these partitions has registered the topic."""
+        """Poll ZooKeeper until every broker of these partitions has registered the topic."""
         broker_ids = {partition.holder for partition in partitions}
         for _ in range(int(timeout_s / _REGISTRATION_POLL_S) + 1):
             if not broker_ids & self._brokers.unregistered(topic):

@@ -16,7 +16,7 @@ from kafka_io.testing.modern.topics import BrokerTopics
 from kafka_io.testing.modern.transactions import TransactionCoordinator
 from kafka_io.wire.types import uuid_text
 from kafka_io.zookeeper.published import publish_cluster_id, publish_topic, withdraw_topic
-from kafka_io.zookeeper.zookeeper import Registry
+from kafka_io.zookeeper.zookeeper import ZooKeeper
 
 
 class ModernBrokerServer(EmbeddedBroker[ModernBrokerConfig, BrokerTopics]):
@@ -51,21 +51,21 @@ class ModernBrokerServer(EmbeddedBroker[ModernBrokerConfig, BrokerTopics]):
         parts.callback(node.purgatory.close)
         return ModernSessions(node, VERSIONS_BY_GENERATION[self.config.generation]).open
 
-    def _register_broker(self, registry: Registry, broker: Broker) -> None:
-        registry.register_modern_broker(broker, started_ms=wall_ms(), endpoints=self._is_modern)
+    def _register_broker(self, zookeeper: ZooKeeper, broker: Broker) -> None:
+        zookeeper.register_modern_broker(broker, started_ms=wall_ms(), endpoints=self._is_modern)
         if self._is_modern:
             cluster_id = self._logs.cluster_id
-            registry.in_one_session(lambda queries: publish_cluster_id(queries, cluster_id))
+            zookeeper.in_one_session(lambda queries: publish_cluster_id(queries, cluster_id))
 
-    def _register_topic(self, registry: Registry, topic: str) -> None:
+    def _register_topic(self, zookeeper: ZooKeeper, topic: str) -> None:
         """Register the state that a topic has when its turn comes: one that was deleted meanwhile is removed."""
         state = self._logs.get(topic)
         if state is None:
-            registry.in_one_session(lambda queries: withdraw_topic(queries, topic))
+            zookeeper.in_one_session(lambda queries: withdraw_topic(queries, topic))
             return
         partitions, leader = len(state.logs), self.config.broker_id
         topic_id = uuid_text(state.id) if self._is_modern else None
-        registry.in_one_session(
+        zookeeper.in_one_session(
             lambda queries: publish_topic(queries, topic, partitions=partitions, leader=leader, topic_id=topic_id)
         )
 

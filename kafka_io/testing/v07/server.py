@@ -36,7 +36,7 @@ from kafka_io.v07.messages import (
     ProduceRequest07,
 )
 from kafka_io.wire.primitives import int16, int32
-from kafka_io.zookeeper.zookeeper import Registry
+from kafka_io.zookeeper.zookeeper import ZooKeeper
 
 logger = logging.getLogger(__name__)
 
@@ -175,7 +175,7 @@ class BrokerServer07(EmbeddedBroker[BrokerConfig07, BrokerLogs07]):
 
     While it runs, it registers itself and each topic that it has a log of [kafka-0.7: Broker registry]. A topic is
     registered with its configured number of partitions, not with those that exist on disk. The nodes are ephemeral; the
-    registry creates them again after a lost session.
+    session creates them again after a lost session.
     """
 
     LOGS_TYPE: ClassVar[type[BrokerLogs07]] = BrokerLogs07
@@ -191,8 +191,8 @@ class BrokerServer07(EmbeddedBroker[BrokerConfig07, BrokerLogs07]):
             send_timeout_ms=self.config.send_timeout_ms,
         )
 
-    def _register_broker(self, registry: Registry, broker: Broker) -> None:
-        registry.register_broker(broker, f"{broker.host}-{wall_ms()}")
+    def _register_broker(self, zookeeper: ZooKeeper, broker: Broker) -> None:
+        zookeeper.register_broker(broker, f"{broker.host}-{wall_ms()}")
 
-    def _register_topic(self, registry: Registry, topic: str) -> None:
-        registry.register_topic(topic, self.config.broker_id, self.config.partitions_of(topic))
+    def _register_topic(self, zookeeper: ZooKeeper, topic: str) -> None:
+        zookeeper.register_topic(topic, self.config.broker_id, self.config.partitions_of(topic))

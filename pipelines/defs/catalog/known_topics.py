@@ -34,7 +34,7 @@ class KnownTopics:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TopicRegistry:
+class TopicStorage:
     """The names of one cluster in an instance. Each method reads or writes the instance at once.
 
     Args:
@@ -115,7 +115,7 @@ class Waiting:
 
     @classmethod
     def parse(cls, entry: str) -> Self:
-        """Read an entry of the registry."""
+        """Read an entry of the storage."""
         since, run_id, topic = entry.split(" ", 2)
         return cls(since=since, run_id=run_id.removeprefix("-"), topic=topic)
 
@@ -131,7 +131,7 @@ def read_known(prefix: str, clusters: Collection[str]) -> dict[str, KnownTopics]
         return dict.fromkeys(clusters, KnownTopics())
     with instance:
         return {
-            cluster: TopicRegistry(instance=instance, prefix=prefix, cluster=cluster).known() for cluster in clusters
+            cluster: TopicStorage(instance=instance, prefix=prefix, cluster=cluster).known() for cluster in clusters
         }
 
 

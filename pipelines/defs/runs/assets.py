@@ -7,7 +7,7 @@ import dagster as dg
 
 from pipelines.defs.catalog.catalog import TopicSchedule, pool_of
 from pipelines.defs.catalog.checks import COVERAGE, GAPS, SCHEMA_CHANGES
-from pipelines.defs.catalog.known_topics import TopicRegistry, Waiting
+from pipelines.defs.catalog.known_topics import TopicStorage, Waiting
 from pipelines.defs.catalog.metadata import Metadata, table_metadata
 from pipelines.defs.runs.check_runs import CheckRun
 from pipelines.defs.runs.run import LoadConfig, ScheduleRun
@@ -49,9 +49,9 @@ def _bounded(context: dg.AssetExecutionContext, schedule: TopicSchedule, topics:
     max_topics = schedule.catalog.settings.topics_per_run
     own, others = topics[:max_topics], topics[max_topics:]
     if others:
-        registry = TopicRegistry(instance=context.instance, prefix=schedule.catalog.name, cluster=schedule.cluster)
+        storage = TopicStorage(instance=context.instance, prefix=schedule.catalog.name, cluster=schedule.cluster)
         began = context.run.run_id
-        registry.wait([str(Waiting(since="run", run_id=began, topic=topic)) for topic in others])
+        storage.wait([str(Waiting(since="run", run_id=began, topic=topic)) for topic in others])
         context.log.info(
             "this run loads %d topics, as topics_per_run says; the sensor of new topics requests runs for the other %d",
             len(own),

@@ -16,7 +16,7 @@ import dagster as dg
 import msgspec
 
 from pipelines.defs.catalog.catalog import Catalog, TopicSchedule, cluster_named
-from pipelines.defs.catalog.known_topics import KnownTopics, TopicRegistry
+from pipelines.defs.catalog.known_topics import KnownTopics, TopicStorage
 from pipelines.defs.sensors.reload import reload_definitions
 from pipelines.defs.sensors.sensor_cursors import cursor_from
 from pipelines.delta.delta_table import LakeTable
@@ -142,8 +142,8 @@ def _sensor(
     )
     def complete_hours(context: dg.SensorEvaluationContext) -> dg.SensorResult:
         penstock = catalog.source.fresh()
-        registry = TopicRegistry(instance=context.instance, prefix=catalog.name, cluster=cluster)
-        return _Tick(context=context, penstock=penstock, registry=registry, topics=topics, clock=clock).result()
+        storage = TopicStorage(instance=context.instance, prefix=catalog.name, cluster=cluster)
+        return _Tick(context=context, penstock=penstock, storage=storage, topics=topics, clock=clock).result()
 
     return complete_hours
 
@@ -154,7 +154,7 @@ class _Tick:
 
     context: dg.SensorEvaluationContext
     penstock: PenstockResource
-    registry: TopicRegistry
+    storage: TopicStorage
     topics: Sequence[TopicWindows]
     clock: Callable[[], float]
 
@@ -179,11 +179,11 @@ class _Tick:
         return dg.SensorResult(asset_events=events, skip_reason=reason, cursor=cursor)
 
     def _table(self, topic: TopicWindows) -> LakeTable:
-        return LakeTable.of(self.penstock.lake(), self.registry.cluster, topic.topic)
+        return LakeTable.of(self.penstock.lake(), self.storage.cluster, topic.topic)
 
     def _add_first_windows(self, topics: Sequence[TopicWindows]) -> str:
         """Store where the first windows of topics begin, and make Dagster load their assets; returns what happened."""
-        known = self.registry.known().first_windows if topics else {}
+        known = self.storage.known().first_windows if topics else {}
         starts: dict[str, int] = {}
         for topic in topics:
             if topic.topic not in known:
@@ -192,7 +192,7 @@ class _Tick:
                     starts |= {} if first_ms is None else {topic.topic: first_ms}
         if not starts:
             return ""
-        self.registry.add_first_windows(starts)
+        self.storage.add_first_windows(starts)
         reload = reload_definitions(self.context, self.penstock.settings().webserver)
         return f"new topics with complete hours or days: {len(starts)}; {reload.sentence}"
 
@@ -226,7 +226,7 @@ class _Tick:
     def _counted(self, look: CompleteWindows, reports: Sequence[WindowReport]) -> Mapping[int, CountedWindow]:
         """What producers counted in the reported windows, by their start; nothing if the topic has no usable counts."""
         topic = str(look.table.where.topic)
-        audit = Audit.of(self.penstock.settings(), self.registry.cluster, topic)
+        audit = Audit.of(self.penstock.settings(), self.storage.cluster, topic)
         times = look.snapshot.entry.event_time if look.snapshot.entry else None
         if audit is not None and times is not None and reports:
             windows = sorted((report.start_ms, look.windows.end_of(report.start_ms)) for report in reports)

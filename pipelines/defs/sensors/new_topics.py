@@ -11,7 +11,7 @@ import msgspec
 
 from kafka_io.model import TopicEntry
 from pipelines.defs.catalog.catalog import Catalog, TopicSchedule, cluster_named, pool_of, watch_pool_of
-from pipelines.defs.catalog.known_topics import TopicRegistry, Waiting
+from pipelines.defs.catalog.known_topics import TopicStorage, Waiting
 from pipelines.defs.runs.run import SINCE_TAG, UNTIL_TAG
 from pipelines.defs.runs.run_tags import topic_tags
 from pipelines.defs.sensors.reload import reload_definitions
@@ -25,7 +25,7 @@ _MAX_WAIT_S = 10.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Requested:
-    """The sensor's cursor: the entries of the registry for which the last tick requested runs.
+    """The sensor's cursor: the entries of the storage for which the last tick requested runs.
 
     The next tick removes them. If the daemon dies before it has stored the cursor, the tick repeats with the same run
     keys (fault O01).
@@ -62,9 +62,9 @@ def new_topics_sensor(
         description=f"Adds topics that are new in the cluster {cluster}, and loads them.",
     )
     def new_topics(context: dg.SensorEvaluationContext) -> dg.SensorResult:
-        registry = TopicRegistry(instance=context.instance, prefix=catalog.name, cluster=cluster)
+        storage = TopicStorage(instance=context.instance, prefix=catalog.name, cluster=cluster)
         search = _Tick(
-            context=context, catalog=catalog, registry=registry, schedules=schedules, penstock=catalog.source.fresh()
+            context=context, catalog=catalog, storage=storage, schedules=schedules, penstock=catalog.source.fresh()
         )
         return search.result()
 
@@ -77,16 +77,16 @@ class _Tick:
 
     context: dg.SensorEvaluationContext
     catalog: Catalog
-    registry: TopicRegistry
+    storage: TopicStorage
     schedules: Sequence[TopicSchedule]
     penstock: PenstockResource
 
     def result(self) -> dg.SensorResult:
         """Add what is new, and request the runs that can be requested now."""
         requested = Requested.parse(self.context.cursor)
-        waiting = [Waiting.parse(entry) for entry in self.registry.waiting() if entry not in requested.entries]
-        self.registry.forget_waiting(requested.entries)
-        sentences = upgrade(self.context.instance, self.registry, self.catalog)
+        waiting = [Waiting.parse(entry) for entry in self.storage.waiting() if entry not in requested.entries]
+        self.storage.forget_waiting(requested.entries)
+        sentences = upgrade(self.context.instance, self.storage, self.catalog)
         topics = self._topics(wait=not waiting and not sentences)
         new, remaining = self._add_new(topics)
         is_marked = self._mark_deleted(topics)
@@ -95,7 +95,7 @@ class _Tick:
             reload = reload_definitions(self.context, self.penstock.settings().webserver)
             done = reload.done
             sentences = [*sentences, *_new_sentences(new, remaining), reload.sentence]
-        self.registry.forget_waiting([str(entry) for entry in waiting if entry.topic not in topics])
+        self.storage.forget_waiting([str(entry) for entry in waiting if entry.topic not in topics])
         ready = [entry for entry in (*waiting, *new) if self._is_ready(entry, topics, done=done)]
         runs = list(self._run_requests(ready, topics))
         if runs:
@@ -108,7 +108,7 @@ class _Tick:
 
     def _topics(self, *, wait: bool) -> dict[str, TopicEntry]:
         """The topics of the cluster that can be loaded. With `wait` and without a new topic it waits briefly."""
-        name, known = self.registry.cluster, set(self.registry.known().names)
+        name, known = self.storage.cluster, set(self.storage.known().names)
 
         def list_topics() -> dict[str, TopicEntry]:
             return {topic.name: topic for topic in self.penstock.topics(name) if self.catalog.takes(topic.name)}
@@ -124,26 +124,26 @@ class _Tick:
 
     def _add_new(self, topics: Mapping[str, TopicEntry]) -> tuple[list[Waiting], int]:
         """Add topics that are not known, and count those that a later tick adds."""
-        known = set(self.registry.known().names)
+        known = set(self.storage.known().names)
         names = sorted(_loadable(topics) - known)
         max_new_topics = self.penstock.settings().new_topics_per_tick
         now = now_text()
         new = [Waiting(since=now, topic=name) for name in names[:max_new_topics]]
         # A topic waits before it is known: if the daemon dies in between, the next tick finds it again.
-        self.registry.wait([str(entry) for entry in new])
-        self.registry.add([entry.topic for entry in new])
+        self.storage.wait([str(entry) for entry in new])
+        self.storage.add([entry.topic for entry in new])
         return new, len(names) - len(new)
 
     def _mark_deleted(self, topics: Mapping[str, TopicEntry]) -> bool:
         """Store which known topics the cluster no longer has, and return whether that changed."""
-        settings, cluster = self.penstock.settings(), self.registry.cluster
-        known = self.registry.known()
+        settings, cluster = self.penstock.settings(), self.storage.cluster
+        known = self.storage.known()
         rules = settings.rules(cluster)
         own = {name for name in known.names if self.catalog.takes(name) and rules.allows(name)}
         deleted = own - topics.keys()
         if deleted == known.deleted & own:
             return False
-        self.registry.mark_deleted(deleted | (known.deleted - own))
+        self.storage.mark_deleted(deleted | (known.deleted - own))
         return True
 
     def _is_ready(self, entry: Waiting, topics: Mapping[str, TopicEntry], *, done: bool) -> bool:
@@ -156,7 +156,7 @@ class _Tick:
         max_topics = self.penstock.settings().topics_per_run
         entries_by_run: dict[tuple[str, str, str], list[Waiting]] = {}
         for entry in entries:
-            schedule = self.penstock.settings().schedule_of(self.registry.cluster, entry.topic)
+            schedule = self.penstock.settings().schedule_of(self.storage.cluster, entry.topic)
             entries_by_run.setdefault((schedule, entry.run_id, entry.since), []).append(entry)
         schedules = {schedule.name: schedule for schedule in self.schedules}
         for (name, run_id, _), members in entries_by_run.items():
@@ -187,7 +187,7 @@ class _Tick:
         Dagster 1.13 creates a pool only when it sees a queued run of it, and applies the limit only to later runs.
         """
         storage = self.context.instance.event_log_storage
-        for pool in (pool_of(self.registry.cluster), watch_pool_of(self.registry.cluster)):
+        for pool in (pool_of(self.storage.cluster), watch_pool_of(self.storage.cluster)):
             if pool not in storage.get_concurrency_keys():
                 storage.initialize_concurrency_limit_to_default(pool)
 

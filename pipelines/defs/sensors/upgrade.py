@@ -5,14 +5,14 @@ from collections.abc import Iterator
 import dagster as dg
 
 from pipelines.defs.catalog.catalog import Catalog
-from pipelines.defs.catalog.known_topics import TopicRegistry
+from pipelines.defs.catalog.known_topics import TopicStorage
 from resources.stores import topic_names
 
 _NOTE = "This load was reported before each topic had an asset; the event is copied from the asset {key}."
 
 
-def upgrade(instance: dg.DagsterInstance, registry: TopicRegistry, catalog: Catalog) -> list[str]:
-    """Copy the topics of the old partitions into the registry, each with its newest materialization.
+def upgrade(instance: dg.DagsterInstance, storage: TopicStorage, catalog: Catalog) -> list[str]:
+    """Copy the topics of the old partitions into the storage, each with its newest materialization.
 
     It is done once: the old partitions are removed at its end, and all events of the old assets stay. A tick that is
     interrupted copies again; topics that are known already are not copied twice.
@@ -21,17 +21,17 @@ def upgrade(instance: dg.DagsterInstance, registry: TopicRegistry, catalog: Cata
         a sentence about each asset whose partitions were copied.
     """
     sentences = []
-    for schedule in catalog.settings.schedules_of(registry.cluster):
-        old_name, old_key = f"{registry.cluster}/{schedule}", dg.AssetKey(["lake", registry.cluster, schedule])
+    for schedule in catalog.settings.schedules_of(storage.cluster):
+        old_name, old_key = f"{storage.cluster}/{schedule}", dg.AssetKey(["lake", storage.cluster, schedule])
         partitions = list(instance.get_dynamic_partitions(old_name))
         if not partitions:
             continue
-        known = set(registry.known().names)
+        known = set(storage.known().names)
         names = {topic: key for key in partitions if (topic := _topic(key)) and topic not in known}
         for topic, partition in names.items():
-            for event in _newest(instance, old_key, partition, catalog.key(registry.cluster, topic)):
+            for event in _newest(instance, old_key, partition, catalog.key(storage.cluster, topic)):
                 instance.report_runless_asset_event(event)
-            registry.add([topic])
+            storage.add([topic])
         for key in partitions:
             instance.delete_dynamic_partition(old_name, key)
         sentences.append(f"upgraded {len(names)} topics of the asset {old_key.to_user_string()}")

@@ -15,7 +15,7 @@ from kafka_io.reader.reader import ReadSettings
 from kafka_io.reader.v07.partition import Partition07
 from kafka_io.records.last_message import LastMessage
 from kafka_io.testing.v07.server import BrokerServer07
-from kafka_io.zookeeper.zookeeper import Registry
+from kafka_io.zookeeper.zookeeper import ZooKeeper
 from tests.kafka_io.conftest import StartBroker
 from tests.kafka_io.reader.v07.test_partition import rows
 from tests.publishing import publish
@@ -36,8 +36,8 @@ def brokers(chroot: str, start_broker: StartBroker) -> list[BrokerServer07]:
     return started
 
 
-def test_topics_and_brokers_are_those_of_the_registry(chroot: str, brokers: list[BrokerServer07]) -> None:
-    with Cluster07("main", Registry.open(chroot), read_settings=READ_SETTINGS) as cluster:
+def test_topics_and_brokers_are_those_of_zookeeper(chroot: str, brokers: list[BrokerServer07]) -> None:
+    with Cluster07("main", ZooKeeper.open(chroot), read_settings=READ_SETTINGS) as cluster:
         (topic,) = cluster.topics().entries
         assert (topic.name, topic.partitions) == ("clicks", PARTITIONS)
         assert cluster.topic("clicks") == topic
@@ -48,7 +48,7 @@ def test_topics_and_brokers_are_those_of_the_registry(chroot: str, brokers: list
 
 
 def test_all_that_was_published_is_read_once(chroot: str, brokers: list[BrokerServer07]) -> None:
-    with Cluster07("main", Registry.open(chroot), read_settings=READ_SETTINGS) as cluster:
+    with Cluster07("main", ZooKeeper.open(chroot), read_settings=READ_SETTINGS) as cluster:
         answers = cluster.bounds("clicks", PARTITIONS)
         values = [
             value
@@ -71,7 +71,7 @@ def test_a_broker_that_is_down_hides_only_its_partitions_and_is_tried_once(  # f
         return ask(partition)
 
     monkeypatch.setattr(Partition07, "bounds", noted)
-    with Cluster07("main", Registry.open(chroot), read_settings=READ_SETTINGS) as cluster:
+    with Cluster07("main", ZooKeeper.open(chroot), read_settings=READ_SETTINGS) as cluster:
         dead = cluster.brokers_by_id()[0]
         brokers[0].stop()
         answers = cluster.bounds("clicks", PARTITIONS)
@@ -89,7 +89,7 @@ def test_a_partition_that_its_broker_refuses_does_not_hide_the_others(  # fault 
     chroot: str, brokers: list[BrokerServer07]
 ) -> None:
     refused = BrokerPartition(0, 7)
-    with Cluster07("main", Registry.open(chroot), read_settings=READ_SETTINGS) as cluster:
+    with Cluster07("main", ZooKeeper.open(chroot), read_settings=READ_SETTINGS) as cluster:
         answers = cluster.bounds("clicks", [refused, *PARTITIONS])
     assert isinstance(answers.pop(refused), ConnectionLost)
     assert [type(bounds) for bounds in answers.values()] == [Bounds] * len(PARTITIONS)
@@ -97,7 +97,7 @@ def test_a_partition_that_its_broker_refuses_does_not_hide_the_others(  # fault 
 
 def test_a_broker_that_is_not_registered_is_an_error(chroot: str, brokers: list[BrokerServer07]) -> None:
     stranger = BrokerPartition(9, 0)
-    with Cluster07("main", Registry.open(chroot), read_settings=READ_SETTINGS) as cluster:
+    with Cluster07("main", ZooKeeper.open(chroot), read_settings=READ_SETTINGS) as cluster:
         with pytest.raises(RegistryError, match="not registered") as caught:
             cluster.partition("clicks", stranger)
         answers = cluster.bounds("clicks", [stranger, PARTITIONS[0]])
@@ -106,7 +106,7 @@ def test_a_broker_that_is_not_registered_is_an_error(chroot: str, brokers: list[
 
 
 def test_connections_are_shared_and_closed_with_the_cluster(chroot: str, brokers: list[BrokerServer07]) -> None:
-    with Cluster07("main", Registry.open(chroot), read_settings=READ_SETTINGS) as cluster:
+    with Cluster07("main", ZooKeeper.open(chroot), read_settings=READ_SETTINGS) as cluster:
         first, other = (cluster.partition("clicks", partition) for partition in PARTITIONS[:2])
         assert first.connection is other.connection
         assert isinstance(first.bounds(), Bounds)
@@ -115,8 +115,8 @@ def test_connections_are_shared_and_closed_with_the_cluster(chroot: str, brokers
         cluster.topics()
 
 
-def test_errors_of_the_registry_name_the_cluster(chroot: str) -> None:
-    with Cluster07("main", Registry.open(chroot), read_settings=READ_SETTINGS) as cluster:
+def test_errors_of_zookeeper_name_the_cluster(chroot: str) -> None:
+    with Cluster07("main", ZooKeeper.open(chroot), read_settings=READ_SETTINGS) as cluster:
         with pytest.raises(RegistryError) as caught:  # fault Z06: an empty chroot is no Kafka's
             cluster.bounds("clicks", PARTITIONS)
         assert caught.value.where.cluster == "main"
@@ -137,7 +137,7 @@ def test_bounds_of_many_topics_try_a_broker_that_is_down_once(  # fault B12
         return ask(partition)
 
     monkeypatch.setattr(Partition07, "bounds", noted)
-    with Cluster07("main", Registry.open(chroot), read_settings=READ_SETTINGS) as cluster:
+    with Cluster07("main", ZooKeeper.open(chroot), read_settings=READ_SETTINGS) as cluster:
         cluster.brokers_by_id()
         brokers[0].stop()
         bounds_by_topic = cluster.bounds_of({"clicks": PARTITIONS, "views": PARTITIONS})
@@ -150,7 +150,7 @@ def test_bounds_of_many_topics_try_a_broker_that_is_down_once(  # fault B12
 
 
 def test_times_are_those_of_segments_and_the_retention_is_unknown(chroot: str, brokers: list[BrokerServer07]) -> None:
-    with Cluster07("main", Registry.open(chroot), read_settings=READ_SETTINGS) as cluster:
+    with Cluster07("main", ZooKeeper.open(chroot), read_settings=READ_SETTINGS) as cluster:
         ends = cluster.bounds("clicks", PARTITIONS)
         offsets = {part: bounds.latest for part, bounds in ends.items() if isinstance(bounds, Bounds)}
         assert cluster.times_at({"clicks": offsets}) == {"clicks": dict.fromkeys(PARTITIONS)}
@@ -165,7 +165,7 @@ def test_the_last_message_is_read_again_and_where_none_begins_its_digest_is_empt
     chroot: str, brokers: list[BrokerServer07]
 ) -> None:  # faults P11, N11
     del brokers
-    with Cluster07("main", Registry.open(chroot), read_settings=READ_SETTINGS) as cluster:
+    with Cluster07("main", ZooKeeper.open(chroot), read_settings=READ_SETTINGS) as cluster:
         expected, ranges = {}, {}
         for id_ in PARTITIONS:
             bounds = cluster.partition("clicks", id_).bounds()

@@ -22,7 +22,7 @@ from kafka_io.model import BrokerPartition, Generation
 from kafka_io.testing.modern.config import ModernBrokerConfig
 from kafka_io.testing.modern.server import ModernBrokerServer
 from kafka_io.wire.conversation import ApiVersionRanges
-from kafka_io.zookeeper.zookeeper import Registry
+from kafka_io.zookeeper.zookeeper import ZooKeeper
 from tests.kafka_io.testing.modern.talk import Client
 
 P0, P1, P2 = (BrokerPartition(None, number) for number in range(3))
@@ -101,8 +101,8 @@ def test_offsets_are_in_zookeeper_by_choice_or_for_old_brokers(chroot: str, tmp_
     with broker(tmp_path, zookeeper=chroot), open_cluster("main", zookeeper=chroot) as cluster:
         group_offsets(cluster, OffsetStorage.ZOOKEEPER).commit("lake", {"clicks": {P0: 7}})
         assert group_offsets(cluster).fetch("lake") == {}
-        with Registry.open(chroot) as registry:
-            assert registry.group_offsets("lake") == {"clicks": {P0: 7}}
+        with ZooKeeper.open(chroot) as zookeeper:
+            assert zookeeper.group_offsets("lake") == {"clicks": {P0: 7}}
         with open_cluster("main", zookeeper=chroot, generation=Generation.V08) as old:
             assert group_offsets(old).fetch("lake") == {"clicks": {P0: 7}}
 

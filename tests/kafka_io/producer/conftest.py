@@ -81,7 +81,7 @@ class World:
 
 
 def _registered(cluster: Cluster, topic: str) -> TopicEntry:
-    """The topic in the registry. In 0.7 a broker registers a topic some time after its first message."""
+    """The topic in ZooKeeper. In 0.7 a broker registers a topic some time after its first message."""
     deadline_s = time.monotonic() + WAIT_S
     while (entry := cluster.topic(topic)) is None or not entry.partitions:
         assert time.monotonic() < deadline_s, f"{topic} is not registered"

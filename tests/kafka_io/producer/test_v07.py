@@ -17,7 +17,7 @@ from kafka_io.testing.v07.config import BrokerConfig07
 from kafka_io.testing.v07.server import BrokerServer07
 from kafka_io.v07.messages import REQUESTS, AnyRequest, MultiProduceRequest07, OffsetsRequest07, ProduceRequest07
 from kafka_io.wire.primitives import WireReader
-from kafka_io.zookeeper.zookeeper import Registry
+from kafka_io.zookeeper.zookeeper import ZooKeeper
 from tests.fakes.hostile import HostileServer, hear, send, stall
 from tests.kafka_io.producer.conftest import SETTINGS, TOPIC, OpenWorld, World
 
@@ -164,8 +164,8 @@ def test_a_new_topic_goes_to_partition_0_of_each_broker_and_then_to_all(chroot: 
 
 @pytest.mark.zookeeper
 def test_the_list_follows_brokers_that_start_and_stop(chroot: str, three_brokers: list[BrokerServer07]) -> None:
-    with Registry.open(chroot) as registry:
-        brokers = RegisteredBrokers(registry, max_age_s=3600)
+    with ZooKeeper.open(chroot) as zookeeper:
+        brokers = RegisteredBrokers(zookeeper, max_age_s=3600)
         with open_producer(zookeeper=chroot, settings=SETTINGS) as producer:
             producer.send_many([Message(topic=TOPIC, value=b"x") for _ in range(50)])
         while len(brokers.partitions_for(TOPIC)) < 4:

@@ -19,7 +19,7 @@ from kafka_io.producer.producer import Producer
 from kafka_io.producer.publishing import publish_values
 from kafka_io.producer.settings import ProducerSettings
 from kafka_io.reader.reader import ReadSettings
-from kafka_io.zookeeper.zookeeper import Registry
+from kafka_io.zookeeper.zookeeper import ZooKeeper
 from tests.fakes.hostile import HostileServer, hear, stall
 from tests.kafka_io.conftest import StartBroker
 
@@ -35,9 +35,9 @@ Row = tuple[BrokerPartition, int, int, bytes]
 
 
 @pytest.fixture
-def registry(chroot: str) -> Iterator[Registry]:
-    """The registry in the test's chroot."""
-    with Registry.open(chroot) as opened:
+def zookeeper(chroot: str) -> Iterator[ZooKeeper]:
+    """ZooKeeper in the test's chroot."""
+    with ZooKeeper.open(chroot) as opened:
         yield opened
 
 
@@ -53,7 +53,7 @@ def stored(chroot: str) -> Callable[[str], list[Row]]:
     """All rows of a topic, in the order of partitions and offsets."""
 
     def read(topic: str) -> list[Row]:
-        with Cluster07("main", Registry.open(chroot), read_settings=READ_SETTINGS) as cluster:
+        with Cluster07("main", ZooKeeper.open(chroot), read_settings=READ_SETTINGS) as cluster:
             entry = cluster.topic(topic)
             assert entry is not None
             bounds = cluster.bounds(topic, entry.partitions)
@@ -150,9 +150,9 @@ def test_publishing_does_not_wait_for_a_broker_without_a_message(opened: OpenPro
 
 
 @pytest.mark.usefixtures("two_brokers")
-def test_publishing_nothing_creates_no_topic(opened: OpenProducer, registry: Registry) -> None:
+def test_publishing_nothing_creates_no_topic(opened: OpenProducer, zookeeper: ZooKeeper) -> None:
     assert publish_values((opened(),), "clicks", []) == 0
-    assert registry.topic("clicks") is None
+    assert zookeeper.topic("clicks") is None
 
 
 @pytest.mark.usefixtures("two_brokers")
@@ -172,10 +172,10 @@ def test_a_message_that_the_broker_would_drop_is_refused_before_it_is_sent(
 
 @pytest.mark.usefixtures("two_brokers")
 @pytest.mark.parametrize("codec", ["lz4", "zstd"])
-def test_a_codec_that_came_after_0_7_is_refused(opened: OpenProducer, registry: Registry, codec: str) -> None:
+def test_a_codec_that_came_after_0_7_is_refused(opened: OpenProducer, zookeeper: ZooKeeper, codec: str) -> None:
     with pytest.raises(Unsupported, match=f"0.7 does not know {codec}"):
         publish_values((opened(compression=codec),), "clicks", [b"x"])
-    assert registry.topic("clicks") is None
+    assert zookeeper.topic("clicks") is None
 
 
 def test_the_largest_message_of_a_genuine_broker_is_stored(
@@ -189,10 +189,10 @@ def test_the_largest_message_of_a_genuine_broker_is_stored(
         publish_values((opened(),), "clicks", [largest + b"x"])
 
 
-def test_a_message_set_that_the_broker_refuses_is_an_error(opened: OpenProducer, registry: Registry) -> None:
+def test_a_message_set_that_the_broker_refuses_is_an_error(opened: OpenProducer, zookeeper: ZooKeeper) -> None:
     """The broker only closes the connection [kafka-0.7: Errors]."""
     with HostileServer([hear]) as server:
-        register(registry, server)
+        register(zookeeper, server)
         with pytest.raises(ConnectionLost) as caught:
             publish_values((opened(),), "clicks", [b"refused"])
         assert caught.value.where == Where(broker=f"7@127.0.0.1:{server.port}", topic="clicks", partition="7-0")
@@ -208,10 +208,10 @@ def test_a_message_set_that_a_real_broker_refuses_is_an_error(
 
 
 def test_a_broker_that_never_registers_the_topic_is_an_error_after_a_bounded_wait(
-    opened: OpenProducer, registry: Registry
+    opened: OpenProducer, zookeeper: ZooKeeper
 ) -> None:
     with HostileServer([stall]) as server:
-        register(registry, server)
+        register(zookeeper, server)
         producer = opened(acks=0)
         producer.send("clicks", b"taken and forgotten")
         began_s = time.monotonic()
@@ -233,7 +233,7 @@ def test_an_invalid_topic_name_is_refused(opened: OpenProducer, topic: str) -> N
         publish_values((opened(),), topic, [b"x"])
 
 
-def register(registry: Registry, server: HostileServer) -> None:
+def register(zookeeper: ZooKeeper, server: HostileServer) -> None:
     """Make the server known as broker 7, without the topic."""
-    registry.register_broker(server.broker, "127.0.0.1-1")
-    registry.register_topic("another", 7, 1)
+    zookeeper.register_broker(server.broker, "127.0.0.1-1")
+    zookeeper.register_topic("another", 7, 1)

@@ -1,4 +1,4 @@
-"""The registry under test, and a kazoo client that writes the nodes that a test needs."""
+"""The client of ZooKeeper under test, and a kazoo client that writes the nodes that a test needs."""
 
 import json
 from collections.abc import Callable, Iterable, Iterator
@@ -9,7 +9,7 @@ import pytest
 from kazoo.client import KazooClient
 
 from kafka_io.zookeeper.session import ZooKeeperQueries
-from kafka_io.zookeeper.zookeeper import Registry
+from kafka_io.zookeeper.zookeeper import ZooKeeper
 
 GOLDEN = Path(__file__).parents[2] / "golden"
 
@@ -26,7 +26,7 @@ def nodes(chroot: str) -> Iterator[Any]:
 
 @pytest.fixture
 def kafka(nodes: Any) -> Any:
-    """The same client, with the two nodes that make the chroot a Kafka registry."""
+    """The same client, with the two nodes that make the chroot that of a Kafka cluster."""
     nodes.create("/brokers")
     nodes.create("/brokers/ids")
     nodes.create("/brokers/topics")
@@ -34,10 +34,10 @@ def kafka(nodes: Any) -> Any:
 
 
 @pytest.fixture
-def registry(chroot: str) -> Iterator[Registry]:
-    """The registry in the test's chroot."""
-    with Registry.open(chroot, timeout_s=20) as registry:
-        yield registry
+def zookeeper(chroot: str) -> Iterator[ZooKeeper]:
+    """The client in the test's chroot."""
+    with ZooKeeper.open(chroot, timeout_s=20) as zookeeper:
+        yield zookeeper
 
 
 @pytest.fixture
@@ -59,7 +59,7 @@ def load_release(nodes: Any) -> Callable[[str], dict[str, str | None]]:
 
     def load(release: str) -> dict[str, str | None]:
         values: dict[str, str | None] = json.loads(
-            (GOLDEN / "registry" / f"{release}.json").read_text(encoding="utf-8")
+            (GOLDEN / "zookeeper" / f"{release}.json").read_text(encoding="utf-8")
         )
         for path, value in values.items():
             nodes.create(path, None if value is None else value.encode())
@@ -87,11 +87,11 @@ def vanishing(monkeypatch: pytest.MonkeyPatch, kafka: Any) -> Callable[[str, str
 
 
 @pytest.fixture
-def expire() -> Callable[[Registry], None]:
-    """Ends the session of a registry on the server, as a pause longer than the session timeout does."""
+def expire() -> Callable[[ZooKeeper], None]:
+    """Ends the session of a client on the server, as a pause longer than the session timeout does."""
 
-    def end(registry: Registry) -> None:
-        client = registry._session._client
+    def end(zookeeper: ZooKeeper) -> None:
+        client = zookeeper._session._client
         second_client = KazooClient(
             hosts=",".join(f"{host}:{port}" for host, port in client.hosts), client_id=client.client_id
         )

@@ -19,7 +19,7 @@ from kafka_io.zookeeper.members import (
     threads_of,
     whitelist,
 )
-from kafka_io.zookeeper.node_format import RegistryFormat
+from kafka_io.zookeeper.node_format import NodeFormat
 from kafka_io.zookeeper.node_values import check_name
 
 DUMP = Path(__file__).parents[2] / "golden" / "v07" / "zk" / "10-consumers-live.json"
@@ -32,7 +32,7 @@ MEMBERS = {path: value for path, value in GENUINE.items() if "/ids/" in path and
 @pytest.mark.parametrize("path", MEMBERS)
 def test_a_member_of_07_is_written_as_genuine_consumers_write_it(path: str) -> None:
     value = MEMBERS[path].encode()
-    assert parse_subscription(path, value).value(RegistryFormat.V07, timestamp_ms=0) == value
+    assert parse_subscription(path, value).value(NodeFormat.V07, timestamp_ms=0) == value
 
 
 def test_the_assignment_has_the_owners_of_the_genuine_nodes() -> None:
@@ -56,7 +56,7 @@ def test_the_assignment_has_the_owners_of_the_genuine_nodes() -> None:
 
 def test_a_member_of_08_is_written_as_json() -> None:
     path = "/consumers/g/ids/g_a"
-    written = StaticSubscription({"clicks": 2, "views": 1}).value(RegistryFormat.JSON, timestamp_ms=1416573000123)
+    written = StaticSubscription({"clicks": 2, "views": 1}).value(NodeFormat.JSON, timestamp_ms=1416573000123)
     assert json.loads(written) == {
         "version": 1,
         "subscription": {"clicks": 2, "views": 1},
@@ -64,7 +64,7 @@ def test_a_member_of_08_is_written_as_json() -> None:
         "timestamp": "1416573000123",
     }
     for subscription in (StaticSubscription({"clicks": 2}), whitelist("cl.*", 3), blacklist("cl.*", 1)):
-        assert parse_subscription(path, subscription.value(RegistryFormat.JSON, timestamp_ms=5)) == subscription
+        assert parse_subscription(path, subscription.value(NodeFormat.JSON, timestamp_ms=5)) == subscription
 
 
 @pytest.mark.parametrize(

@@ -135,7 +135,7 @@ def test_a_watch_is_called_for_members_topics_and_partitions(kafka: Any, open_me
     assert member.watch(["clicks"], called.set)
     assert not member.watch(["clicks"], called.set)
     for path in ("/brokers/topics/clicks/0", "/brokers/topics/views", "/consumers/readers/ids/readers_b"):
-        member.registry_format()  # the watches are set: ZooKeeper answers in order
+        member.node_format()  # the watches are set: ZooKeeper answers in order
         called.clear()
         kafka.create(path, b"1")
         assert called.wait(60), path

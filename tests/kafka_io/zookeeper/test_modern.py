@@ -15,9 +15,9 @@ from kafka_io.zookeeper.modern import (
     parse_settings,
     parse_topic,
 )
-from tests.registry_nodes import PartitionState, parse_state
+from tests.zookeeper_nodes import PartitionState, parse_state
 
-GOLDEN = Path(__file__).parents[2] / "golden" / "registry"
+GOLDEN = Path(__file__).parents[2] / "golden" / "zookeeper"
 BROKER = "/brokers/ids/7"
 TOPIC = "/brokers/topics/clicks"
 

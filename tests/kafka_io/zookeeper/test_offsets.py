@@ -9,7 +9,7 @@ from kafka_io.errors import NodeMalformed
 from kafka_io.model import BrokerPartition
 from kafka_io.zookeeper.node_values import check_name
 from kafka_io.zookeeper.offsets import offset_path, parse_offset, parse_partition
-from kafka_io.zookeeper.zookeeper import Registry
+from kafka_io.zookeeper.zookeeper import ZooKeeper
 from tests.nodes import connected
 
 NODES = Path(__file__).parents[2] / "golden" / "v07" / "zk"
@@ -71,24 +71,24 @@ def test_genuine_nodes_are_read_group_by_group(chroot: str) -> None:
     with connected(chroot) as client:
         for path, data in nodes.items():
             client.create(path, data, makepath=True)
-    with Registry.open(chroot) as registry:
-        assert registry.group_offsets("cg-white", ["gz", "nothing"]) == {
+    with ZooKeeper.open(chroot) as zookeeper:
+        assert zookeeper.group_offsets("cg-white", ["gz", "nothing"]) == {
             "gz": {BrokerPartition(0, 0): 198, BrokerPartition(0, 1): 0},
             "nothing": {},
         }
-        assert sum(map(len, registry.group_offsets("cg-black").values())) == 33
-        assert registry.group_offsets("nobody") == {}
+        assert sum(map(len, zookeeper.group_offsets("cg-black").values())) == 33
+        assert zookeeper.group_offsets("nobody") == {}
 
 
 @pytest.mark.zookeeper
 def test_the_last_commit_counts_for_all_readers(chroot: str) -> None:
     partition = BrokerPartition(0, 1)
-    with Registry.open(chroot) as registry:
+    with ZooKeeper.open(chroot) as zookeeper:
         for offset in (7, 5):
-            registry.commit_group_offsets("lake", {"clicks": {partition: offset, BrokerPartition(1, 0): 0}})
-        assert registry.group_offsets("lake") == {"clicks": {partition: 5, BrokerPartition(1, 0): 0}}
+            zookeeper.commit_group_offsets("lake", {"clicks": {partition: offset, BrokerPartition(1, 0): 0}})
+        assert zookeeper.group_offsets("lake") == {"clicks": {partition: 5, BrokerPartition(1, 0): 0}}
     with connected(chroot) as client:
         assert client.get("/consumers/lake/offsets/clicks/0-1")[0] == b"5"
         client.set("/consumers/lake/offsets/clicks/0-1", b"soon")
-    with Registry.open(chroot) as registry, pytest.raises(NodeMalformed, match="is not a number"):
-        registry.group_offsets("lake")
+    with ZooKeeper.open(chroot) as zookeeper, pytest.raises(NodeMalformed, match="is not a number"):
+        zookeeper.group_offsets("lake")

@@ -1,4 +1,4 @@
-"""Topics of 0.8 and later, as the registry lists them; test_listing has the topics of 0.7."""
+"""Topics of 0.8 and later, as ZooKeeper lists them; test_listing has the topics of 0.7."""
 
 from collections.abc import Callable
 from typing import Any
@@ -8,8 +8,8 @@ import pytest
 from kafka_io.errors import NodeMalformed, RegistryError
 from kafka_io.model import BrokerPartition
 from kafka_io.zookeeper.session import ZooKeeperQueries
-from kafka_io.zookeeper.zookeeper import Registry
-from tests.registry_nodes import PartitionState, partition_states
+from kafka_io.zookeeper.zookeeper import ZooKeeper
+from tests.zookeeper_nodes import PartitionState, partition_states
 
 pytestmark = pytest.mark.zookeeper
 
@@ -34,139 +34,139 @@ def make(kafka: Any, name: str, value: bytes = ONE) -> None:
 
 @pytest.mark.parametrize("release", ["0.8.2.2", "0.9.0.1", "0.10.2.2"])
 def test_before_2_8_the_incarnation_is_the_creation_of_the_topic(
-    release: str, load_release: Callable[[str], object], nodes: Any, registry: Registry
+    release: str, load_release: Callable[[str], object], nodes: Any, zookeeper: ZooKeeper
 ) -> None:
     load_release(release)
-    (topic,) = registry.topics().entries
+    (topic,) = zookeeper.topics().entries
     assert (topic.name, topic.partitions) == ("clicks", numbered(3))
     assert (topic.incarnation, topic.also) == (str(nodes.exists(CLICKS).czxid), ())
-    assert registry.topic("clicks") == topic
+    assert zookeeper.topic("clicks") == topic
 
 
 @pytest.mark.parametrize(("release", "topic_id"), [("2.8.2", ID), ("3.9.1", "wM5oU1nWQpigkUCKGSvgbw")])
 def test_from_2_8_on_the_incarnation_is_the_topic_id(
-    release: str, topic_id: str, load_release: Callable[[str], object], nodes: Any, registry: Registry
+    release: str, topic_id: str, load_release: Callable[[str], object], nodes: Any, zookeeper: ZooKeeper
 ) -> None:
     load_release(release)
-    (topic,) = registry.topics().entries
+    (topic,) = zookeeper.topics().entries
     assert (topic.name, topic.partitions) == ("clicks", numbered(3))
     assert (topic.incarnation, topic.also) == (topic_id, (str(nodes.exists(CLICKS).czxid),))
 
 
 # fault B06
-def test_a_topic_that_gets_an_id_keeps_its_creation_as_another_identity(kafka: Any, registry: Registry) -> None:
+def test_a_topic_that_gets_an_id_keeps_its_creation_as_another_identity(kafka: Any, zookeeper: ZooKeeper) -> None:
     make(kafka, "clicks")
-    (before,) = registry.topics().entries
+    (before,) = zookeeper.topics().entries
     kafka.set(CLICKS, WITH_ID)
-    (upgraded,) = registry.topics().entries
+    (upgraded,) = zookeeper.topics().entries
     assert upgraded.incarnation == ID
     assert before.incarnation in upgraded.also
     kafka.delete(CLICKS, recursive=True)
     make(kafka, "clicks")
-    (recreated,) = registry.topics().entries
+    (recreated,) = zookeeper.topics().entries
     assert recreated.incarnation not in (before.incarnation, ID)
 
 
 # fault Z07
-def test_a_topic_has_no_partitions_before_the_first_has_a_state(kafka: Any, registry: Registry) -> None:
+def test_a_topic_has_no_partitions_before_the_first_has_a_state(kafka: Any, zookeeper: ZooKeeper) -> None:
     kafka.create(CLICKS, ONE)
-    (pending,) = registry.topics().entries
+    (pending,) = zookeeper.topics().entries
     assert pending.partitions == ()
-    assert partition_states(registry, "clicks") == {}
+    assert partition_states(zookeeper, "clicks") == {}
     kafka.create(f"{CLICKS}/partitions/0/state", STATE % 1, makepath=True)
-    (topic,) = registry.topics().entries
+    (topic,) = zookeeper.topics().entries
     assert topic.partitions == numbered(1)
     assert topic.incarnation == pending.incarnation
 
 
-def test_a_topic_that_is_marked_for_deletion_is_skipped_but_can_be_read(kafka: Any, registry: Registry) -> None:
+def test_a_topic_that_is_marked_for_deletion_is_skipped_but_can_be_read(kafka: Any, zookeeper: ZooKeeper) -> None:
     make(kafka, "clicks")
     make(kafka, "views")
     kafka.create("/admin/delete_topics/clicks", makepath=True)
-    listing = registry.topics()
+    listing = zookeeper.topics()
     assert [topic.name for topic in listing.entries] == ["views"]
     assert [(node.path, "marked for deletion" in node.reason) for node in listing.skipped] == [(CLICKS, True)]
-    topic = registry.topic("clicks")
+    topic = zookeeper.topic("clicks")
     assert topic is not None
     assert topic.partitions == numbered(1)
 
 
-def test_internal_topics_are_not_listed_but_can_be_read(kafka: Any, registry: Registry) -> None:
+def test_internal_topics_are_not_listed_but_can_be_read(kafka: Any, zookeeper: ZooKeeper) -> None:
     for name in ("__consumer_offsets", "__transaction_state", "__mine"):
         make(kafka, name)
-    listing = registry.topics()
+    listing = zookeeper.topics()
     assert [topic.name for topic in listing.entries] == ["__mine"]
     assert listing.skipped == ()
-    topic = registry.topic("__consumer_offsets")
+    topic = zookeeper.topic("__consumer_offsets")
     assert topic is not None
     assert topic.partitions == numbered(1)
 
 
-def test_0_7_has_no_internal_topics(kafka: Any, registry: Registry) -> None:
+def test_0_7_has_no_internal_topics(kafka: Any, zookeeper: ZooKeeper) -> None:
     kafka.create("/brokers/topics/__consumer_offsets/3", b"1", makepath=True)
-    assert [topic.partitions for topic in registry.topics().entries] == [(BrokerPartition(3, 0),)]
+    assert [topic.partitions for topic in zookeeper.topics().entries] == [(BrokerPartition(3, 0),)]
 
 
 # faults Z04, Z11
-def test_a_malformed_topic_hides_only_itself(kafka: Any, registry: Registry) -> None:
+def test_a_malformed_topic_hides_only_itself(kafka: Any, zookeeper: ZooKeeper) -> None:
     make(kafka, "clicks")
     make(kafka, "views", b'{"version":1,"partitions":{"x":[1]}}')
     make(kafka, "a b", ONE)
     make(kafka, "cut", ONE[:-1])
     make(kafka, "plain", b"text")
     kafka.create("/brokers/topics/empty", None)  # as 0.7 leaves them behind
-    listing = registry.topics()
+    listing = zookeeper.topics()
     assert [topic.name for topic in listing.entries] == ["clicks"]
     assert sorted(node.path.rpartition("/")[2] for node in listing.skipped) == ["a b", "cut", "empty", "plain", "views"]
     for name in ("views", "a b", "cut", "plain"):
         with pytest.raises(NodeMalformed, match=f"/brokers/topics/{name}"):
-            registry.topic(name)
-    assert registry.topic("none") is None
+            zookeeper.topic(name)
+    assert zookeeper.topic("none") is None
 
 
 # fault Z03
 def test_a_topic_that_is_deleted_during_the_listing_is_skipped(
-    kafka: Any, registry: Registry, vanishing: Callable[[str, str], None]
+    kafka: Any, zookeeper: ZooKeeper, vanishing: Callable[[str, str], None]
 ) -> None:
     make(kafka, "views")
     kafka.create(CLICKS, ONE)
     vanishing("contents", CLICKS)
-    listing = registry.topics()
+    listing = zookeeper.topics()
     assert [topic.name for topic in listing.entries] == ["views"]
     assert [(node.path, "was deleted" in node.reason) for node in listing.skipped] == [(CLICKS, True)]
 
 
 @pytest.mark.parametrize("broker", [V07_BROKER, V08_BROKER, None])
 def test_topics_of_two_generations_are_an_error_that_names_them(
-    broker: bytes | None, kafka: Any, registry: Registry
+    broker: bytes | None, kafka: Any, zookeeper: ZooKeeper
 ) -> None:
     if broker:
         kafka.create("/brokers/ids/0", broker)
     make(kafka, "clicks")
     kafka.create("/brokers/topics/views/3", b"2", makepath=True)
     with pytest.raises(RegistryError, match=r"two generations of Kafka share this registry"):
-        registry.topics()
+        zookeeper.topics()
 
 
 @pytest.mark.parametrize(("broker", "topic"), [(V07_BROKER, "clicks"), (V08_BROKER, "views")])
 def test_topics_of_another_generation_than_the_brokers_are_an_error(
-    broker: bytes, topic: str, kafka: Any, registry: Registry
+    broker: bytes, topic: str, kafka: Any, zookeeper: ZooKeeper
 ) -> None:
     kafka.create("/brokers/ids/0", broker)
     make(kafka, "clicks")
     kafka.create("/brokers/topics/views/3", b"2", makepath=True)
     with pytest.raises(RegistryError, match=rf"/brokers/ids/0.*/brokers/topics/{topic}"):
-        registry.topic(topic)
+        zookeeper.topic(topic)
 
 
-def test_a_topic_of_both_generations_is_an_error(kafka: Any, registry: Registry) -> None:
+def test_a_topic_of_both_generations_is_an_error(kafka: Any, zookeeper: ZooKeeper) -> None:
     make(kafka, "clicks", b"")
     kafka.create(f"{CLICKS}/3", b"2")
     with pytest.raises(RegistryError, match=r"two generations of Kafka share this registry"):
-        registry.topics()
+        zookeeper.topics()
 
 
-def test_a_listing_reads_each_topic_once(kafka: Any, registry: Registry, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_listing_reads_each_topic_once(kafka: Any, zookeeper: ZooKeeper, monkeypatch: pytest.MonkeyPatch) -> None:
     for number in range(20):
         make(kafka, f"clicks-{number:02}")
     requested = []
@@ -178,41 +178,41 @@ def test_a_listing_reads_each_topic_once(kafka: Any, registry: Registry, monkeyp
         return original(self, ask, listed)
 
     monkeypatch.setattr(ZooKeeperQueries, "_each", counted)
-    assert [len(topic.partitions) for topic in registry.topics().entries] == [1] * 20
+    assert [len(topic.partitions) for topic in zookeeper.topics().entries] == [1] * 20
     assert [path for path in requested if "clicks" in path] == [f"{CLICKS}-{number:02}" for number in range(20)]
 
 
-def test_states_are_listed_by_partition_and_can_be_missing(kafka: Any, registry: Registry) -> None:
+def test_states_are_listed_by_partition_and_can_be_missing(kafka: Any, zookeeper: ZooKeeper) -> None:
     for partition, leader in ((0, 2), (10, -1)):
         kafka.create(f"{CLICKS}/partitions/{partition}/state", STATE % leader, makepath=True)
     kafka.create(f"{CLICKS}/partitions/2")
-    assert partition_states(registry, "clicks") == {
+    assert partition_states(zookeeper, "clicks") == {
         0: PartitionState(leader=2, leader_epoch=3, isr=(2, 1), controller_epoch=1),
         10: PartitionState(leader=-1, leader_epoch=3, isr=(2, 1), controller_epoch=1),
     }
 
 
 # faults Z04, Z06
-def test_an_invalid_state_is_an_error(kafka: Any, registry: Registry) -> None:
+def test_an_invalid_state_is_an_error(kafka: Any, zookeeper: ZooKeeper) -> None:
     kafka.create(f"{CLICKS}/partitions/0/state", b"{", makepath=True)
     with pytest.raises(NodeMalformed, match=f"{CLICKS}/partitions/0/state"):
-        partition_states(registry, "clicks")
+        partition_states(zookeeper, "clicks")
     kafka.create("/brokers/topics/views/partitions/zero/state", STATE % 1, makepath=True)
     with pytest.raises(NodeMalformed, match="/brokers/topics/views/partitions/zero/state"):
-        partition_states(registry, "views")
+        partition_states(zookeeper, "views")
     with pytest.raises(NodeMalformed):
-        partition_states(registry, "../ids")
+        partition_states(zookeeper, "../ids")
 
 
 # fault Z06
-def test_a_chroot_without_kafka_has_no_states(registry: Registry) -> None:
+def test_a_chroot_without_kafka_has_no_states(zookeeper: ZooKeeper) -> None:
     with pytest.raises(RegistryError, match="not a Kafka registry"):
-        partition_states(registry, "clicks")
+        partition_states(zookeeper, "clicks")
 
 
-def test_topic_settings_are_those_that_override_the_brokers(kafka: Any, registry: Registry) -> None:
+def test_topic_settings_are_those_that_override_the_brokers(kafka: Any, zookeeper: ZooKeeper) -> None:
     kafka.create("/config/topics/clicks", b'{"version":1,"config":{"retention.ms":"7"}}', makepath=True)
     kafka.create("/config/topics/broken", b"?")
-    settings = registry.topic_settings(["views", "clicks", "broken"])
+    settings = zookeeper.topic_settings(["views", "clicks", "broken"])
     assert (settings["clicks"], settings["views"]) == ({"retention.ms": "7"}, {})
     assert isinstance(settings["broken"], NodeMalformed)

@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 
 from kafka_io.brokers.negotiation import Connector
 from kafka_io.model import Broker, Generation
-from kafka_io.zookeeper.zookeeper import Registry
+from kafka_io.zookeeper.zookeeper import ZooKeeper
 from pipelines.cli.main import main
 from resources.explanations.explanation import ExitCode
 from tests.live import LiveCluster, numbered
@@ -201,8 +201,8 @@ def test_the_embedded_servers_run_in_the_foreground_and_end_on_sigterm(tmp_path:
         ):
             assert process.stdout is not None
             assert ready in process.stdout.readline()
-        with Registry.open(chroot) as registry:
-            assert [broker_entry.id for broker_entry in registry.brokers().entries] == [3]
+        with ZooKeeper.open(chroot) as client:
+            assert [broker_entry.id for broker_entry in client.brokers().entries] == [3]
     finally:
         for process in (broker, zookeeper):
             process.send_signal(signal.SIGTERM)
@@ -210,5 +210,5 @@ def test_the_embedded_servers_run_in_the_foreground_and_end_on_sigterm(tmp_path:
     for process in (broker, zookeeper):
         assert process.stdout is not None
         process.stdout.close()
-    with Registry.open(chroot) as registry:
-        assert registry.brokers().entries == ()
+    with ZooKeeper.open(chroot) as client:
+        assert client.brokers().entries == ()

@@ -11,7 +11,7 @@ from kafka_io.errors import RegistryUnavailable, Where
 from kafka_io.model import BrokerPartition, TopicEntry
 from pipelines.defs.build import definitions_of
 from pipelines.defs.catalog.catalog import Catalog
-from pipelines.defs.catalog.known_topics import KnownTopics, TopicRegistry, Waiting
+from pipelines.defs.catalog.known_topics import KnownTopics, TopicStorage, Waiting
 from pipelines.defs.catalog.topic_keys import key_name
 from resources.penstock import PenstockResource
 from resources.settings.schedules import ScheduleSettings
@@ -92,9 +92,9 @@ class FixedTopics(PenstockResource):
         yield changed
 
 
-def registry_of(instance: dg.DagsterInstance, cluster: str = "main") -> TopicRegistry:
+def storage_of(instance: dg.DagsterInstance, cluster: str = "main") -> TopicStorage:
     """The names that an instance knows of a cluster."""
-    return TopicRegistry(instance=instance, prefix="penstock", cluster=cluster)
+    return TopicStorage(instance=instance, prefix="penstock", cluster=cluster)
 
 
 def tick(
@@ -105,7 +105,7 @@ def tick(
     No code server is there to be reloaded, so a new topic is requested by the tick after it.
     """
     settings = penstock.settings()
-    known = {name: registry_of(instance, name).known() for name in settings.clusters}
+    known = {name: storage_of(instance, name).known() for name in settings.clusters}
     defs = definitions_of(Catalog(source=penstock, settings=settings, known=known))
     with dg.build_sensor_context(instance=instance, definitions=defs, cursor=cursor) as context:
         return defs.resolve_sensor_def(f"new_topics__{cluster}").evaluate_tick(context)
@@ -113,12 +113,12 @@ def tick(
 
 def known(instance: dg.DagsterInstance, cluster: str = "main") -> list[str]:
     """The topics that an instance knows."""
-    return list(registry_of(instance, cluster).known().names)
+    return list(storage_of(instance, cluster).known().names)
 
 
 def waiting(instance: dg.DagsterInstance) -> list[str]:
     """The topics that wait for a run."""
-    return [Waiting.parse(entry).topic for entry in registry_of(instance).waiting()]
+    return [Waiting.parse(entry).topic for entry in storage_of(instance).waiting()]
 
 
 def run(
@@ -131,8 +131,8 @@ def run(
     **tags: str,
 ) -> dg.ExecuteInProcessResult:
     """Run a job that loads these topics, which become known."""
-    registry_of(instance).add(topics)
-    defs = defs_of(*registry_of(instance).known().names, settings=settings)
+    storage_of(instance).add(topics)
+    defs = defs_of(*storage_of(instance).known().names, settings=settings)
     keys = {key(topic) for topic in topics}
     # As the sensor and the schedule do: without a selection of checks, Dagster would execute all of them.
     subset = defs.resolve_job_def(job).get_subset(asset_selection=keys, asset_check_selection=set())

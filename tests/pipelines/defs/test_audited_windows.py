@@ -15,7 +15,7 @@ from pipelines.status.audit import HOUR_MS
 from pipelines.status.audited_hours import Audit
 from resources.penstock import PenstockResource
 from tests.audited_shop import COUNTS, EIGHT, SEVEN, Shop
-from tests.pipelines.defs.declared import registry_of
+from tests.pipelines.defs.declared import storage_of
 
 pytestmark = pytest.mark.slow
 
@@ -32,10 +32,10 @@ def shop(tmp_path: Path) -> Iterator[Shop]:
 def audited(shop: Shop) -> Mapping[str, Mapping[str, Any]]:
     """The metadata about the audit that the sensor reports by partition."""
     with dg.DagsterInstance.ephemeral() as instance:
-        registry = registry_of(instance)
-        registry.add(["clicks"])
+        storage = storage_of(instance)
+        storage.add(["clicks"])
         settings = shop.settings
-        known = {"main": registry.known()}
+        known = {"main": storage.known()}
         definitions = definitions_of(Catalog(source=PenstockResource(inline=settings), settings=settings, known=known))
         with dg.build_sensor_context(instance=instance, definitions=definitions) as context:
             result: Any = definitions.resolve_sensor_def("complete_hours__main").evaluate_tick(context)

@@ -10,7 +10,7 @@ import pytest
 
 from pipelines.defs.runs.run import ScheduleRun
 from pipelines.reports.outcome import TopicLoad
-from tests.pipelines.defs.declared import LOAD, FixedTopics, defs_of, key, registry_of
+from tests.pipelines.defs.declared import LOAD, FixedTopics, defs_of, key, storage_of
 
 _EVENTS_PER_RUN, _EVENTS_PER_TOPIC = 12, 4
 _CHECKS = 5
@@ -30,7 +30,7 @@ def test_a_run_has_few_events_and_only_about_its_own_topics(
     monkeypatch.setattr(ScheduleRun, "ask_statuses_after", lambda _run: None)
     monkeypatch.setattr(ScheduleRun, "facts", lambda _run, _topic: None)
     names = [f"topic-{number:04}" for number in range(count)]
-    registry_of(instance).add(names)
+    storage_of(instance).add(names)
     penstock = FixedTopics(clusters={"main": names}, per_run=100)
     defs = defs_of(*names, source=penstock, settings=penstock.settings())
     assert len(defs.get_repository_def().asset_graph.asset_check_keys) == _CHECKS * count

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from kazoo.client import KazooClient
 
-from kafka_io.zookeeper.zookeeper import Registry
+from kafka_io.zookeeper.zookeeper import ZooKeeper
 from resources.machines.zookeeper_server import ZooKeeperNotStarted, ZooKeeperServer
 
 pytestmark = pytest.mark.zookeeper
@@ -90,7 +90,7 @@ def test_a_signal_ends_a_foreground_server_cleanly(number: signal.Signals, tmp_p
     with in_foreground(tmp_path) as (process, line):
         sentence, address = line.rsplit(" ", 1)
         assert sentence == "ZooKeeper is ready on"
-        Registry.open(address).close()
+        ZooKeeper.open(address).close()
         process.send_signal(number)
         assert process.wait(30) == 0
         assert stops_listening(address)
@@ -99,7 +99,7 @@ def test_a_signal_ends_a_foreground_server_cleanly(number: signal.Signals, tmp_p
 def test_a_killed_parent_leaves_no_running_server(tmp_path: Path) -> None:
     with in_foreground(tmp_path) as (process, line):
         address = line.rsplit(" ", 1)[1]
-        Registry.open(address).close()
+        ZooKeeper.open(address).close()
         os.kill(process.pid, signal.SIGKILL)
         process.wait(30)
         assert stops_listening(address)

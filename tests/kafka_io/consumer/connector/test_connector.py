@@ -210,7 +210,7 @@ def test_a_restarted_broker_is_read_again(cluster: LiveCluster, connect: Connect
         until(lambda: len(set(reader.values)) == 100)
         cluster.brokers[1].stop()
         with cluster.open() as client:
-            until(lambda: len(client.registry.brokers().entries) == 1)
+            until(lambda: len(client.zookeeper.brokers().entries) == 1)
         cluster.publish("clicks", messages[100:150], codecs=("none",), batch=500)
         until(lambda: len(set(reader.values)) == 150)
         cluster.brokers[1].start()

@@ -1,4 +1,4 @@
-"""Connectors on clusters of 0.8 and of later versions that keep their registry in ZooKeeper."""
+"""Connectors on clusters of 0.8 and of later versions that keep their topics in ZooKeeper."""
 
 import json
 from collections.abc import Callable, Iterator

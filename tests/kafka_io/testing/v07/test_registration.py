@@ -13,7 +13,7 @@ from kafka_io.errors import RegistryError, RegistryUnavailable
 from kafka_io.model import Broker, BrokerPartition
 from kafka_io.testing.topic_registrar import TopicRegistrar
 from kafka_io.testing.v07.server import BrokerServer07
-from kafka_io.zookeeper.zookeeper import Registry
+from kafka_io.zookeeper.zookeeper import ZooKeeper
 from tests.kafka_io.testing.v07.conftest import StartBroker
 from tests.kafka_io.testing.v07.talk import TIMEOUT_S, Client, numbered
 
@@ -21,13 +21,13 @@ Connect = Callable[[BrokerServer07], Client]
 
 
 @pytest.fixture
-def registry(chroot: str) -> Iterator[Registry]:
-    with Registry.open(chroot) as opened:
+def zookeeper(chroot: str) -> Iterator[ZooKeeper]:
+    with ZooKeeper.open(chroot) as opened:
         yield opened
 
 
-def partitions(registry: Registry) -> dict[str, tuple[BrokerPartition, ...]]:
-    return {topic.name: topic.partitions for topic in registry.topics().entries}
+def partitions(zookeeper: ZooKeeper) -> dict[str, tuple[BrokerPartition, ...]]:
+    return {topic.name: topic.partitions for topic in zookeeper.topics().entries}
 
 
 def share(count: int, *, broker: int = 0) -> tuple[BrokerPartition, ...]:
@@ -35,16 +35,16 @@ def share(count: int, *, broker: int = 0) -> tuple[BrokerPartition, ...]:
 
 
 @pytest.mark.zookeeper
-def test_a_broker_is_registered_while_it_runs(start_broker: StartBroker, chroot: str, registry: Registry) -> None:
+def test_a_broker_is_registered_while_it_runs(start_broker: StartBroker, chroot: str, zookeeper: ZooKeeper) -> None:
     broker = start_broker(zookeeper=chroot, broker_id=3)
-    assert list(registry.brokers().entries) == [Broker(3, "127.0.0.1", broker.port)]
+    assert list(zookeeper.brokers().entries) == [Broker(3, "127.0.0.1", broker.port)]
     broker.stop()
-    assert list(registry.brokers().entries) == []
+    assert list(zookeeper.brokers().entries) == []
 
 
 @pytest.mark.zookeeper
 def test_a_topic_is_registered_at_its_first_produce_with_the_configured_count(
-    start_broker: StartBroker, connect: Connect, chroot: str, registry: Registry
+    start_broker: StartBroker, connect: Connect, chroot: str, zookeeper: ZooKeeper
 ) -> None:
     client = connect(start_broker(zookeeper=chroot))
     for topic in ("three", "clicks", "clicks"):
@@ -55,32 +55,32 @@ def test_a_topic_is_registered_at_its_first_produce_with_the_configured_count(
     while registered != expected:
         assert time.monotonic() < deadline
         with contextlib.suppress(RegistryError):  # the parent node does not exist before the first topic
-            registered = partitions(registry)
+            registered = partitions(zookeeper)
 
 
 @pytest.mark.zookeeper
 def test_a_topic_stays_registered_without_its_broker_and_gets_its_partitions_back(
-    start_broker: StartBroker, chroot: str, registry: Registry, tmp_path: Path
+    start_broker: StartBroker, chroot: str, zookeeper: ZooKeeper, tmp_path: Path
 ) -> None:
     for name in ("three-2", "my-topic-1"):
         (tmp_path / "data" / name).mkdir(parents=True)
     broker = start_broker(zookeeper=chroot)
-    assert partitions(registry) == {"my-topic": share(2), "three": share(3)}  # as soon as it has started
+    assert partitions(zookeeper) == {"my-topic": share(2), "three": share(3)}  # as soon as it has started
     broker.stop()
-    assert partitions(registry) == {"my-topic": (), "three": ()}
+    assert partitions(zookeeper) == {"my-topic": (), "three": ()}
     start_broker(zookeeper=chroot)
-    assert partitions(registry) == {"my-topic": share(2), "three": share(3)}
+    assert partitions(zookeeper) == {"my-topic": share(2), "three": share(3)}
 
 
 @pytest.mark.zookeeper
 def test_brokers_can_register_different_numbers_of_partitions_for_a_topic(
-    start_broker: StartBroker, chroot: str, registry: Registry, tmp_path: Path
+    start_broker: StartBroker, chroot: str, zookeeper: ZooKeeper, tmp_path: Path
 ) -> None:
     for broker_id, count in ((0, 2), (1, 1)):
         data_dir = tmp_path / str(broker_id)
         (data_dir / "clicks-0").mkdir(parents=True)
         start_broker(zookeeper=chroot, broker_id=broker_id, partitions=count, data_dir=data_dir)
-    assert partitions(registry) == {"clicks": (*share(2), *share(1, broker=1))}
+    assert partitions(zookeeper) == {"clicks": (*share(2), *share(1, broker=1))}
 
 
 @pytest.mark.zookeeper

@@ -16,7 +16,7 @@ from pipelines.defs.catalog.known_topics import Waiting
 from resources.kafka import open_cluster
 from resources.settings.settings import PATH_VARIABLE, Settings
 from tests.live import numbered
-from tests.pipelines.defs.declared import LOAD, defs_of, failure, job, key, loaded, observed, registry_of, run, verdicts
+from tests.pipelines.defs.declared import LOAD, defs_of, failure, job, key, loaded, observed, run, storage_of, verdicts
 from tests.publishing import publish_by_settings
 
 pytestmark = pytest.mark.slow  # whole runs of Dagster
@@ -127,7 +127,7 @@ def test_a_run_of_all_topics_loads_as_many_as_the_settings_allow(
     result = run(instance, ["a", "b", "c", "d", "e"], settings=Settings.load(file))
     assert result.success
     assert loaded(result).keys() == {"a", "b"}
-    entries = [Waiting.parse(entry) for entry in registry_of(instance).waiting()]
+    entries = [Waiting.parse(entry) for entry in storage_of(instance).waiting()]
     assert [(entry.topic, entry.run_id) for entry in entries] == [(name, result.run_id) for name in ("c", "d", "e")]
 
 

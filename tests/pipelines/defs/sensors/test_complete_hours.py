@@ -13,7 +13,7 @@ import pytest
 
 from pipelines.defs.build import definitions_of
 from pipelines.defs.catalog.catalog import Catalog, topic_schedules
-from pipelines.defs.catalog.known_topics import KnownTopics, TopicRegistry
+from pipelines.defs.catalog.known_topics import KnownTopics, TopicStorage
 from pipelines.defs.sensors.complete_hours import MAX_REPORTS, complete_hours_sensors
 from pipelines.delta.delta_table import LakeTable
 from pipelines.ledger.event_time import OLDER
@@ -21,7 +21,7 @@ from pipelines.status import complete_windows
 from pipelines.status.window_progress import MAX_AGAIN
 from resources.penstock import PenstockResource
 from resources.settings.settings import Settings
-from tests.pipelines.defs.declared import key, registry_of
+from tests.pipelines.defs.declared import key, storage_of
 from tests.timed_table import HOUR_MS, TimedTable
 
 pytestmark = pytest.mark.slow
@@ -48,7 +48,7 @@ class Cluster:
         self.cursor: str | None = None
         self.topics: dict[str, Mapping[str, Any]] = {"clicks": HOURLY}
         self.seconds = 0.0
-        registry_of(instance).add(["clicks"])
+        storage_of(instance).add(["clicks"])
 
     @property
     def catalog(self) -> Catalog:
@@ -62,7 +62,7 @@ class Cluster:
             },
             folder=Path("/"),
         )
-        known = {"main": registry_of(self.instance).known()}
+        known = {"main": storage_of(self.instance).known()}
         return Catalog(source=PenstockResource(inline=settings), settings=settings, known=known)
 
     @property
@@ -276,7 +276,7 @@ def test_an_hour_that_another_process_has_found_is_not_stored_twice(cluster: Clu
     for expected in ("new topics with complete hours or days: 1; reload the code location", "nothing else is complete"):
         with dg.build_sensor_context(instance=cluster.instance) as context:
             assert sensor.evaluate_tick(context).skip_message == expected
-    assert registry_of(cluster.instance).known().first_windows == {"clicks": at(5)}
+    assert storage_of(cluster.instance).known().first_windows == {"clicks": at(5)}
 
 
 def test_a_table_without_news_is_not_opened(cluster: Cluster) -> None:
@@ -323,7 +323,7 @@ def test_a_tick_without_time_reports_the_others_later(cluster: Cluster) -> None:
 
 
 def test_a_table_that_cannot_be_read_does_not_stop_the_others(cluster: Cluster) -> None:
-    registry_of(cluster.instance).add(["broken"])
+    storage_of(cluster.instance).add(["broken"])
     cluster.topics = {"broken": HOURLY, "clicks": HOURLY}
     log = Path(cluster.table.uri).parent / "broken" / "_delta_log"
     log.mkdir(parents=True)
@@ -334,7 +334,7 @@ def test_a_table_that_cannot_be_read_does_not_stop_the_others(cluster: Cluster) 
 
 def test_topics_share_the_reports_of_a_tick(cluster: Cluster) -> None:
     """A table with years of hours does not delay the present hours of another one."""
-    registry_of(cluster.instance).add(["orders"])
+    storage_of(cluster.instance).add(["orders"])
     cluster.topics = {"clicks": {**HOURLY, "complete_since": "2025-01-01"}, "orders": HOURLY}
     cluster.load(0.5, through=2)
     shutil.copytree(cluster.table.uri, Path(cluster.table.uri).parent / "orders")
@@ -365,7 +365,7 @@ def test_without_the_setting_nothing_is_defined(cluster: Cluster) -> None:
 
 
 def test_definitions_with_another_name_have_their_own_first_hours(cluster: Cluster) -> None:
-    TopicRegistry(instance=cluster.instance, prefix="other", cluster="main").add_first_windows({"a b": 5})
-    other = TopicRegistry(instance=cluster.instance, prefix="other", cluster="main").known()
+    TopicStorage(instance=cluster.instance, prefix="other", cluster="main").add_first_windows({"a b": 5})
+    other = TopicStorage(instance=cluster.instance, prefix="other", cluster="main").known()
     assert other == KnownTopics(first_windows={"a b": 5})
-    assert registry_of(cluster.instance).known().first_windows == {}
+    assert storage_of(cluster.instance).known().first_windows == {}

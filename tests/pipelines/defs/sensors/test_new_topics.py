@@ -1,4 +1,4 @@
-"""The sensor adds new topics and requests runs, for fixed topics of the test and for a live registry."""
+"""The sensor adds new topics and requests runs, for fixed topics of the test and for a live ZooKeeper."""
 
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ from pipelines.defs.catalog.known_topics import Waiting
 from pipelines.defs.runs.run import SINCE_TAG
 from resources.penstock import PenstockResource
 from tests.live import LiveCluster, numbered
-from tests.pipelines.defs.declared import LOAD, FixedTopics, defs_of, key, known, registry_of, tick, waiting
+from tests.pipelines.defs.declared import LOAD, FixedTopics, defs_of, key, known, storage_of, tick, waiting
 
 POOLS = (pool_of("main"), watch_pool_of("main"))
 NO_CODE_SERVER = "reload the code location"
@@ -68,8 +68,8 @@ def test_every_topic_is_requested_again_if_the_storage_of_dagster_is_lost(instan
     assert selected(second) == [["clicks"]]
 
 
-def test_a_change_in_the_registry_ends_the_wait_of_a_tick(instance: dg.DagsterInstance) -> None:  # fault Z02
-    registry_of(instance).add(["clicks"])
+def test_a_change_in_zookeeper_ends_the_wait_of_a_tick(instance: dg.DagsterInstance) -> None:  # fault Z02
+    storage_of(instance).add(["clicks"])
     tick_result = tick(instance, FixedTopics(clusters={"main": ["clicks"]}, later=["views"]))
     assert tick_result.skip_message == f"new topics: 1; {NO_CODE_SERVER}"
 
@@ -85,7 +85,7 @@ def test_each_topic_goes_to_the_first_schedule_that_takes_it(instance: dg.Dagste
     assert requested == {"load__main__billing": ["bill", "bill.log"], LOAD: ["clicks"]}
 
 
-def test_a_registry_that_does_not_answer_fails_only_its_own_sensor(instance: dg.DagsterInstance) -> None:
+def test_a_zookeeper_that_does_not_answer_fails_only_its_own_sensor(instance: dg.DagsterInstance) -> None:
     penstock = FixedTopics(clusters={"main": ["clicks"], "old": ["views"]}, silent=["main"])
     with pytest.raises(Exception, match="no ZooKeeper answers"):
         tick(instance, penstock)
@@ -157,21 +157,21 @@ def test_an_unreadable_cursor_or_that_of_an_older_version_is_an_empty_one(
 
 
 def test_a_deleted_topic_keeps_its_asset_and_is_marked(instance: dg.DagsterInstance) -> None:
-    registry_of(instance).add(["clicks", "views"])
+    storage_of(instance).add(["clicks", "views"])
     tick_result = tick(instance, FixedTopics(clusters={"main": ["views"]}))
     assert tick_result.skip_message == NO_CODE_SERVER
-    assert registry_of(instance).known().deleted == {"clicks"}
+    assert storage_of(instance).known().deleted == {"clicks"}
     defs = defs_of("clicks", "views", deleted=["clicks"])
     tags = {
         topic: defs.resolve_asset_graph().get(key(topic)).tags.get("penstock/state") for topic in ("clicks", "views")
     }
     assert tags == {"clicks": "gone", "views": None}
     tick(instance, FixedTopics(clusters={"main": ["views", "clicks"]}))
-    assert registry_of(instance).known().deleted == set()
+    assert storage_of(instance).known().deleted == set()
 
 
 def test_a_topic_that_is_no_longer_allowed_keeps_its_asset_and_is_marked(instance: dg.DagsterInstance) -> None:
-    registry_of(instance).add(["clicks"])
+    storage_of(instance).add(["clicks"])
     penstock = FixedTopics(clusters={"main": ["clicks"]}, denied="clicks")
     tick(instance, penstock)
     defs = defs_of("clicks", settings=penstock.settings())
@@ -180,11 +180,11 @@ def test_a_topic_that_is_no_longer_allowed_keeps_its_asset_and_is_marked(instanc
 
 def test_topics_that_a_large_run_left_are_requested_with_its_config(instance: dg.DagsterInstance) -> None:
     names = ["a", "b", "c"]
-    registry_of(instance).add(names)
+    storage_of(instance).add(names)
     config = {"ops": {"penstock_load__main__topics": {"config": {"on_expired": "skip"}}}}
     job = defs_of(*names).resolve_job_def(LOAD)
     large = instance.create_run_for_job(job, run_config=config, tags={SINCE_TAG: "-2h"})
-    registry_of(instance).wait([str(Waiting(since="run", run_id=large.run_id, topic=name)) for name in names])
+    storage_of(instance).wait([str(Waiting(since="run", run_id=large.run_id, topic=name)) for name in names])
     tick_result = tick(instance, FixedTopics(clusters={"main": names}, per_run=2))
     assert selected(tick_result) == [["a", "b"], ["c"]]
     assert [request.run_config for request in tick_result.run_requests] == [config, config]

@@ -10,7 +10,7 @@ from pipelines.defs.sensors.schedules import rests
 from pipelines.reports.last_error import LastError
 from pipelines.status.status import TopicStatus
 from tests.live import LiveCluster, numbered
-from tests.pipelines.defs.declared import LOAD, defs_of, key, known, registry_of, run
+from tests.pipelines.defs.declared import LOAD, defs_of, key, known, run, storage_of
 
 pytestmark = pytest.mark.zookeeper
 
@@ -29,7 +29,7 @@ def selected(tick_data: Any) -> list[set[str]]:
 def test_topics_with_something_new_are_loaded_in_one_run(instance: dg.DagsterInstance, configured: LiveCluster) -> None:
     for name in ("clicks", "views"):
         configured.publish(name, numbered(10))
-    registry_of(instance).add(["views", "clicks"])
+    storage_of(instance).add(["views", "clicks"])
     assert selected(fire(instance)) == [{"views", "clicks"}]
     assert run(instance, ["views", "clicks"]).success
     assert fire(instance).skip_message == "nothing new in 2 topics; 0 are being loaded"
@@ -52,7 +52,7 @@ def test_many_topics_are_split_into_runs_without_idle_topics(
     configured.configure("topics_per_run = 2")
     for name in ("b", "c", "f"):
         configured.publish(name, numbered(4))
-    registry_of(instance).add(["a", "b", "c", "d", "e", "f"])
+    storage_of(instance).add(["a", "b", "c", "d", "e", "f"])
     runs = selected(fire(instance))
     assert sorted(map(len, runs)) == [1, 2]
     assert set().union(*runs) == {"b", "c", "f"}
@@ -67,7 +67,7 @@ def test_a_topic_of_an_unfinished_run_is_not_requested_again(
 ) -> None:
     for topic in ("a", "b", "c"):
         configured.publish(topic, numbered(4))
-    registry_of(instance).add(["a", "b", "c"])
+    storage_of(instance).add(["a", "b", "c"])
     job = defs_of("a", "b", "c").resolve_job_def(name)
     keys = frozenset(map(key, chosen.split())) or None
     under_way = instance.create_run_for_job(job, status=dg.DagsterRunStatus.STARTED, asset_selection=keys)
@@ -106,7 +106,7 @@ def test_a_run_that_is_about_to_lose_records_has_priority(
     priority: str | None,
 ) -> None:
     configured.publish("clicks", numbered(4))
-    registry_of(instance).add(["clicks"])
+    storage_of(instance).add(["clicks"])
     monkeypatch.setattr(TopicStatus, "left_share", lambda _one, _now: share)
     (request,) = fire(instance).run_requests
     assert request.tags.get("dagster/priority") == priority
@@ -114,6 +114,6 @@ def test_a_run_that_is_about_to_lose_records_has_priority(
 
 def test_two_ticks_use_two_run_keys(instance: dg.DagsterInstance, configured: LiveCluster) -> None:  # fault O02
     configured.publish("clicks", numbered(4))
-    registry_of(instance).add(["clicks"])
+    storage_of(instance).add(["clicks"])
     (first_request,), (second_request,) = fire(instance).run_requests, fire(instance).run_requests
     assert first_request.run_key != second_request.run_key

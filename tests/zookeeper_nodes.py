@@ -1,4 +1,4 @@
-"""Reads nodes of the registry that Penstock itself does not read. Tests use them to check what brokers wrote."""
+"""Reads nodes of ZooKeeper that Penstock itself does not read. Tests use them to check what brokers wrote."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from kafka_io.zookeeper.node_values import JsonObject, number
 from kafka_io.zookeeper.paths import check_topic_name, partitions_path, state_path
 from kafka_io.zookeeper.session import ZooKeeperQueries
 from kafka_io.zookeeper.topics import topic_names
-from kafka_io.zookeeper.zookeeper import Registry
+from kafka_io.zookeeper.zookeeper import ZooKeeper
 
 _MAX_VALUE_BYTES = 65_536
 
@@ -45,15 +45,15 @@ def parse_state(path: str, data: bytes) -> PartitionState:
     )
 
 
-def registered_endpoints(registry: Registry) -> Listing[tuple[Endpoint, ...]]:
+def registered_endpoints(zookeeper: ZooKeeper) -> Listing[tuple[Endpoint, ...]]:
     """All endpoints of each broker, sorted by the broker's id."""
-    return registry.in_one_session(lambda queries: collect(lambda skip: list_endpoints(queries, skip)))
+    return zookeeper.in_one_session(lambda queries: collect(lambda skip: list_endpoints(queries, skip)))
 
 
-def partition_states(registry: Registry, topic: str) -> Mapping[int, PartitionState]:
+def partition_states(zookeeper: ZooKeeper, topic: str) -> Mapping[int, PartitionState]:
     """The leader of each partition of a topic of 0.8 or later; empty in 0.7."""
     check_topic_name(topic)
-    return registry.in_one_session(lambda queries: _read_states(queries, topic))
+    return zookeeper.in_one_session(lambda queries: _read_states(queries, topic))
 
 
 def _read_states(queries: ZooKeeperQueries, name: str) -> Mapping[int, PartitionState]:
