@@ -10,32 +10,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pipelines.defs.build import build_defs
-    from pipelines.defs.catalog.translator import PenstockTranslator, TopicProps
-    from pipelines.defs.component import PenstockComponent
-    from pipelines.defs.increment_asset import increment_asset
-    from pipelines.defs.sensors.complete_hours import on_complete_partitions
-    from pipelines.increments.delta_output import DeltaOutput
-    from pipelines.increments.duckdb_output import DuckDBOutput
-    from pipelines.increments.increment import Increment, apply_increment, increments
-    from pipelines.increments.postgres_output import PostgresOutput
-    from pipelines.status.completeness import complete_through
-
-__all__ = [
-    "DeltaOutput",
-    "DuckDBOutput",
-    "Increment",
-    "PenstockComponent",
-    "PenstockTranslator",
-    "PostgresOutput",
-    "TopicProps",
-    "apply_increment",
-    "build_defs",
-    "complete_through",
-    "increment_asset",
-    "increments",
-    "on_complete_partitions",
-]
+    from pipelines.defs.build import build_defs as build_defs
+    from pipelines.defs.catalog.translator import PenstockTranslator as PenstockTranslator
+    from pipelines.defs.catalog.translator import TopicProps as TopicProps
+    from pipelines.defs.component import PenstockComponent as PenstockComponent
+    from pipelines.defs.increment_asset import increment_asset as increment_asset
+    from pipelines.defs.sensors.complete_hours import on_complete_partitions as on_complete_partitions
+    from pipelines.increments.delta_output import DeltaOutput as DeltaOutput
+    from pipelines.increments.duckdb_output import DuckDBOutput as DuckDBOutput
+    from pipelines.increments.increment import Increment as Increment
+    from pipelines.increments.increment import apply_increment as apply_increment
+    from pipelines.increments.increment import increments as increments
+    from pipelines.increments.postgres_output import PostgresOutput as PostgresOutput
+    from pipelines.status.completeness import complete_through as complete_through
 
 _HOME = Path(__file__).resolve().parent
 _MODULES = {
@@ -53,6 +40,7 @@ _MODULES = {
     "increments": "pipelines.increments.increment",
     "on_complete_partitions": "pipelines.defs.sensors.complete_hours",
 }
+__all__ = sorted(_MODULES)  # noqa: PLE0605 - type checkers take the names from the imports above
 _PACKAGES = ("kafka_io", "resources", "pipelines")
 
 
@@ -86,7 +74,7 @@ def _explain(name: str, error: ModuleNotFoundError) -> None:
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return __all__
 
 
 def _check_packages() -> None:
