@@ -96,7 +96,6 @@ class ModernCluster(Cluster):
         return metadata.retry(lambda: metadata.cluster_id)
 
     def topics(self) -> Listing[TopicEntry]:
-        """See Cluster."""
         if self.zookeeper is not None:
             return super().topics()
         skipped: list[SkippedNode] = []
@@ -108,7 +107,6 @@ class ModernCluster(Cluster):
         return Listing(entries=tuple(sorted(entries, key=lambda entry: entry.name)), skipped=tuple(skipped))
 
     def topic(self, name: str) -> TopicEntry | None:
-        """See Cluster."""
         if self.zookeeper is not None:
             return super().topic(name)
         metadata = self.metadata()
@@ -118,7 +116,6 @@ class ModernCluster(Cluster):
             return _entry(topic, []) if topic else None
 
     def described(self, names: Collection[str]) -> dict[str, TopicEntry]:
-        """See Cluster."""
         if self.zookeeper is not None:
             return super().described(names)
         metadata = self.metadata()
@@ -128,7 +125,6 @@ class ModernCluster(Cluster):
         return {name: entry for name, entry in entries.items() if entry}
 
     def topic_at_leaders(self, name: str, partitions: Iterable[BrokerPartition]) -> TopicEntry | None:
-        """See Cluster."""
         entry = self.topic(name) if self.zookeeper is not None else None
         if self.zookeeper is not None and (entry is None or not entry.ids.topic_id):
             return entry
@@ -149,27 +145,23 @@ class ModernCluster(Cluster):
         return entry
 
     def bounds_of(self, topics: Mapping[str, Iterable[BrokerPartition]]) -> TopicResults[Bounds]:
-        """See Cluster."""
         with error_context(self.where):
             answers = bounds_of(self.metadata(), _addresses(topics), committed=self._read_settings.committed)
         return self._by_topic(topics, answers)
 
     def offsets_at(self, topic: str, partitions: Iterable[BrokerPartition], timestamp_ms: int) -> PartitionResults[int]:
-        """See Cluster."""
         committed = self._read_settings.committed
         with error_context(self._topic_where(topic)):
             answers = offsets_at(self.metadata(), _addresses({topic: partitions}), timestamp_ms, committed=committed)
         return self._by_topic([topic], answers)[topic]
 
     def ends_at(self, topic: str, partitions: Iterable[BrokerPartition], timestamp_ms: int) -> PartitionResults[int]:
-        """See Cluster."""
         committed = self._read_settings.committed
         with error_context(self._topic_where(topic)):
             answers = ends_at(self.metadata(), _addresses({topic: partitions}), timestamp_ms, committed=committed)
         return self._by_topic([topic], answers)[topic]
 
     def times_at(self, offsets: Mapping[str, Mapping[BrokerPartition, int]]) -> TopicResults[int | None]:
-        """See Cluster."""
         requested = {partition: offsets[partition.topic][partition.within_topic] for partition in _addresses(offsets)}
         with error_context(self.where):
             answers = record_times(self.metadata(), requested, self._read_settings, now_ms=time.time_ns() // 1_000_000)
@@ -178,7 +170,6 @@ class ModernCluster(Cluster):
     def open_transactions(
         self, offsets: Mapping[str, Mapping[BrokerPartition, int]]
     ) -> dict[str, dict[BrokerPartition, OpenTransaction]]:
-        """See Cluster."""
         requested = {partition: offsets[partition.topic][partition.within_topic] for partition in _addresses(offsets)}
         now_ms = time.time_ns() // 1_000_000
         with error_context(self.where):
@@ -201,7 +192,6 @@ class ModernCluster(Cluster):
         }
 
     def cleanup_policies(self, topic: str) -> frozenset[str] | None:
-        """See Cluster."""
         settings = self._topic_settings([topic])[topic]
         if isinstance(settings, KafkaIOError):
             raise settings
@@ -218,14 +208,12 @@ class ModernCluster(Cluster):
         return {topic: self._located(topic, answer) for topic, answer in settings.items()}
 
     def truncations(self, topic: str, read: Mapping[BrokerPartition, tuple[int, int]]) -> dict[BrokerPartition, int]:
-        """See Cluster."""
         with error_context(self._topic_where(topic)):
             return find_truncations(self.metadata(), topic, read)
 
     def last_messages(
         self, topic: str, ranges: Mapping[BrokerPartition, OffsetRange]
     ) -> PartitionResults[LastMessage | None]:
-        """See Cluster."""
         offsets = {TopicPartition.of(topic, partition): range_.start for partition, range_ in ranges.items()}
         with error_context(self._topic_where(topic)):
             answers = last_messages(self.metadata(), offsets, self._read_settings)
@@ -263,7 +251,6 @@ class ModernCluster(Cluster):
 
     @property
     def generation(self) -> Generation:
-        """See Cluster."""
         metadata = self.metadata()
         if self._pinned_generation is None and metadata.generation is None:
             with error_context(self.where):

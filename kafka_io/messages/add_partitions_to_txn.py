@@ -3,7 +3,7 @@
 From v4 on only brokers send this request (KIP-890).
 """
 
-from kafka_io.messages.echoes import check_complete_echo
+from kafka_io.messages.echoes import check_complete_echo, partitions_in
 from kafka_io.wire.schema import Request, Struct, wire
 from kafka_io.wire.types import Bool, Int16, Int32, Int64, String
 
@@ -64,14 +64,9 @@ class AddPartitionsToTxnRequest(Request[AddPartitionsToTxnResponse], key=24, ver
     v3_and_below_producer_epoch: Int16 = wire(until=3, default=0)
     v3_and_below_topics: tuple[TxnTopic, ...] = wire(until=3, default=())
 
-    def check_answer(self, answer: AddPartitionsToTxnResponse, version: int) -> None:
-        """See Request. Clients do not send v4 or later."""
-        del version
+    def check_answer(self, answer: AddPartitionsToTxnResponse, _version: int, /) -> None:
+        """Clients do not send v4 or later."""
         check_complete_echo(
             ((topic.name, number) for topic in self.v3_and_below_topics for number in topic.partitions),
-            (
-                (topic.name, result.partition_index)
-                for topic in answer.results_by_topic_v3_and_below
-                for result in topic.results_by_partition
-            ),
+            partitions_in(answer.results_by_topic_v3_and_below, partitions="results_by_partition"),
         )

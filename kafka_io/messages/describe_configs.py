@@ -61,9 +61,7 @@ class DescribeConfigsRequest(
     include_synonyms: Bool = wire(since=1, default=False)  # KIP-226
     include_documentation: Bool = wire(since=3, default=False)  # KIP-569
 
-    def check_answer(self, answer: DescribeConfigsResponse, version: int) -> None:
-        """See Request."""
-        del version
+    def check_answer(self, answer: DescribeConfigsResponse, _version: int, /) -> None:
         check_echo(
             ((resource.resource_type, resource.resource_name) for resource in self.resources),
             ((result.resource_type, result.resource_name) for result in answer.results),

@@ -43,7 +43,5 @@ class DescribeGroupsRequest(Request[DescribeGroupsResponse], key=15, versions=(0
     groups: tuple[String, ...]
     include_authorized_operations: Bool = wire(since=3, default=False)  # KIP-430
 
-    def check_answer(self, answer: DescribeGroupsResponse, version: int) -> None:
-        """See Request."""
-        del version
+    def check_answer(self, answer: DescribeGroupsResponse, _version: int, /) -> None:
         check_complete_echo(((group,) for group in self.groups), ((group.group_id,) for group in answer.groups))

@@ -1,6 +1,6 @@
 """DescribeProducers: asks leaders for the producers of partitions, and for their open transactions (KIP-664)."""
 
-from kafka_io.messages.echoes import check_echo
+from kafka_io.messages.echoes import check_echo, partitions_in
 from kafka_io.wire.schema import Request, Struct, wire
 from kafka_io.wire.types import MANY_ITEMS, Int16, Int32, Int64, String
 
@@ -51,10 +51,6 @@ class DescribeProducersRequest(Request[DescribeProducersResponse], key=61, versi
 
     topics: tuple[DescribeProducersTopic, ...]
 
-    def check_answer(self, answer: DescribeProducersResponse, version: int) -> None:
-        """See Request."""
-        del version
-        check_echo(
-            ((topic.name, number) for topic in self.topics for number in topic.partition_indexes),
-            ((topic.name, partition.partition_index) for topic in answer.topics for partition in topic.partitions),
-        )
+    def check_answer(self, answer: DescribeProducersResponse, _version: int, /) -> None:
+        requested = ((topic.name, number) for topic in self.topics for number in topic.partition_indexes)
+        check_echo(requested, partitions_in(answer.topics))

@@ -1,11 +1,19 @@
 """Compares what an answer names with what its request named: topics, partitions, groups (fault P10)."""
 
 from collections.abc import Hashable, Iterable
+from typing import Any
 
 from kafka_io.errors import Corrupt, printable
 
 Names = Iterable[tuple[Hashable, ...]]
 """The subjects of a request or an answer, for example pairs of a topic's name or id and a partition."""
+
+
+def partitions_in(
+    topics: Iterable[Any], *, topic: str = "name", partitions: str = "partitions", partition: str = "partition_index"
+) -> Names:
+    """The partitions in a request or an answer, each with its topic; the arguments are the names of the fields."""
+    return ((getattr(item, topic), getattr(part, partition)) for item in topics for part in getattr(item, partitions))
 
 
 def check_echo(requested: Names | None, answered: Names) -> None:

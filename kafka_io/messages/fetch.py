@@ -1,6 +1,6 @@
 """Fetch: asks leaders for the records of partitions, from an offset on. From v13 on topics have ids (KIP-516)."""
 
-from kafka_io.messages.echoes import check_echo
+from kafka_io.messages.echoes import check_echo, partitions_in
 from kafka_io.messages.leaders import LeaderIdAndEpoch, NodeEndpoint
 from kafka_io.wire.schema import Request, Struct, wire
 from kafka_io.wire.types import MANY_ITEMS, NULL_UUID, Int8, Int16, Int32, Int64, String, Uuid, WireBytes
@@ -124,14 +124,8 @@ class FetchRequest(Request[FetchResponse], key=1, versions=(0, 18), flexible_fro
     forgotten_topics_data: tuple[ForgottenTopic, ...] = wire(since=7, default=())  # KIP-227
     rack_id: String = wire(since=11, default="", ignorable=True)  # KIP-392: the reader's rack
 
-    def check_answer(self, answer: FetchResponse, version: int) -> None:
-        """See Request. A broker leaves partitions out when the client's quota is used up (KIP-219)."""
+    def check_answer(self, answer: FetchResponse, version: int, /) -> None:
+        """A broker leaves partitions out when the client's quota is used up (KIP-219)."""
         name = "topic_id" if version >= BY_ID_SINCE else "topic"
-        check_echo(
-            ((getattr(topic, name), partition.partition) for topic in self.topics for partition in topic.partitions),
-            (
-                (getattr(topic, name), partition.partition_index)
-                for topic in answer.responses
-                for partition in topic.partitions
-            ),
-        )
+        requested = partitions_in(self.topics, topic=name, partition="partition")
+        check_echo(requested, partitions_in(answer.responses, topic=name))

@@ -41,8 +41,8 @@ class FindCoordinatorRequest(Request[FindCoordinatorResponse], key=10, versions=
     key_type: Int8 = wire(since=1, default=GROUP)  # KIP-98: a group or a transactional id
     coordinator_keys: tuple[String, ...] = wire(since=4, default=())  # KIP-699
 
-    def check_answer(self, answer: FindCoordinatorResponse, version: int) -> None:
-        """See Request. Up to v3 the answer names no key."""
+    def check_answer(self, answer: FindCoordinatorResponse, version: int, /) -> None:
+        """Up to v3 the answer names no key."""
         if version >= MANY_KEYS_SINCE:
             check_complete_echo(
                 ((key,) for key in self.coordinator_keys), ((coordinator.key,) for coordinator in answer.coordinators)

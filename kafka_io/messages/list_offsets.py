@@ -3,7 +3,7 @@
 The answer in v0 has several offsets for a partition, later versions have one.
 """
 
-from kafka_io.messages.echoes import check_echo
+from kafka_io.messages.echoes import check_echo, partitions_in
 from kafka_io.wire.schema import MIB, Request, Struct, wire
 from kafka_io.wire.types import MANY_ITEMS, Int8, Int16, Int32, Int64, String
 
@@ -65,10 +65,5 @@ class ListOffsetsRequest(
     topics: tuple[ListOffsetsTopic, ...]
     timeout_ms: Int32 = wire(since=10, default=0, ignorable=True)  # KIP-1075: for tiered storage
 
-    def check_answer(self, answer: ListOffsetsResponse, version: int) -> None:
-        """See Request."""
-        del version
-        check_echo(
-            ((topic.name, partition.partition_index) for topic in self.topics for partition in topic.partitions),
-            ((topic.name, partition.partition_index) for topic in answer.topics for partition in topic.partitions),
-        )
+    def check_answer(self, answer: ListOffsetsResponse, _version: int, /) -> None:
+        check_echo(partitions_in(self.topics), partitions_in(answer.topics))

@@ -67,9 +67,8 @@ class MetadataRequest(Request[MetadataResponse], key=3, versions=(0, 13), flexib
     include_cluster_authorized_operations: Bool = wire(since=8, until=10, default=False)  # KIP-430
     include_topic_authorized_operations: Bool = wire(since=8, default=False)  # KIP-430
 
-    def check_answer(self, answer: MetadataResponse, version: int) -> None:
-        """See Request. A request without topics is for all of them."""
-        del version
+    def check_answer(self, answer: MetadataResponse, _version: int, /) -> None:
+        """A request without topics is for all of them."""
         key = "topic_id" if any(topic.name is None for topic in self.topics or ()) else "name"
         requested = [(getattr(topic, key),) for topic in self.topics] if self.topics else None
         check_echo(requested, ((getattr(topic, key),) for topic in answer.topics))

@@ -1,6 +1,6 @@
 """OffsetCommit: commits offsets of a group. v0 stores them in ZooKeeper, later versions at the coordinator."""
 
-from kafka_io.messages.echoes import check_complete_echo
+from kafka_io.messages.echoes import check_complete_echo, partitions_in
 from kafka_io.wire.schema import Request, Struct, wire
 from kafka_io.wire.types import Int16, Int32, Int64, String
 
@@ -56,10 +56,5 @@ class OffsetCommitRequest(Request[OffsetCommitResponse], key=8, versions=(0, 9),
     retention_time_ms: Int64 = wire(since=2, until=4, default=-1, ignorable=True)  # KIP-211 removed it
     topics: tuple[OffsetCommitTopic, ...]
 
-    def check_answer(self, answer: OffsetCommitResponse, version: int) -> None:
-        """See Request."""
-        del version
-        check_complete_echo(
-            ((topic.name, partition.partition_index) for topic in self.topics for partition in topic.partitions),
-            ((topic.name, partition.partition_index) for topic in answer.topics for partition in topic.partitions),
-        )
+    def check_answer(self, answer: OffsetCommitResponse, _version: int, /) -> None:
+        check_complete_echo(partitions_in(self.topics), partitions_in(answer.topics))

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from kafka_io.messages.echoes import check_complete_echo, check_echo
+from kafka_io.messages.echoes import check_complete_echo, check_echo, partitions_in
 from kafka_io.wire.schema import MIB, Request, Struct, wire
 from kafka_io.wire.types import MANY_ITEMS, Bool, Int16, Int32, Int64, String
 
@@ -75,8 +75,8 @@ class OffsetFetchRequest(
     groups: tuple[OffsetFetchGroup, ...] = wire(since=8, default=())  # KIP-709: many groups at once
     require_stable: Bool = wire(since=7, default=False)  # KIP-447: waits for pending transactions
 
-    def check_answer(self, answer: OffsetFetchResponse, version: int) -> None:
-        """See Request. A group without named topics is answered with all topics that have an offset."""
+    def check_answer(self, answer: OffsetFetchResponse, version: int, /) -> None:
+        """A group without named topics is answered with all topics that have an offset."""
         if version < GROUPS_SINCE:
             _check_topics(self.topics, answer.topics)
             return
@@ -89,9 +89,5 @@ class OffsetFetchRequest(
 
 
 def _check_topics(requested: tuple[OffsetFetchTopic, ...] | None, answered: Iterable[OffsetFetchTopicResponse]) -> None:
-    check_echo(
-        None
-        if requested is None
-        else [(topic.name, partition) for topic in requested for partition in topic.partition_indexes],
-        ((topic.name, partition.partition_index) for topic in answered for partition in topic.partitions),
-    )
+    names = [(topic.name, number) for topic in requested or () for number in topic.partition_indexes]
+    check_echo(None if requested is None else names, partitions_in(answered))

@@ -1,6 +1,6 @@
 """OffsetForLeaderEpoch: asks where an epoch ends, so that a reader detects a truncated log (KIP-320)."""
 
-from kafka_io.messages.echoes import check_echo
+from kafka_io.messages.echoes import check_echo, partitions_in
 from kafka_io.wire.schema import Request, Struct, wire
 from kafka_io.wire.types import Int16, Int32, Int64, String
 
@@ -49,10 +49,6 @@ class OffsetForLeaderEpochRequest(Request[OffsetForLeaderEpochResponse], key=23,
     replica_id: Int32 = wire(since=3, default=-2, ignorable=True)  # KIP-392: clients see ends up to the high watermark
     topics: tuple[LeaderEpochTopic, ...]
 
-    def check_answer(self, answer: OffsetForLeaderEpochResponse, version: int) -> None:
-        """See Request."""
-        del version
-        check_echo(
-            ((topic.topic, partition.partition) for topic in self.topics for partition in topic.partitions),
-            ((topic.topic, partition.partition) for topic in answer.topics for partition in topic.partitions),
-        )
+    def check_answer(self, answer: OffsetForLeaderEpochResponse, _version: int, /) -> None:
+        names = {"topic": "topic", "partition": "partition"}
+        check_echo(partitions_in(self.topics, **names), partitions_in(answer.topics, **names))

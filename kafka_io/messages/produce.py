@@ -3,7 +3,7 @@
 From v13 on topics have ids instead of names (KIP-516).
 """
 
-from kafka_io.messages.echoes import check_echo
+from kafka_io.messages.echoes import check_echo, partitions_in
 from kafka_io.messages.leaders import LeaderIdAndEpoch, NodeEndpoint
 from kafka_io.wire.schema import Request, Struct, wire
 from kafka_io.wire.types import NULL_UUID, Int16, Int32, Int64, String, Uuid, WireBytes
@@ -73,18 +73,10 @@ class ProduceRequest(Request[ProduceResponse], key=0, versions=(0, 13), flexible
     timeout_ms: Int32
     topic_data: tuple[ProduceTopic, ...]
 
-    def check_answer(self, answer: ProduceResponse, version: int) -> None:
-        """See Request."""
+    def check_answer(self, answer: ProduceResponse, version: int, /) -> None:
         name = "topic_id" if version >= BY_ID_SINCE else "name"
+        requested = partitions_in(self.topic_data, topic=name, partitions="partition_data", partition="index")
         check_echo(
-            (
-                (getattr(topic, name), partition.index)
-                for topic in self.topic_data
-                for partition in topic.partition_data
-            ),
-            (
-                (getattr(topic, name), partition.index)
-                for topic in answer.responses
-                for partition in topic.partition_responses
-            ),
+            requested,
+            partitions_in(answer.responses, topic=name, partitions="partition_responses", partition="index"),
         )

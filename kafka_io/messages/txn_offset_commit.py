@@ -1,6 +1,6 @@
 """TxnOffsetCommit: adds offsets of a group to a transaction; they count once it is committed (KIP-98)."""
 
-from kafka_io.messages.echoes import check_complete_echo
+from kafka_io.messages.echoes import check_complete_echo, partitions_in
 from kafka_io.messages.offset_commit import OffsetCommitTopicResponse
 from kafka_io.wire.schema import Request, Struct, wire
 from kafka_io.wire.types import Int16, Int32, Int64, String
@@ -41,10 +41,5 @@ class TxnOffsetCommitRequest(Request[TxnOffsetCommitResponse], key=28, versions=
     group_instance_id: String | None = wire(since=3, default=None)  # KIP-447
     topics: tuple[TxnOffsetCommitTopic, ...]
 
-    def check_answer(self, answer: TxnOffsetCommitResponse, version: int) -> None:
-        """See Request."""
-        del version
-        check_complete_echo(
-            ((topic.name, partition.partition_index) for topic in self.topics for partition in topic.partitions),
-            ((topic.name, partition.partition_index) for topic in answer.topics for partition in topic.partitions),
-        )
+    def check_answer(self, answer: TxnOffsetCommitResponse, _version: int, /) -> None:
+        check_complete_echo(partitions_in(self.topics), partitions_in(answer.topics))

@@ -175,7 +175,7 @@ class Request(Struct, Generic[AnswerT_co]):
             max_answer_bytes=max_answer_bytes,
         )
 
-    def check_answer(self, answer: Any, version: int) -> None:
+    def check_answer(self, answer: Any, version: int, /) -> None:
         """Check that an answer is about what this request asks for. Requests that name something override this.
 
         Raises:

@@ -42,7 +42,6 @@ class ReplaceChange(Change):
     def complete(
         self, entry: LedgerEntry, table: TableStore, snapshot: TableSnapshot
     ) -> tuple[LedgerEntry, Sequence[CommittedRange]]:
-        """See Change."""
         by_topic = {incarnation.topic: incarnation.ranges for incarnation in incarnations(table.entries(snapshot))}
         inside, outside = split_ranges(by_topic.get(self.state.topic, ()), self.ranges)
         self._check_shortfall(table, snapshot, outside)
@@ -120,7 +119,6 @@ class CutChange(ReplaceChange):
     kind: CommitKind = CommitKind.CUT
 
     def coverage_after(self, covered: Coverage) -> Coverage:
-        """See ReplaceChange."""
         after = dict(covered)
         for offsets in self.ranges:
             partition = offsets.partition

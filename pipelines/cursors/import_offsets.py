@@ -62,7 +62,6 @@ class ImportChange(LoadChange):
     """The first commit of a table. If another run commits first, this one is refused instead of rebased."""
 
     def rebased(self, now: TableSnapshot) -> Self | None:
-        """See Change."""
         if now.entry is None:
             return self
         raise CommitRefused(f"run {now.entry.run} loaded the table first; nothing was imported", self.state.topic.where)

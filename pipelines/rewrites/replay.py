@@ -198,11 +198,9 @@ class ReplayChange(ReplaceChange):
     shortfall: ClassVar[type[LoadError]] = ReplayRefused
 
     def rows_again(self, part: CommittedRange) -> int:
-        """See ReplaceChange."""
         return self.fetched_rows(part)
 
     def coverage_after(self, covered: Coverage) -> Coverage:
-        """See ReplaceChange."""
         for offsets in self.ranges:
             start, cursor = covered.get(offsets.partition, (0, 0))
             if not start <= offsets.start < offsets.stop <= cursor:

@@ -58,7 +58,6 @@ class Transport07(Transport):
         return self._brokers.partitions_for(topic)
 
     def stored_at(self, target: TopicPartition) -> BrokerPartition:
-        """See Transport."""
         return self._brokers.stored_at(target.within_topic)
 
     def send(self, batches: Mapping[TopicPartition, Sequence[Message]]) -> Mapping[TopicPartition, BatchOutcome]:
