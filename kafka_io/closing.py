@@ -12,7 +12,6 @@ class Closable(Protocol):
 
     def close(self) -> None:
         """Release all resources."""
-        ...
 
 
 @contextmanager

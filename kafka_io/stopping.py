@@ -5,10 +5,11 @@ attempts end when the main thread sets an event.
 """
 
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from queue import Empty, SimpleQueue
 
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
@@ -82,3 +83,15 @@ def stop_signals() -> Iterator[Callable[[], bool]]:
     finally:
         for number, handler in previous.items():
             signal.signal(number, handler)
+
+
+def run_foreground(server: AbstractContextManager[object], ready: Callable[[], str]) -> None:
+    """Run a server until SIGTERM or SIGINT arrives, then stop it. Call it from the main thread only.
+
+    When clients are served, it prints the line that `ready` returns. It raises what the start of the server does.
+    """
+    with stop_signals() as stop_requested, server:
+        sys.stdout.write(f"{ready()}\n")
+        sys.stdout.flush()
+        while not stop_requested():
+            pass

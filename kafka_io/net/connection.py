@@ -23,22 +23,18 @@ class Conversation(Protocol[RequestT_contra, AnswerT_co]):
     @property
     def waiting(self) -> int:
         """The number of requests without an answer."""
-        ...
 
     def send(self, request: RequestT_contra) -> bytes:
         """The bytes of a request, which must be sent next."""
-        ...
 
     def space(self) -> memoryview:
         """The buffer for the next bytes that are received."""
-        ...
 
     def filled(self, count: int, check_time: Callable[[], object]) -> AnswerT_co | None:
         """Process `count` received bytes in `space()`. Returns the answer that they complete, if any.
 
         `check_time` raises an error when no time is left to decode it.
         """
-        ...
 
     def release(self) -> None:
         """Release the memory of answers: no answer is expected soon."""

@@ -63,4 +63,3 @@ class EventHandler(Protocol):
 
     def handle(self, messages: Sequence[Message], dispatch: Dispatch) -> Sequence[Outcome]:
         """Return one outcome for each message, in the same order. An exception is the outcome of all of them."""
-        ...

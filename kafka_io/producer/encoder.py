@@ -15,7 +15,6 @@ class Encoder(Protocol):
 
     def encode(self, data: Any) -> bytes | None:
         """The bytes of `data`; None stays None."""
-        ...
 
 
 class BytesEncoder:

@@ -27,7 +27,6 @@ class Partitioner(Protocol):
 
     def choose(self, topic: str, key: bytes | None, count: int) -> int:
         """An index from 0 to `count` - 1. Only one thread at a time calls it."""
-        ...
 
 
 class StringHashPartitioner:

@@ -93,7 +93,6 @@ class Reader(Protocol):
 
     def read(self, planned_ranges: Iterable[PlannedRange]) -> Iterator[Iterator[DecodedBatch]]:
         """The batches of each range, in order. An error is raised when the batches of its range are taken."""
-        ...
 
     def unreadable(self, planned: PlannedRange, offset: int) -> UnreadableRange:
         """The unreadable part of the range that begins at `offset`, where `read` cannot decode a message or batch.
@@ -101,15 +100,12 @@ class Reader(Protocol):
         Raises:
             KafkaIOError: the broker cannot be asked.
         """
-        ...
 
     def serving(self, planned: PlannedRange) -> Broker | None:
         """The broker that the range is read from; None before it is read."""
-        ...
 
     def close(self) -> None:
         """Close all connections; safe to call again."""
-        ...
 
 
 class PausableReader(Reader, Protocol):
@@ -117,8 +113,6 @@ class PausableReader(Reader, Protocol):
 
     def pause(self) -> None:
         """Release memory and forget topics before a time without reads; connections stay open."""
-        ...
 
     def resume(self) -> None:
         """Close each connection that the broker has closed during a pause, or sent something on. See `pause`."""
-        ...

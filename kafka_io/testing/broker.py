@@ -7,7 +7,6 @@ port. A client that connects in between waits in the backlog and is served when 
 """
 
 import queue
-import sys
 import time
 from abc import ABC, abstractmethod
 from contextlib import ExitStack
@@ -15,7 +14,7 @@ from functools import partial
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
 from kafka_io.model import Broker
-from kafka_io.stopping import stop_signals
+from kafka_io.stopping import run_foreground
 from kafka_io.testing.config import BrokerConfig
 from kafka_io.testing.data_dir import locked_data_dir
 from kafka_io.testing.housekeeping import BrokerHousekeeping, ClockMs
@@ -113,6 +112,11 @@ class EmbeddedBroker(ABC, Generic[ConfigT, LogsT]):
     def _register_topic(self, zookeeper: ZooKeeper, topic: str) -> None:
         """Register the current state of a topic in ZooKeeper."""
 
+    def run_foreground(self) -> None:
+        """Run the broker until SIGTERM or SIGINT arrives, then stop it; see `stopping.run_foreground`."""
+        name, host = f"penstock broker {self.config.broker_id}", self.config.host
+        run_foreground(self, lambda: f"{name} ready on {host}:{self.port}")
+
     def _flush(self) -> None:
         """Flush what is written. Housekeeping calls this at each flush interval."""
         self._logs.flush()
@@ -123,16 +127,3 @@ class EmbeddedBroker(ABC, Generic[ConfigT, LogsT]):
 
     def __exit__(self, *_error: object) -> None:
         self.stop()
-
-
-def run_foreground(server: EmbeddedBroker[Any, Any]) -> None:
-    """Run a broker until SIGTERM or SIGINT arrives, then stop it. Call it from the main thread only.
-
-    It prints one line when clients are served. It raises the errors of `EmbeddedBroker.start`.
-    """
-    with stop_signals() as stop_requested, server:
-        config = server.config
-        sys.stdout.write(f"penstock broker {config.broker_id} ready on {config.host}:{server.port}\n")
-        sys.stdout.flush()
-        while not stop_requested():
-            pass

@@ -21,11 +21,9 @@ class RequestStream(Protocol[RequestT_co]):
 
     def space(self) -> memoryview:
         """The buffer for the next bytes from the client."""
-        ...
 
     def filled(self, count: int) -> RequestT_co | None:
         """Process `count` received bytes in `space()`. Returns the request that they complete, if any."""
-        ...
 
 
 @dataclass(frozen=True, eq=False)

@@ -35,15 +35,12 @@ class FieldCodec(Protocol):
     @property
     def min_bytes(self) -> int:
         """The minimum number of bytes of a value."""
-        ...
 
     def write(self, value: Any, into: list[Octets]) -> None:
         """Append the bytes of `value`."""
-        ...
 
     def read(self, reader: WireReader) -> Any:
         """Read one value."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,7 +47,6 @@ def broker_command(
       penstock broker --broker-id 0 --port 9092 --data-dir b0 --zookeeper 127.0.0.1:2181
       penstock broker --broker-id 0 --port 9092 --data-dir b0 --generation modern
     """
-    from kafka_io.testing.broker import run_foreground
     from kafka_io.testing.modern.config import ModernBrokerConfig
     from kafka_io.testing.modern.server import ModernBrokerServer
     from kafka_io.testing.v07.config import BrokerConfig07
@@ -55,10 +54,10 @@ def broker_command(
 
     settings: dict[str, Any] = {"broker_id": broker_id, "port": port, "data_dir": data_dir, "partitions": partitions}
     if generation == Generation.V07:
-        run_foreground(BrokerServer07(BrokerConfig07(**settings), zookeeper=zookeeper))
+        BrokerServer07(BrokerConfig07(**settings), zookeeper=zookeeper).run_foreground()
     else:
         config = ModernBrokerConfig(**settings, generation=Generation(generation))
-        run_foreground(ModernBrokerServer(config, zookeeper=zookeeper))
+        ModernBrokerServer(config, zookeeper=zookeeper).run_foreground()
 
 
 @click.command("registry")
@@ -75,9 +74,9 @@ def registry_command(port: int, data_dir: Path) -> None:
     Examples:
       penstock registry --port 8081 --data-dir registry
     """
-    from kafka_io.testing.schema_registry.server import EmbeddedSchemaRegistry, run_foreground
+    from kafka_io.testing.schema_registry.server import EmbeddedSchemaRegistry
 
-    run_foreground(EmbeddedSchemaRegistry(port, data_dir))
+    EmbeddedSchemaRegistry(port, data_dir).run_foreground()
 
 
 @click.command("zookeeper")

@@ -9,11 +9,11 @@ from pathlib import Path
 
 from deltalake import DeltaTable
 
-from kafka_io.testing.schema_registry.faults import answers
 from tests.crash.child import DriverOptions
 from tests.crash.drivers import Ended
 from tests.crash.harness import LOAD, Act, Trial
 from tests.crash.worlds import TOPIC
+from tests.fakes.registry_faults import answers
 
 _ALL_AT_ONCE = DriverOptions(slices_per_commit=16)
 _KILLED = -9

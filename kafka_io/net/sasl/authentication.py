@@ -13,21 +13,17 @@ class Mechanism(Protocol):
     @property
     def name(self) -> str:
         """The name of the mechanism in SaslHandshake."""
-        ...
 
     @property
     def secret(self) -> Secret:
         """The secret, which must not appear in messages."""
-        ...
 
     @property
     def is_complete(self) -> bool:
         """Whether the newest token is the last one, and the broker sends no token in return (GSSAPI)."""
-        ...
 
     def first(self) -> bytes:
         """The first token of the client."""
-        ...
 
     def answer(self, challenge: bytes) -> bytes | None:
         """The next token of the client; None when the broker has proven everything that the mechanism demands.
@@ -35,7 +31,6 @@ class Mechanism(Protocol):
         Raises:
             AuthenticationFailed: the broker refuses us, or its proof is missing or wrong.
         """
-        ...
 
 
 def authenticate(

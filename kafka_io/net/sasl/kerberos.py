@@ -24,19 +24,15 @@ class GssContext(Protocol):
     @property
     def is_established(self) -> bool:
         """Whether both sides have proven their identity."""
-        ...
 
     def step(self, token: bytes | None) -> bytes:
         """The next token for the broker, which may be empty; `token` is the broker's, or None at first."""
-        ...
 
     def unwrap(self, message: bytes) -> bytes:
         """The content of a message of the broker, whose signature is verified."""
-        ...
 
     def wrap(self, content: bytes) -> bytes:
         """A signed message with this content."""
-        ...
 
 
 class Gssapi:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from kafka_io.closing import Closing
-from kafka_io.stopping import stop_signals
+from kafka_io.stopping import run_foreground
 from kafka_io.testing.data_dir import locked_data_dir
 from kafka_io.testing.schema_registry.api import reply_to
 from kafka_io.testing.schema_registry.faults import Fault, Faults
@@ -110,21 +110,13 @@ class EmbeddedSchemaRegistry(Closing):
         """Answer the next requests whose path matches with a fault (see faults.py); None means all of them."""
         self._faults.inject(fault, path=path, times=times)
 
+    def run_foreground(self) -> None:
+        """Run the registry until SIGTERM or SIGINT arrives, then stop it; see `stopping.run_foreground`."""
+        run_foreground(self, lambda: f"penstock registry ready on {self.url}")
+
     def __enter__(self) -> Self:
         self.start()
         return self
-
-
-def run_foreground(registry: EmbeddedSchemaRegistry) -> None:
-    """Run a registry until SIGTERM or SIGINT arrives, then stop it. Call it from the main thread only.
-
-    It prints one line when clients are served. It raises the errors of `EmbeddedSchemaRegistry.start`.
-    """
-    with stop_signals() as stop_requested, registry:
-        sys.stdout.write(f"penstock registry ready on {registry.url}\n")
-        sys.stdout.flush()
-        while not stop_requested():
-            pass
 
 
 class _Server(socketserver.ThreadingTCPServer):

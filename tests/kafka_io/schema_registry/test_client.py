@@ -13,8 +13,8 @@ from kafka_io.schema_registry.schemas import (
     SubjectSchema,
     SubjectVersion,
 )
-from kafka_io.testing.schema_registry.faults import not_found, sends
 from kafka_io.testing.schema_registry.server import EmbeddedSchemaRegistry
+from tests.fakes.registry_faults import not_found, sends
 from tests.kafka_io.schema_registry.conftest import MakeClient
 
 AVRO = '{"type": "record", "name": "Order", "fields": [{"name": "id", "type": "long"}]}'

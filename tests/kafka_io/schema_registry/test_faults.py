@@ -19,7 +19,8 @@ from kafka_io.errors import (
     Where,
 )
 from kafka_io.schema_registry import client as client_module
-from kafka_io.testing.schema_registry.faults import (
+from kafka_io.testing.schema_registry.server import EmbeddedSchemaRegistry
+from tests.fakes.registry_faults import (
     Fault,
     answers,
     drips,
@@ -29,7 +30,6 @@ from kafka_io.testing.schema_registry.faults import (
     sends_raw,
     stalls,
 )
-from kafka_io.testing.schema_registry.server import EmbeddedSchemaRegistry
 from tests.kafka_io.schema_registry.conftest import MakeClient
 
 TEXT = '"string"'

@@ -14,8 +14,9 @@ from kafka_io.net.http_login import HttpLogin
 from kafka_io.net.secret import Secret, SecretReference
 from kafka_io.net.security import Tls
 from kafka_io.schema_registry.settings import SchemaRegistrySettings
-from kafka_io.testing.schema_registry.faults import Fault, answers, ends_after, sends, sends_raw, stalls
+from kafka_io.testing.schema_registry.faults import Fault
 from kafka_io.testing.schema_registry.server import EmbeddedSchemaRegistry
+from tests.fakes.registry_faults import answers, ends_after, sends, sends_raw, stalls
 from tests.fakes.tls import CA, GOLDEN, serving
 from tests.kafka_io.net.test_canary import CANARY, assert_silent
 from tests.kafka_io.schema_registry.conftest import MakeClient

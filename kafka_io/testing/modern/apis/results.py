@@ -19,7 +19,6 @@ class RequestedTopic(Protocol):
     @property
     def partitions(self) -> Sequence[Any]:
         """The requests for its partitions."""
-        ...
 
 
 TopicT = TypeVar("TopicT", bound=RequestedTopic)

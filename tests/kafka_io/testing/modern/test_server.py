@@ -16,10 +16,9 @@ ROOT = Path(__file__).parents[4]
 PROGRAM = """
 import sys
 from pathlib import Path
-from kafka_io.testing.broker import run_foreground
 from kafka_io.testing.modern.config import ModernBrokerConfig
 from kafka_io.testing.modern.server import ModernBrokerServer
-run_foreground(ModernBrokerServer(ModernBrokerConfig(broker_id=5, data_dir=Path(sys.argv[1]))))
+ModernBrokerServer(ModernBrokerConfig(broker_id=5, data_dir=Path(sys.argv[1]))).run_foreground()
 """
 
 

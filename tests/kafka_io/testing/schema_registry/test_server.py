@@ -10,9 +10,9 @@ import pytest
 
 from kafka_io.errors import Corrupt
 from kafka_io.testing.data_dir import DataDirInUse
-from kafka_io.testing.schema_registry.faults import stalls
 from kafka_io.testing.schema_registry.replies import Refused
 from kafka_io.testing.schema_registry.server import EmbeddedSchemaRegistry
+from tests.fakes.registry_faults import stalls
 
 AVRO = {"schema": '{"type": "string"}'}
 
