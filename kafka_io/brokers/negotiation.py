@@ -76,6 +76,7 @@ class NegotiatedConnection:
     login_due_at: float = inf
 
 
+@dataclass(eq=False, kw_only=True)
 class Connector:
     """Opens connections to the brokers of one cluster.
 
@@ -92,23 +93,16 @@ class Connector:
         SecretMissing: the password of the private key does not exist.
     """
 
-    def __init__(
-        self,
-        *,
-        timeout_s: float,
-        max_answer_bytes: int,
-        generation: Generation | None = None,
-        refuses_newer: bool = False,
-        security: Security = PLAINTEXT,
-        fetch_rate: FetchRate = UNLIMITED,
-    ) -> None:
-        self.timeout_s = timeout_s
-        self.fetch_rate = fetch_rate
-        self._max_answer_bytes = max_answer_bytes
-        self._generation = generation
-        self._refuses_newer = refuses_newer
-        self._tls = tls_context(security.tls) if security.tls else None
-        self._sasl = security.sasl
+    timeout_s: float
+    max_answer_bytes: int
+    generation: Generation | None = None
+    refuses_newer: bool = False
+    security: Security = PLAINTEXT
+    fetch_rate: FetchRate = UNLIMITED
+
+    def __post_init__(self) -> None:
+        self._tls = tls_context(self.security.tls) if self.security.tls else None
+        self._sasl = self.security.sasl
         self._known_as_old: dict[str, float] = {}
         """The addresses of old brokers, each with the time at which this was detected."""
 
@@ -141,7 +135,7 @@ class Connector:
         old_since = self._known_as_old.get(broker.address, -_KNOWN_AS_OLD_S)
         if time.monotonic() < old_since + _KNOWN_AS_OLD_S:
             return self._old(broker)
-        if self._generation is Generation.V08:
+        if self.generation is Generation.V08:
             return self._old_by_settings(broker)
         try:
             return self._modern(broker, self._open(broker))
@@ -179,7 +173,7 @@ class Connector:
         return self._sasl is not None and self._sasl.mechanism == KERBEROS
 
     def _old_by_settings(self, broker: Broker) -> NegotiatedConnection:
-        if not self._refuses_newer:
+        if not self.refuses_newer:
             return self._old(broker)
         if self._uses_kerberos:
             return self._old_with_kerberos(broker)
@@ -241,7 +235,7 @@ class Connector:
         )
 
     def _open(self, broker: Broker) -> VersionedConnection:
-        conversation = ClientConversation(CLIENT_ID, max_answer_bytes=self._max_answer_bytes)
+        conversation = ClientConversation(CLIENT_ID, max_answer_bytes=self.max_answer_bytes)
         return VersionedConnection.open(broker, conversation, timeout_s=self.timeout_s, tls=self._tls)
 
 

@@ -1,7 +1,7 @@
 """A cluster from 0.8 on: topics from ZooKeeper if it has one, else from Metadata; bounds from the leaders."""
 
 import time
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
@@ -150,15 +150,17 @@ class ModernCluster(Cluster):
         return self._by_topic(topics, answers)
 
     def offsets_at(self, topic: str, partitions: Iterable[BrokerPartition], timestamp_ms: int) -> PartitionResults[int]:
-        committed = self._read_settings.committed
-        with error_context(self._topic_where(topic)):
-            answers = offsets_at(self.metadata(), _addresses({topic: partitions}), timestamp_ms, committed=committed)
-        return self._by_topic([topic], answers)[topic]
+        return self._at_time(offsets_at, topic, partitions, timestamp_ms)
 
     def ends_at(self, topic: str, partitions: Iterable[BrokerPartition], timestamp_ms: int) -> PartitionResults[int]:
+        return self._at_time(ends_at, topic, partitions, timestamp_ms)
+
+    def _at_time(
+        self, ask: Callable[..., PartitionAnswers[int]], topic: str, partitions: Iterable[BrokerPartition], time_ms: int
+    ) -> PartitionResults[int]:
         committed = self._read_settings.committed
         with error_context(self._topic_where(topic)):
-            answers = ends_at(self.metadata(), _addresses({topic: partitions}), timestamp_ms, committed=committed)
+            answers = ask(self.metadata(), _addresses({topic: partitions}), time_ms, committed=committed)
         return self._by_topic([topic], answers)[topic]
 
     def times_at(self, offsets: Mapping[str, Mapping[BrokerPartition, int]]) -> TopicResults[int | None]:

@@ -4,12 +4,11 @@
 size and shape fit. An answer that does not fit ends the conversation (faults W08, W10, W12).
 """
 
-from collections import deque
 from collections.abc import Callable
 
-from kafka_io.errors import Corrupt, Unsupported
+from kafka_io.errors import Unsupported
 from kafka_io.v07.messages import REQUESTS, AnsweredRequest07, AnyAnswer, AnyRequest
-from kafka_io.wire.framing import Frames
+from kafka_io.wire.framing import AnswerFrames, Frames
 from kafka_io.wire.primitives import WireReader, no_deadline
 
 MAX_REQUEST_BYTES = 100 * 1024 * 1024  # max.socket.request.bytes of a genuine broker
@@ -17,27 +16,17 @@ _API_BYTES = 2
 _ERROR_BYTES = 2
 
 
-class ClientConversation07:
+class ClientConversation07(AnswerFrames[AnsweredRequest07]):
     """The client's end: it encodes requests, and decodes their answers in order."""
 
     def __init__(self) -> None:
-        self._unanswered: deque[AnsweredRequest07] = deque()
-        self._frames = Frames(min_size=_ERROR_BYTES, max_size=self._largest_answer)
-
-    @property
-    def waiting(self) -> int:
-        """The number of requests without an answer."""
-        return len(self._unanswered)
+        super().__init__(min_size=_ERROR_BYTES)
 
     def send(self, request: AnyRequest) -> bytes:
         """The bytes of a request, which must be sent next."""
         if isinstance(request, AnsweredRequest07):
             self._unanswered.append(request)
         return request.encode()
-
-    def space(self) -> memoryview:
-        """The buffer for the next bytes from the broker."""
-        return self._frames.space()
 
     def filled(self, count: int, check_time: Callable[[], object] = no_deadline) -> AnyAnswer | None:
         """Process `count` received bytes in `space()`. Returns the answer that they complete, if any.
@@ -51,14 +40,8 @@ class ClientConversation07:
         frame = self._frames.filled(count)
         return None if frame is None else self._unanswered.popleft().decode_answer(frame)
 
-    def release(self) -> None:
-        """Release the memory of answers: no answer is expected soon."""
-        self._frames.release()
-
-    def _largest_answer(self) -> int:
-        if not self._unanswered:
-            raise Corrupt("the broker sent bytes without a request")
-        return self._unanswered[0].largest_answer()
+    def _largest_answer(self, sent: AnsweredRequest07) -> int:
+        return sent.largest_answer()
 
 
 class ServerConversation07:

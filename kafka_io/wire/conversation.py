@@ -6,14 +6,13 @@ ApiVersions, because a client must read it before it knows the versions of the b
 order of the requests: any other correlation id ends the conversation (fault W08).
 """
 
-from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from kafka_io.errors import Corrupt, Unsupported
 from kafka_io.wire import primitives
-from kafka_io.wire.framing import Frames, framed
+from kafka_io.wire.framing import AnswerFrames, framed
 from kafka_io.wire.primitives import WireReader, no_deadline
 from kafka_io.wire.schema import MAX_TAGS, Api, Request
 from kafka_io.wire.types import SHORT, Text
@@ -61,20 +60,14 @@ class VersionedRequest(Generic[AnswerT]):
     answered: bool = True
 
 
-class ClientConversation:
+class ClientConversation(AnswerFrames[tuple[int, VersionedRequest[Any]]]):
     """The client's end: it encodes requests, each in its version, and decodes their answers in order."""
 
     def __init__(self, client_id: str, *, max_answer_bytes: int = DEFAULT_MAX_ANSWER_BYTES) -> None:
+        super().__init__(min_size=_CORRELATION_BYTES)
         self._client_id = client_id
         self._next_id = 0
-        self._unanswered: deque[tuple[int, VersionedRequest[Any]]] = deque()
         self._max_answer_bytes = max_answer_bytes
-        self._frames = Frames(min_size=_CORRELATION_BYTES, max_size=self._max_answer_size)
-
-    @property
-    def waiting(self) -> int:
-        """The number of requests without an answer."""
-        return len(self._unanswered)
 
     def send(self, versioned: VersionedRequest[Any]) -> bytes:
         """The bytes of a request, which must be sent next.
@@ -89,10 +82,6 @@ class ClientConversation:
             self._unanswered.append((correlation, versioned))
         return framed(_header(api, versioned.version, correlation, self._client_id), *body)
 
-    def space(self) -> memoryview:
-        """The buffer for the next bytes from the broker."""
-        return self._frames.space()
-
     def filled(self, count: int, check_time: Callable[[], object] = no_deadline) -> Any | None:
         """Process `count` received bytes in `space()`. Returns the answer that they complete, if any.
 
@@ -104,15 +93,9 @@ class ClientConversation:
         frame = self._frames.filled(count)
         return None if frame is None else self._answer(frame, check_time)
 
-    def release(self) -> None:
-        """Release the memory of answers: no answer is expected soon."""
-        self._frames.release()
-
-    def _max_answer_size(self) -> int:
-        """The maximum size of the next answer: that of its API, or else that of this client (fault H05)."""
-        if not self._unanswered:
-            raise Corrupt("the broker sent bytes without a request")
-        _, versioned = self._unanswered[0]
+    def _largest_answer(self, sent: tuple[int, VersionedRequest[Any]]) -> int:
+        """The maximum size of an answer: that of its API, or else that of this client (fault H05)."""
+        _, versioned = sent
         return versioned.request.API.max_answer_bytes or self._max_answer_bytes
 
     def _answer(self, frame: memoryview, check_time: Callable[[], object]) -> Any:

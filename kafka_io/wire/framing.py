@@ -8,9 +8,14 @@ than filling it.
 """
 
 import sys
+from abc import ABC, abstractmethod
+from collections import deque
 from collections.abc import Callable
+from typing import Generic, TypeVar
 
 from kafka_io.errors import Corrupt, TooLarge
+
+SentT = TypeVar("SentT")
 
 _HEADER = 4
 _MIN_KEPT_BYTES, _MAX_KEPT_BYTES = 256 * 1024, 32 * 1024 * 1024  # memory of frames of these sizes is kept
@@ -80,6 +85,36 @@ class Frames:
         if size > max_size:
             raise TooLarge(f"a frame of {size} bytes is above the maximum of {max_size}")
         return size
+
+
+class AnswerFrames(ABC, Generic[SentT]):
+    """The client's end of a connection: the requests without an answer, oldest first, and the frames of answers."""
+
+    def __init__(self, *, min_size: int) -> None:
+        self._unanswered: deque[SentT] = deque()
+        self._frames = Frames(min_size=min_size, max_size=self._max_size)
+
+    @property
+    def waiting(self) -> int:
+        """The number of requests without an answer."""
+        return len(self._unanswered)
+
+    def space(self) -> memoryview:
+        """The buffer for the next bytes from the broker."""
+        return self._frames.space()
+
+    def release(self) -> None:
+        """Release the memory of answers: no answer is expected soon."""
+        self._frames.release()
+
+    def _max_size(self) -> int:
+        if not self._unanswered:
+            raise Corrupt("the broker sent bytes without a request")
+        return self._largest_answer(self._unanswered[0])
+
+    @abstractmethod
+    def _largest_answer(self, sent: SentT) -> int:
+        """The maximum size of the answer to a request."""
 
 
 def framed(*parts: bytes | bytearray | memoryview) -> bytes:

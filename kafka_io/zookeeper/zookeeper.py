@@ -106,9 +106,7 @@ class ZooKeeper(Closing):
 
     def topic_settings(self, topics: Iterable[str]) -> Mapping[str, Mapping[str, str] | NodeMalformed]:
         """The topic settings (from 0.8.1 on) that override settings of the brokers. Raises the errors of `is_v07`."""
-        names = sorted(set(topics))
-        for name in names:
-            check_topic_name(name)
+        names = _checked(topics)
         return self._session.in_one_session(lambda queries: read_settings(queries, names))
 
     def group_offsets(self, group: str, topics: Iterable[str] | None = None) -> CommittedOffsets:
@@ -119,9 +117,7 @@ class ZooKeeper(Closing):
             NodeMalformed: a group or topic name is illegal, or a node does not contain an offset.
         """
         check_name("group", group)
-        names = None if topics is None else sorted(set(topics))
-        for name in names or ():
-            check_topic_name(name)
+        names = None if topics is None else _checked(topics)
         return self._session.in_one_session(lambda queries: read_offsets(queries, group, names))
 
     def commit_group_offsets(
@@ -129,8 +125,7 @@ class ZooKeeper(Closing):
     ) -> None:
         """Commit offsets of a group as consumers of 0.7 to 0.9 do. Raises the errors of `group_offsets`."""
         check_name("group", group)
-        for name in offsets:
-            check_topic_name(name)
+        _checked(offsets)
         self._session.in_one_session(lambda queries: write_offsets(queries, group, offsets), timeout_s=timeout_s)
 
     def register_broker(self, broker: Broker, creator: str) -> None:
@@ -166,6 +161,14 @@ class ZooKeeper(Closing):
     def close(self) -> None:
         """End the session, which removes its registrations. Calling it again does nothing."""
         self._session.close()
+
+
+def _checked(topics: Iterable[str]) -> list[str]:
+    """The names in order; raises NodeMalformed for an illegal one."""
+    names = sorted(set(topics))
+    for name in names:
+        check_topic_name(name)
+    return names
 
 
 def _read_cluster_id(queries: ZooKeeperQueries) -> str | None:

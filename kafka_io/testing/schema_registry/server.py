@@ -14,12 +14,13 @@ from pathlib import Path
 from typing import Any, Self
 
 from kafka_io.closing import Closing
+from kafka_io.schema_registry.answers import ReferenceAnswer
 from kafka_io.stopping import run_foreground
 from kafka_io.testing.data_dir import locked_data_dir
 from kafka_io.testing.schema_registry.api import reply_to
 from kafka_io.testing.schema_registry.faults import Fault, Faults
 from kafka_io.testing.schema_registry.replies import RegistryReply
-from kafka_io.testing.schema_registry.store import SchemaStore, StoredReference, StoredSchema
+from kafka_io.testing.schema_registry.store import SchemaStore, StoredSchema
 
 logger = logging.getLogger(__name__)
 
@@ -103,7 +104,7 @@ class EmbeddedSchemaRegistry(Closing):
             Refused: the schema is not valid.
         """
         assert self._store is not None, "the registry has not been started"
-        stored = tuple(StoredReference(*reference) for reference in references)
+        stored = tuple(ReferenceAnswer(*reference) for reference in references)
         return self._store.register(subject, StoredSchema(schema=schema, schema_type=schema_type, references=stored))
 
     def inject(self, fault: Fault, *, path: str = r".*", times: int | None = 1) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import msgspec
 
+from kafka_io.schema_registry.answers import ReferenceAnswer
 from kafka_io.schema_registry.schemas import SchemaType
 from kafka_io.testing.modern.json_file import JsonFile
 from kafka_io.testing.schema_registry.replies import Refused
@@ -19,20 +20,12 @@ _FILE = "schemas.json"
 LATEST = "latest"
 
 
-class StoredReference(msgspec.Struct, frozen=True):
-    """A reference of a schema to a version of a subject."""
-
-    name: str
-    subject: str
-    version: int
-
-
 class StoredSchema(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """A schema as a client registers it."""
 
     schema: str
     schema_type: str = SchemaType.AVRO
-    references: tuple[StoredReference, ...] = ()
+    references: tuple[ReferenceAnswer, ...] = ()
 
     def identity(self) -> tuple[object, ...]:
         """A form that equal schemas share: it does not depend on the order of keys or on white space.

@@ -19,9 +19,9 @@ from kafka_io.errors import (
     Where,
 )
 from kafka_io.schema_registry import client as client_module
+from kafka_io.testing.schema_registry.faults import Fault
 from kafka_io.testing.schema_registry.server import EmbeddedSchemaRegistry
 from tests.fakes.registry_faults import (
-    Fault,
     answers,
     drips,
     ends_after,
