@@ -6,7 +6,7 @@ metadata of the topic is dropped and requested again, as often as the retry poli
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import TypeVar
 from uuid import UUID
 
@@ -55,26 +55,22 @@ class Leader:
     topic_id: UUID
 
 
+@dataclass(eq=False)
 class ClusterMetadata(Closing):
-    """The metadata of a cluster, and one connection to each of its brokers. It belongs to one thread."""
+    """The metadata of a cluster, and one connection to each of its brokers. It belongs to one thread.
 
-    def __init__(
-        self,
-        bootstrap: Sequence[Broker],
-        connector: Connector,
-        backoff: Backoff,
-        *,
-        where: Where,
-        sleep: Callable[[float], None] = stopping.sleep,
-        cluster_id: str = "",
-    ) -> None:
-        """See `Source.connect`. If the `cluster_id` is given, answers of another cluster are refused."""
-        self.where = where
-        self.expected_cluster_id = cluster_id
-        self._connector = connector
-        self._backoff = backoff
-        self._sleep = sleep
-        self._bootstrap = tuple(bootstrap)
+    See `Source.connect`. If the `expected_cluster_id` is given, answers of another cluster are refused.
+    """
+
+    bootstrap: Sequence[Broker]
+    connector: Connector
+    backoff: Backoff
+    _: KW_ONLY
+    where: Where
+    sleep: Callable[[float], None] = stopping.sleep
+    expected_cluster_id: str = ""
+
+    def __post_init__(self) -> None:
         self._connections: dict[Broker, ModernBrokerConnection] = {}
         self._topics: dict[str, MetadataTopic] = {}
         self._rows: dict[str, Mapping[int, MetadataPartition]] = {}  # the partitions of known topics by number
@@ -87,7 +83,7 @@ class ClusterMetadata(Closing):
     @property
     def known_brokers(self) -> tuple[Broker, ...]:
         """The brokers of the last Metadata answer, then the bootstrap brokers."""
-        return tuple(dict.fromkeys((*self._brokers.values(), *self._bootstrap)))
+        return tuple(dict.fromkeys((*self._brokers.values(), *self.bootstrap)))
 
     @property
     def generation(self) -> Generation | None:
@@ -131,7 +127,7 @@ class ClusterMetadata(Closing):
 
     def retry(self, act: Callable[[], T]) -> T:
         """Call `act` and return its result. Retry after a retriable error, as often as the retry policy allows."""
-        return retrying(act, self._backoff, sleep=self._sleep)
+        return retrying(act, self.backoff, sleep=self.sleep)
 
     def on_leader(self, topic: str, partition: int, act: Callable[[Leader], T]) -> T:
         """Call `act` with the partition's leader and return its result. If the leader moved or is down, try the next.
@@ -333,7 +329,7 @@ class ClusterMetadata(Closing):
         """The one connection to a broker, which is opened when it is first used."""
         if broker not in self._connections:
             self._connections[broker] = self._closing.enter_context(
-                ModernBrokerConnection(broker, self._connector, sleep=self._sleep)
+                ModernBrokerConnection(broker, self.connector, sleep=self.sleep)
             )
         return self._connections[broker]
 

@@ -9,12 +9,15 @@ import ssl
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from http.client import HTTPException, HTTPResponse
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Self, cast
 
 from kafka_io.errors import ConnectionLost, Corrupt, KafkaIOError, printable
 from kafka_io.net.deadline import Deadline
+from kafka_io.net.http_address import HttpAddress
 from kafka_io.net.http_login import HttpLogin
+from kafka_io.net.security import Tls
 from kafka_io.net.stream import Stream
+from kafka_io.net.tls import tls_context
 
 if TYPE_CHECKING:
     import socket
@@ -39,6 +42,12 @@ class HttpServer:
     port: int
     tls: ssl.SSLContext | None = None
     login: HttpLogin | None = None
+
+    @classmethod
+    def at(cls, address: HttpAddress, tls: Tls | None, login: HttpLogin | None) -> Self:
+        """The server of a URL; `tls` are the settings for `https`. Raises the errors of `tls_context`."""
+        context = tls_context(tls or Tls()) if address.uses_tls else None
+        return cls(host=address.host, port=address.port, tls=context, login=login)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,8 +18,7 @@ from kafka_io.errors import AuthenticationFailed, Corrupt, KafkaIOError, TokenSe
 from kafka_io.net.http_exchange import HttpAnswer, HttpContent, HttpServer, http_post
 from kafka_io.net.http_login import HttpLogin
 from kafka_io.net.secret import Secret
-from kafka_io.net.security import ClientCredentials, Tls
-from kafka_io.net.tls import tls_context
+from kafka_io.net.security import ClientCredentials
 from kafka_io.typed_json import decode_json
 
 _MAX_ANSWER_BYTES = 256 * 1024
@@ -72,12 +71,7 @@ def _token_or_error(server: ClientCredentials, login: HttpLogin, timeout_s: floa
     form = {"grant_type": "client_credentials", **({"scope": server.scope} if server.scope else {})}
     try:
         answer = http_post(
-            HttpServer(
-                host=address.host,
-                port=address.port,
-                tls=tls_context(server.tls or Tls()) if address.uses_tls else None,
-                login=login,
-            ),
+            HttpServer.at(address, server.tls, login),
             address.path or "/",
             HttpContent(media_type="application/x-www-form-urlencoded", data=urlencode(form).encode()),
             timeout_s=timeout_s,

@@ -80,7 +80,7 @@ class Source:
             fetch_rate=self.read_settings.rate,
         )
         return ClusterMetadata(
-            self.brokers, connector, retry_policy.backoff, where=where, sleep=sleep, cluster_id=self.cluster_id
+            self.brokers, connector, retry_policy.backoff, where=where, sleep=sleep, expected_cluster_id=self.cluster_id
         )
 
 

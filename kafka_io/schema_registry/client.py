@@ -7,6 +7,7 @@ that fails is repeated only by the tree's one retry loop.
 import ssl
 import time
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
 from threading import RLock
 from typing import TypeVar
@@ -63,6 +64,7 @@ class _AnswerCache:
             self._bytes_left += len(oldest.body)
 
 
+@dataclass(eq=False)
 class SchemaRegistry:
     """Reads schemas of one registry. It opens a connection for each request. Several threads can use it.
 
@@ -82,19 +84,15 @@ class SchemaRegistry:
     ('"string"', 1)
     """
 
-    def __init__(
-        self,
-        name: str,
-        settings: SchemaRegistrySettings,
-        *,
-        retry_policy: RetryPolicy | None = None,
-        sleep: Callable[[float], None] = stopping.sleep,
-    ) -> None:
-        self.name = name
-        self._settings = settings
-        self._address = settings.address
-        self._policy = retry_policy or RetryPolicy()
-        self._sleep = sleep
+    name: str
+    settings: SchemaRegistrySettings
+    _: KW_ONLY
+    retry_policy: RetryPolicy | None = None
+    sleep: Callable[[float], None] = stopping.sleep
+
+    def __post_init__(self) -> None:
+        self._address = self.settings.address
+        self._policy = self.retry_policy or RetryPolicy()
         self._cache = _AnswerCache(_MAX_CACHED_BYTES)
         self._lock = RLock()
         self._not_before = 0.0  # on the monotonic clock: when the registry wants the next request
@@ -181,11 +179,11 @@ class SchemaRegistry:
             return parse(self._ask(path), answer_type)
 
     def _ask(self, path: str) -> HttpAnswer:
-        return retrying(lambda: self._ask_once(path), self._policy.backoff, sleep=self._sleep)
+        return retrying(lambda: self._ask_once(path), self._policy.backoff, sleep=self.sleep)
 
     def _ask_once(self, path: str) -> HttpAnswer:
         self._wait_while_throttled()
-        login = self._settings.login()
+        login = self.settings.login()
         server = HttpServer(host=self._address.host, port=self._address.port, tls=self._tls, login=login)
         answer = http_get(
             server, self._address.path + path, timeout_s=self._policy.timeout_s, max_bytes=MAX_ANSWER_BYTES
@@ -206,11 +204,11 @@ class SchemaRegistry:
                 f"the registry asks to wait for {self._waits_s:,.0f} s, more than the {MAX_WAIT_S:.0f} s that this "
                 "client accepts"
             )
-        self._sleep(remaining_s)
+        self.sleep(remaining_s)
 
     @cached_property
     def _tls(self) -> ssl.SSLContext | None:
-        return tls_context(self._settings.tls or Tls()) if self._address.uses_tls else None
+        return tls_context(self.settings.tls or Tls()) if self._address.uses_tls else None
 
 
 def _version_path(subject: str, version: int) -> str:

@@ -13,8 +13,6 @@ from kafka_io.errors import KafkaIOError, LocatedError, system_reason
 from kafka_io.net.http_address import HttpAddress
 from kafka_io.net.http_exchange import HttpContent, HttpServer, http_post
 from kafka_io.net.http_login import HttpLogin
-from kafka_io.net.security import Tls
-from kafka_io.net.tls import tls_context
 from pipelines.reports.lineage_events import DatasetName, JobEnd, LineageJob, run_uuid, schema_fields
 from pipelines.reports.outcome import TopicLoad
 from pipelines.reports.report_places import ReportPlaces
@@ -57,12 +55,8 @@ class LineageSender:
     def _post(self, url: str, event: Event) -> None:
         address, settings = HttpAddress.parse(url), self._settings
         try:
-            server = HttpServer(
-                host=address.host,
-                port=address.port,
-                tls=tls_context(settings.tls or Tls()) if address.uses_tls else None,
-                login=HttpLogin.bearer(settings.token.read()) if settings.token else None,
-            )
+            login = HttpLogin.bearer(settings.token.read()) if settings.token else None
+            server = HttpServer.at(address, settings.tls, login)
             content = HttpContent(media_type="application/json", data=json.dumps(event).encode())
             answer = http_post(
                 server, address.path or "/", content, timeout_s=settings.timeout_s, max_bytes=_MAX_ANSWER_BYTES

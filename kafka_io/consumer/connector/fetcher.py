@@ -3,6 +3,7 @@
 import logging
 import threading
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 
 from kafka_io.brokers.retry import MIN_PAUSE_S
 from kafka_io.consumer.connector.chunk_queue import Chunk, ChunkQueue
@@ -28,6 +29,7 @@ _RESETS = {"smallest": SimpleConsumer.EARLIEST_TIME, "largest": SimpleConsumer.L
 _TEMPORARY = (NetworkError, RegistryError, BrokerError, LogShort, PastEnd)
 
 
+@dataclass(eq=False)
 class ConnectorFetcher:
     """Fills a stream's queue from the start of its `thread` to `stop`; `queue.put` waits while the queue is full.
 
@@ -37,16 +39,12 @@ class ConnectorFetcher:
         on_reset: called when a partition continues at another offset than the group had committed.
     """
 
-    def __init__(
-        self,
-        open_consumer: Callable[[], SimpleConsumer],
-        options: ConnectorOptions,
-        on_reset: Callable[[StreamPartition], None],
-    ) -> None:
-        self.queue = ChunkQueue(options.queued_max_chunks)
-        self._open_consumer = open_consumer
-        self._options = options
-        self._on_reset = on_reset
+    open_consumer: Callable[[], SimpleConsumer]
+    options: ConnectorOptions
+    on_reset: Callable[[StreamPartition], None]
+
+    def __post_init__(self) -> None:
+        self.queue = ChunkQueue(self.options.queued_max_chunks)
         self._owned: tuple[StreamPartition, ...] = ()
         self._wake = threading.Event()
         self._stopping = False
@@ -66,7 +64,7 @@ class ConnectorFetcher:
         self._wake.set()
 
     def _run(self) -> None:
-        with self._open_consumer() as consumer:
+        with self.open_consumer() as consumer:
             while not self._stopping:
                 # Cleared before the partitions are read: an `assign` from here on sets it again and ends the wait
                 # below.
@@ -74,7 +72,7 @@ class ConnectorFetcher:
                 due = [owned for owned in self._owned if owned.is_due]
                 self._fetch(consumer, due)
                 if not due:
-                    self._wake.wait(self._options.fetch_backoff_ms / 1000)
+                    self._wake.wait(self.options.fetch_backoff_ms / 1000)
 
     def _fetch(self, consumer: SimpleConsumer, due: Sequence[StreamPartition]) -> None:
         fetches: list[tuple[StreamPartition, int, FetchPosition]] = []
@@ -83,7 +81,7 @@ class ConnectorFetcher:
             if offset is None:
                 self._reset(consumer, owned)
             else:
-                max_bytes = owned.fetch_bytes or self._options.fetch_bytes
+                max_bytes = owned.fetch_bytes or self.options.fetch_bytes
                 fetches.append((owned, epoch, FetchPosition.of(owned.topic_partition, offset, max_bytes)))
         results = consumer.multifetch(position for _, _, position in fetches)
         for (owned, epoch, _), result in zip(fetches, results, strict=True):
@@ -100,7 +98,7 @@ class ConnectorFetcher:
 
         The new offset is committed at once, as genuine consumers do [kafka-0.7: Consumer registry].
         """
-        reset, partition = self._options.auto_offset_reset, owned.topic_partition
+        reset, partition = self.options.auto_offset_reset, owned.topic_partition
         try:
             offsets = consumer.get_offsets_before(partition.topic, partition.within_topic, _RESETS[reset])
             if not offsets:
@@ -112,7 +110,7 @@ class ConnectorFetcher:
         owned.reset(offsets[0])
         # If the log does not hold even that offset, the next fetch resets again: the pause bounds the rate of requests.
         owned.pause(MIN_PAUSE_S)
-        self._on_reset(owned)
+        self.on_reset(owned)
 
     def _handle_result(self, owned: StreamPartition, epoch: int, result: FetchResult) -> None:
         owned.last_error = None
@@ -121,10 +119,10 @@ class ConnectorFetcher:
             if owned.advance_fetched(epoch, result.next_offset):
                 self.queue.put(Chunk(owned, epoch, result))
         elif not result.needed_bytes:
-            owned.pause(self._options.fetch_backoff_ms / 1000)
+            owned.pause(self.options.fetch_backoff_ms / 1000)
         else:
             try:
-                sizes, position = self._options.read_settings.sizes, result.position
+                sizes, position = self.options.read_settings.sizes, result.position
                 owned.fetch_bytes = sizes.next_larger(position.max_bytes, result.needed_bytes, position.where)
             except WireError as error:
                 self._handle_error(owned, epoch, error)
@@ -132,7 +130,7 @@ class ConnectorFetcher:
     def _handle_error(self, owned: StreamPartition, epoch: int, error: KafkaIOError) -> None:
         """Pause the partition; an error that is not temporary is also raised by the stream."""
         if isinstance(error, _TEMPORARY) and not isinstance(error, AuthorizationFailed):
-            owned.pause(self._options.fetch_backoff_ms / 1000)
+            owned.pause(self.options.fetch_backoff_ms / 1000)
             if owned.last_error != error.reason:  # each error is logged once, however often it is repeated
                 _LOG.warning("a fetch failed and is retried: %s", error)
             owned.last_error = error.reason

@@ -7,6 +7,7 @@ import logging
 import threading
 import time
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from kafka_io.brokers.retry import MIN_PAUSE_S
 from kafka_io.consumer.connector.fetcher import ConnectorFetcher
@@ -20,22 +21,19 @@ EVERY_TOPIC = ""
 """Stands for a topic's name where streams read all topics that a filter allows."""
 
 
+@dataclass(eq=False)
 class RebalanceLoop:
     """Runs from `start` to `stop`. `fetchers` are those of the streams, by topic or EVERY_TOPIC and stream number."""
 
-    def __init__(
-        self,
-        ownership: PartitionOwnership,
-        fetchers: Mapping[tuple[str, int], ConnectorFetcher],
-        options: ConnectorOptions,
-    ) -> None:
-        self.ownership = ownership
-        self._fetchers = fetchers
-        self._options = options
+    ownership: PartitionOwnership
+    fetchers: Mapping[tuple[str, int], ConnectorFetcher]
+    options: ConnectorOptions
+
+    def __post_init__(self) -> None:
         self._wake = threading.Event()
         self._stopping = threading.Event()
         thread = threading.Thread(target=self._run, name="penstock-consumer", daemon=True)
-        self._threads = [thread, *(fetcher.thread for fetcher in fetchers.values())]
+        self._threads = [thread, *(fetcher.thread for fetcher in self.fetchers.values())]
 
     def start(self) -> None:
         """Take this member's share, then start the threads.
@@ -43,13 +41,13 @@ class RebalanceLoop:
         Raises:
             RegistryError: ZooKeeper does not answer, or other members did not release their partitions in time.
         """
-        attempts = self._options.rebalance_max_retries
+        attempts = self.options.rebalance_max_retries
         while not self._take_share():
             attempts -= 1
             if not attempts:
                 raise RegistryError(
                     "other members still own partitions of this consumer's share after "
-                    f"{self._options.rebalance_max_retries} attempts (rebalance_max_retries)"
+                    f"{self.options.rebalance_max_retries} attempts (rebalance_max_retries)"
                 )
             self._wait_for_others()
         for thread in self._threads:
@@ -61,23 +59,23 @@ class RebalanceLoop:
         Raises:
             RegistryUnavailable: the offsets could not be committed; everything else is done.
         """
-        deadline_s = time.monotonic() + self._options.shutdown_timeout_ms / 1000
+        deadline_s = time.monotonic() + self.options.shutdown_timeout_ms / 1000
         self._stopping.set()
         self._wake.set()
-        for fetcher in self._fetchers.values():
+        for fetcher in self.fetchers.values():
             fetcher.stop()
         for thread in self._threads:
             if thread.ident is not None:  # `start` may have failed before it started the threads
                 thread.join(max(0.0, deadline_s - time.monotonic()))
         self.ownership.revoke_all()
-        if self._options.auto_commit_interval_ms is not None:
+        if self.options.auto_commit_interval_ms is not None:
             self.ownership.commit_delivered()
 
     def _run(self) -> None:
         checked_s = committed_s = time.monotonic()
         while not self._stopping.is_set():
-            check_at_s = checked_s + self._options.look_interval_ms / 1000
-            commit_at_s = committed_s + (self._options.auto_commit_interval_ms or float("inf")) / 1000
+            check_at_s = checked_s + self.options.look_interval_ms / 1000
+            commit_at_s = committed_s + (self.options.auto_commit_interval_ms or float("inf")) / 1000
             self._wake.wait(max(0.0, min(check_at_s, commit_at_s) - time.monotonic()))
             if self._stopping.is_set():
                 return
@@ -104,7 +102,7 @@ class RebalanceLoop:
         """Take this member's share, and give each stream its part; False while others still own some of the share."""
         complete = self.ownership.rebalance(self._wake.set)
         owned_partitions = self.ownership.owned_partitions
-        for (topic, stream), fetcher in self._fetchers.items():
+        for (topic, stream), fetcher in self.fetchers.items():
             fetcher.assign(
                 owned
                 for owned in owned_partitions
@@ -113,4 +111,4 @@ class RebalanceLoop:
         return complete
 
     def _wait_for_others(self) -> None:
-        self._stopping.wait(self._options.rebalance_backoff_ms / 1000)
+        self._stopping.wait(self.options.rebalance_backoff_ms / 1000)

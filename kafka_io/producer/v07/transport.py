@@ -9,6 +9,7 @@ confirmed may be stored or not; it is not sent again.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import KW_ONLY, dataclass
 
 from kafka_io.brokers.retry import retrying
 from kafka_io.brokers.v07_connection import BrokerConnection07
@@ -35,30 +36,26 @@ from kafka_io.v07.messages import (
 _REGISTRATION_POLL_S = 0.1
 
 
+@dataclass(eq=False)
 class Transport07(Transport):
     """Sends to brokers of 0.7. Except with acks 0, an OFFSETS request after each PRODUCE shows that it was accepted."""
 
     default_partitioner = StringHashPartitioner
+    brokers: FixedBrokers | RegisteredBrokers
+    settings: ProducerSettings
+    _: KW_ONLY
+    sleep: Callable[[float], None]
 
-    def __init__(
-        self,
-        brokers: FixedBrokers | RegisteredBrokers,
-        settings: ProducerSettings,
-        *,
-        sleep: Callable[[float], None],
-    ) -> None:
-        self._brokers = brokers
-        self._settings = settings
-        self._sleep = sleep
+    def __post_init__(self) -> None:
         self._connections: dict[Broker, BrokerConnection07] = {}
         self._closing = ExitStack()
 
     def partitions_for(self, topic: str) -> Sequence[BrokerPartition]:
         """The partitions that are registered, or one for each broker of a fixed list."""
-        return self._brokers.partitions_for(topic)
+        return self.brokers.partitions_for(topic)
 
     def stored_at(self, target: TopicPartition) -> BrokerPartition:
-        return self._brokers.stored_at(target.within_topic)
+        return self.brokers.stored_at(target.within_topic)
 
     def send(self, batches: Mapping[TopicPartition, Sequence[Message]]) -> Mapping[TopicPartition, BatchOutcome]:
         """Send one request to each broker. Its error applies to all batches in it: a broker only closes the socket."""
@@ -79,9 +76,9 @@ class Transport07(Transport):
         """Poll ZooKeeper until every broker of these partitions has registered the topic."""
         broker_ids = {partition.holder for partition in partitions}
         for _ in range(int(timeout_s / _REGISTRATION_POLL_S) + 1):
-            if not broker_ids & self._brokers.unregistered(topic):
+            if not broker_ids & self.brokers.unregistered(topic):
                 return
-            self._sleep(_REGISTRATION_POLL_S)
+            self.sleep(_REGISTRATION_POLL_S)
         raise RegistryError(f"not every broker registered the topic within {timeout_s} s", Where(topic=topic))
 
     def _request(self, target: TopicPartition, messages: Sequence[Message]) -> ProduceRequest07:
@@ -95,7 +92,7 @@ class Transport07(Transport):
         if target.broker is None:
             raise Unsupported("a partition of 0.7 belongs to a broker: name it with a BrokerPartition", where)
         payloads = [_payload(message, where) for message in messages]
-        codec, max_bytes = self._settings.codec_of(target.topic), self._settings.max_message_bytes
+        codec, max_bytes = self.settings.codec_of(target.topic), self.settings.max_message_bytes
         if codec not in CODECS_07:
             raise Unsupported(f"0.7 does not know {CODECS[codec].name}: choose none, gzip or snappy", where)
         data = message_set(payloads, codec=codec)
@@ -108,31 +105,31 @@ class Transport07(Transport):
     def _send_to(self, broker_id: int, requests: tuple[ProduceRequest07, ...]) -> KafkaIOError | None:
         first = requests[0]
         request = first if len(requests) == 1 else MultiProduceRequest07(requests)
-        partition = self._brokers.stored_at(BrokerPartition(broker_id, first.partition))
+        partition = self.brokers.stored_at(BrokerPartition(broker_id, first.partition))
         where = Where(topic=first.topic, partition=str(partition))
         try:
             with error_context(where):
                 connection = self._connection(broker_id)
-                retrying(lambda: connection.send(request), self._settings.retry_policy.backoff, sleep=self._sleep)
-                if self._settings.acks:
+                retrying(lambda: connection.send(request), self.settings.retry_policy.backoff, sleep=self.sleep)
+                if self.settings.acks:
                     _confirm(connection, first, where)
         except KafkaIOError as error:
             return error
         return None
 
     def _connection(self, broker_id: int) -> BrokerConnection07:
-        broker = self._brokers.broker(broker_id)
+        broker = self.brokers.broker(broker_id)
         if broker is None:
             raise RegistryError(f"broker {broker_id} is not registered in ZooKeeper: it is down or has just stopped")
         if broker not in self._connections:
-            connection = BrokerConnection07(broker, self._settings.retry_policy, sleep=self._sleep)
+            connection = BrokerConnection07(broker, self.settings.retry_policy, sleep=self.sleep)
             self._connections[broker] = self._closing.enter_context(connection)
         return self._connections[broker]
 
     def close(self) -> None:
         """End all connections; safe to call again."""
         self._closing.close()
-        self._brokers.close()
+        self.brokers.close()
 
 
 def _payload(message: Message, where: Where) -> bytes:

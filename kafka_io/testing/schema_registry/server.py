@@ -9,6 +9,7 @@ import sys
 import threading
 from collections.abc import Iterable
 from contextlib import ExitStack
+from dataclasses import KW_ONLY, dataclass
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any, Self
@@ -29,6 +30,7 @@ _MAX_BODY_BYTES = 16 * 1024 * 1024
 _IDLE_S = 30.0
 
 
+@dataclass(eq=False)
 class EmbeddedSchemaRegistry(Closing):
     """A schema registry on loopback, in this process; a context manager, or `start` and `close`.
 
@@ -39,18 +41,13 @@ class EmbeddedSchemaRegistry(Closing):
         tls: serves `https` with this context.
     """
 
-    def __init__(
-        self,
-        port: int = 0,
-        data_dir: Path | None = None,
-        *,
-        authorization: str | None = None,
-        tls: ssl.SSLContext | None = None,
-    ) -> None:
-        self._address = (_HOST, port)
-        self._data_dir = data_dir
-        self._authorization = authorization
-        self._tls = tls
+    port: int = 0
+    data_dir: Path | None = None
+    _: KW_ONLY
+    authorization: str | None = None
+    tls: ssl.SSLContext | None = None
+
+    def __post_init__(self) -> None:
         self._faults = Faults()
         self._parts = ExitStack()
         self._server: _Server | None = None
@@ -65,10 +62,10 @@ class EmbeddedSchemaRegistry(Closing):
             OSError: the port is in use.
         """
         with ExitStack() as parts:
-            if self._data_dir is not None:
-                parts.enter_context(locked_data_dir(self._data_dir))
-            self._store = SchemaStore(self._data_dir)
-            self._server = _Server(self._address, self._store, self._faults, self._authorization, self._tls)
+            if self.data_dir is not None:
+                parts.enter_context(locked_data_dir(self.data_dir))
+            self._store = SchemaStore(self.data_dir)
+            self._server = _Server((_HOST, self.port), self._store, self._faults, self.authorization, self.tls)
             parts.callback(self._server.close)
             self._server.start()
             self._parts = parts.pop_all()
@@ -81,7 +78,7 @@ class EmbeddedSchemaRegistry(Closing):
     def url(self) -> str:
         """The base URL, after `start`."""
         assert self._server is not None, "the registry has not been started"
-        return f"http{'s' if self._tls else ''}://{_HOST}:{self._server.server_address[1]}"
+        return f"http{'s' if self.tls else ''}://{_HOST}:{self._server.server_address[1]}"
 
     @property
     def requests(self) -> list[str]:
