@@ -106,7 +106,7 @@ def cluster_statuses(
         cluster: the open cluster.
         settings: the settings.
         now_ms: the current time, in ms since 1970.
-        on_skipped: is called with the entries of the registry that cannot be read.
+        on_skipped: is called with the entries of topics that cannot be read.
     """
     listing = cluster.topics()
     on_skipped(listing.skipped)

@@ -27,7 +27,7 @@ _RUN_ID_LENGTH = 8  # enough to distinguish runs; Dagster shows as many
 
 
 def skipped_topics(nodes: "Iterable[SkippedNode]") -> None:
-    """Warn about each topic whose entry in the registry cannot be read."""
+    """Warn about each topic whose entry cannot be read."""
     for node in nodes:
         warning(f"skipped {node.path}: {node.reason}")
 
