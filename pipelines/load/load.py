@@ -23,7 +23,6 @@ from pipelines.load.reconciled import reconcile
 from pipelines.load.run import ALL_NEW, Run
 from pipelines.plan.plan import RunTarget
 from pipelines.plan.window import LoadWindow
-from pipelines.reports.held_back import held_back_warnings
 from pipelines.reports.last_error import LastError
 from pipelines.reports.outcome import RunRecord, TopicLoad
 from pipelines.reports.run_reports import OnProgress, Reports, RunReports
@@ -104,7 +103,7 @@ class Loader:
         finally:
             run.fetcher.runner.abandon(name)
         now_ms = microseconds(run.now()) // 1000
-        record.warnings += held_back_warnings(run.cluster, name, record.bounds, now_ms=now_ms)
+        record.warnings += self.reports.held_back(name, record.bounds, now_ms)
         self._report_failures(record)
         load = record.outcome(seconds=(run.now() - began).total_seconds())
         return replace(load, warnings=(*load.warnings, *self.reports.ended(load)))

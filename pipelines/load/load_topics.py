@@ -7,7 +7,7 @@ topics at a time, and in the order in which they ask for it.
 
 import threading
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
@@ -17,6 +17,7 @@ from typing import Any, ParamSpec, TypeVar
 
 from kafka_io.cluster.cluster import Cluster
 from kafka_io.errors import Where
+from kafka_io.model import Bounds, BrokerPartition
 from kafka_io.stopping import Stopped, check_stop, stops_with
 from pipelines.fetch.fetch_runner import Runner
 from pipelines.fetch.fetch_task import FetchTask
@@ -243,6 +244,10 @@ class _ReportsHere(Reports):
     def committed(self, topic: str, cursors: MirroredCursors) -> Sequence[str]:
         """See Reports."""
         return self.loads.called_here(self.reports.committed)(topic, cursors)
+
+    def held_back(self, topic: str, bounds: Mapping[BrokerPartition, Bounds], now_ms: int) -> Sequence[str]:
+        """See Reports. The cluster is shared: any thread can ask it."""
+        return self.reports.held_back(topic, bounds, now_ms)
 
     def failed(self, topic: str, error: LastError | None) -> Sequence[str]:
         """See Reports. A store can be asked by any thread."""

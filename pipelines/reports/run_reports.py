@@ -3,12 +3,14 @@
 No report fails a load: what could not be delivered is a warning of the load.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Self
 
 from kafka_io.cluster.cluster import Cluster
+from kafka_io.model import Bounds, BrokerPartition
 from pipelines.reports.group_mirror import GroupMirror, MirroredCursors
+from pipelines.reports.held_back import held_back_warnings
 from pipelines.reports.last_error import LastError, LastErrors
 from pipelines.reports.load_reports import LoadReports
 from pipelines.reports.outcome import TopicLoad
@@ -35,6 +37,10 @@ class Reports:
         """A step of the load was committed, or had nothing to commit; the table of the topic has these cursors."""
         return ()
 
+    def held_back(self, topic: str, bounds: Mapping[BrokerPartition, Bounds], now_ms: int) -> Sequence[str]:  # noqa: ARG002
+        """The steps of the load of a topic have ended; these are the bounds that brokers gave."""
+        return ()
+
     def failed(self, topic: str, error: LastError | None) -> Sequence[str]:  # noqa: ARG002
         """The load of a topic has failed with this error, or with none."""
         return ()
@@ -49,12 +55,14 @@ class RunReports(Reports):
     """The reports that the settings ask for.
 
     Args:
+        cluster: is asked about transactions that hold records back.
         mirror: copies the cursors to a consumer group.
         last_errors: keeps why the load of a topic failed, until one succeeds.
         places: metrics for Prometheus and events for OpenLineage.
         on_progress: shows the progress to the user.
     """
 
+    cluster: Cluster
     mirror: GroupMirror
     last_errors: LastErrors
     places: LoadReports = field(default_factory=LoadReports)
@@ -64,6 +72,7 @@ class RunReports(Reports):
     def of(cls, settings: Settings, cluster: Cluster, lake: Lake, on_progress: OnProgress | None) -> Self:
         """The reports of a run over topics of this cluster."""
         reports = cls(
+            cluster=cluster,
             mirror=GroupMirror(cluster, settings.clusters[cluster.name].mirror_group),
             last_errors=LastErrors(lake, cluster.name),
             places=LoadReports.of(settings, cluster.name),
@@ -71,21 +80,19 @@ class RunReports(Reports):
         return reports if on_progress is None else replace(reports, on_progress=on_progress)
 
     def started(self, topic: str, run_id: str) -> Sequence[str]:
-        """See Reports."""
         return self.places.started(topic, run_id)
 
     def progress(self, topic: str) -> Progress:
-        """See Reports."""
         return self.on_progress(topic)
 
     def committed(self, topic: str, cursors: MirroredCursors) -> Sequence[str]:
-        """See Reports."""
         return self.mirror(topic, cursors)
 
+    def held_back(self, topic: str, bounds: Mapping[BrokerPartition, Bounds], now_ms: int) -> Sequence[str]:
+        return list(held_back_warnings(self.cluster, topic, bounds, now_ms=now_ms))
+
     def failed(self, topic: str, error: LastError | None) -> Sequence[str]:
-        """See Reports."""
         return self.last_errors(topic, error)
 
     def ended(self, load: TopicLoad) -> Sequence[str]:
-        """See Reports."""
         return self.places.ended(load)

@@ -123,6 +123,10 @@ class ChangedReports(Reports):
         result: Sequence[str] = self._call("committed", topic, cursors)
         return result
 
+    def held_back(self, topic: str, bounds: Any, now_ms: int) -> Sequence[str]:
+        """See Reports."""
+        return self.reports.held_back(topic, bounds, now_ms)
+
     def failed(self, topic: str, error: LastError | None) -> Sequence[str]:
         """See Reports."""
         result: Sequence[str] = self._call("failed", topic, error)
