@@ -18,7 +18,7 @@ help:
 	@echo 'make test        all tests      make unit    the fast ones of the three packages'
 	@echo 'make thorough    the cases that repeat a law of make test: more seeds, versions, combinations and scenarios;'
 	@echo '                 SHARE=8: one of eight cases, which the commit chooses; COMMIT=...: as another commit chooses'
-	@echo 'make coverage    the share of each room that tests without Spark or real brokers run; RAISE=1 raises the floors'
+	@echo 'make coverage    the share of each room that tests without Spark or real brokers run; it fails below the floor'
 	@echo 'make tools       install what make test needs besides requirements.lock, if it is missing: Chromium, openssl,'
 	@echo '                 keytool, systemd-analyze, a KDC, and the Python package gssapi, which is compiled'
 	@echo 'make fuzz        mutated logs and values for an hour; SECONDS=60 SEED=7: for a minute, from that seed on'
@@ -67,7 +67,13 @@ PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --no-loadscope-reorder --duration
 # Tests force thousands of small files to disk; in memory that takes no time.
 IN_MEMORY := $(shell test -w /dev/shm && test $$(df --output=avail /dev/shm | tail -1) -gt 4000000 && echo /dev/shm)
 test unit: export PYTEST_DEBUG_TEMPROOT := $(IN_MEMORY)
+# What `make test` and `make unit` say before the first test. Times are those of two idle cores.
+define SAY
+@echo 'make $@ runs $(1), from $(TESTS), in $(or $(filter-out 0,$(WORKERS)),1) processes$(2).'
+@echo 'The results and the time of each test will be in $(RESULTS)/$@.xml. docs/testing.md says how to run one test.'
+endef
 test: $(RUN) $(if $(filter tests,$(TESTS)),tools)
+	$(call SAY,all tests except the thorough ones,$(if $(filter tests,$(TESTS)),: about 11000 tests in ten minutes))
 	$(PYTEST) -m 'not thorough'
 
 # CI runs a sample, which has a fixed place in its time: the commit chooses the cases, and none begins after two minutes.
@@ -77,10 +83,11 @@ thorough: $(RUN) tools
 # Tests of tests and pages are in make test.
 unit: TESTS = tests/kafka_io tests/pipelines tests/resources
 unit: $(RUN)
+	$(call SAY,the tests that start no other process,: about 90 seconds)
 	$(PYTEST) -m 'not (zookeeper or spark or crash or ui or brokers or postgres or prometheus or slow or thorough)'
 
 coverage: $(RUN)
-	$(BIN)/python -m tests.coverage_floors --workers $(WORKERS) $(if $(RAISE),--raise)
+	$(BIN)/python -m tests.coverage_floors --workers $(WORKERS)
 
 tools: $(RUN)
 	@$(BIN)/python -m tests.tools

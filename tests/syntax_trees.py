@@ -1,4 +1,4 @@
-"""The syntax trees of the product's modules, which the laws on names, sizes and source read. Each is parsed once."""
+"""The syntax trees of the product's modules, which the laws on names, rooms and source read. Each is parsed once."""
 
 import ast
 from collections.abc import Mapping

@@ -1,12 +1,11 @@
-"""Each room has a floor of coverage, a room below its floor is reported, and no floor is ever lowered."""
+"""The coverage of a room counts all its files, and a room below its floor is reported."""
 
-import tomllib
-
-from tests.coverage_floors import PROJECT, below, by_room, floors, raised, rooms
+from tests.coverage_floors import FLOOR, LOWER, below, by_room, rooms
 
 
-def test_every_room_has_a_floor_and_every_floor_a_room() -> None:
-    assert floors().keys() == rooms()
+def test_only_rooms_that_exist_have_a_lower_floor() -> None:
+    assert rooms() >= LOWER.keys()
+    assert max(LOWER.values()) < FLOOR
 
 
 def file(lines: tuple[int, int], branches: tuple[int, int]) -> dict[str, dict[str, int]]:
@@ -29,26 +28,17 @@ def test_the_coverage_of_a_room_counts_the_lines_and_branches_of_all_its_files()
         "kafka_io/__init__.py": file((0, 0), (0, 0)),
         "resources/stores/lake.py": file((0, 0), (0, 0)),
     }
-    assert by_room({"files": files}) == {"kafka_io": 25.0, "kafka_io/wire": 88.0, "resources": 0.0}
+    assert by_room({"files": files}) == {"kafka_io": 25.0, "kafka_io/wire": 88.0, "resources/stores": 0.0}
 
 
 def test_a_room_below_its_floor_is_reported_with_both_numbers() -> None:
-    assert below({"kafka_io/wire": 97.4, "kafka_io/net": 90.0}, {"kafka_io/wire": 98, "kafka_io/net": 90}) == [
-        "kafka_io/wire: 97.4 % of lines and branches ran, the floor is 98 %"
+    measured = {**dict.fromkeys(rooms(), 90.0), "pipelines/demo": 34.0}
+    assert below(measured) == []
+    assert below({**measured, "kafka_io/wire": 89.4}) == [
+        "kafka_io/wire: 89.4 % of lines and branches ran, the floor is 90 %"
     ]
-    assert below({}, {"kafka_io/wire": 98}) == ["kafka_io/wire: 0.0 % of lines and branches ran, the floor is 98 %"]
 
 
-def test_floors_are_raised_and_never_lowered() -> None:
-    text = '[tool.coverage_floors]\n"kafka_io" = 90\n"kafka_io/wire" = 90\n"resources" = 90\n'
-    measured = {"kafka_io": 95.6, "kafka_io/wire": 95.4, "resources": 80.0}
-    assert tomllib.loads(raised(text, measured))["tool"]["coverage_floors"] == {
-        "kafka_io": 95,
-        "kafka_io/wire": 94,
-        "resources": 90,
-    }
-
-
-def test_raising_changes_nothing_else_in_the_project_file() -> None:
-    text = PROJECT.read_text()
-    assert raised(text, {}) == text
+def test_a_room_without_a_measurement_is_reported() -> None:
+    measured = dict.fromkeys(rooms() - {"kafka_io/net"}, 100.0)
+    assert below(measured) == ["kafka_io/net: 0.0 % of lines and branches ran, the floor is 90 %"]

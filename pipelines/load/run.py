@@ -36,7 +36,7 @@ class Tables(Protocol):
         """The table of a topic. It may not exist yet."""
 
 
-class TopicSettings(Protocol):
+class LoadSettings(Protocol):
     """What the settings say about the topics of one cluster."""
 
     @property
@@ -67,7 +67,7 @@ class Run:
 
     cluster: Cluster
     tables: Tables
-    topics: TopicSettings
+    topics: LoadSettings
     fetcher: SliceFetcher
     choices: Choices = field(default_factory=Choices)
     window: LoadWindow = ALL_NEW
@@ -92,7 +92,7 @@ class Run:
         return cls(
             cluster=cluster,
             tables=_LakeTables(lake, cluster.name, settings),
-            topics=_SettingsOfTopics(settings, cluster.name),
+            topics=_LoadSettings(settings, cluster.name),
             fetcher=SliceFetcher(
                 cluster=cluster,
                 runner=runner,
@@ -119,8 +119,8 @@ class _LakeTables:
         return LakeTable.of(self.lake, self.cluster, topic, layout_of(self.settings.format_of(topic)))
 
 
-class _SettingsOfTopics:
-    """The settings file; see TopicSettings."""
+class _LoadSettings:
+    """The settings file; see LoadSettings."""
 
     def __init__(self, settings: Settings, cluster: str) -> None:
         self.start = settings.start_of(cluster)

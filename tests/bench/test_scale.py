@@ -11,7 +11,7 @@ from tests.bench.scale import MAX_PEAK_MB, MEASURES, VERIFY, deltalake_commit, m
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", MEASURES)
-def test_each_measurement_runs(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_measurement_runs(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # fault L17
     for constant, value in {"PARTITIONS": 2, "FILES": 20, "COMMITS": 200}.items():
         monkeypatch.setattr(scale, constant, value)
     MEASURES[name](tmp_path)()

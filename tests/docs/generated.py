@@ -10,7 +10,6 @@ from resources.explanations.explanation import ExitCode, Explanation
 from resources.explanations.texts import explanations
 from resources.settings.settings_reference import reference
 from tests.docs.pages import ROOT
-from tests.docs.references import FAULTS, faults_page
 from tests.pipelines.cli.walking import commands, help_of
 
 _ERRORS_HEAD = """\
@@ -72,7 +71,6 @@ GENERATED: Mapping[Path, Callable[[], str]] = {
     ROOT / "docs" / "commands.md": commands_page,
     ROOT / "docs" / "output.schema.json": schema_page,
     ROOT / "docs" / "errors.md": errors_page,
-    FAULTS: faults_page,
 }
 
 

@@ -1,4 +1,4 @@
-"""Finds references in code and documentation, and their possible targets. Lists the tests of each fault.
+"""Finds references in code and documentation, and their possible targets.
 
 `.github/CONTRIBUTING.md` defines the forms:
 
@@ -9,12 +9,9 @@
     docs/install.md#how-do-i-start-on-a-laptop    a page, with or without a heading
 """
 
-import ast
 import re
-from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 
 from tests.docs.pages import ROOT, prose
@@ -25,7 +22,6 @@ DECISIONS = ROOT / "docs" / "decisions.md"
 _FOLDERS = ("kafka_io", "resources", "pipelines", "tests", "docs", ".github")
 _FILES = ("README.md", "CHANGELOG.md", "Makefile", "pyproject.toml", ".ci/run")
 _SUFFIXES = {".py", ".md", ".toml"}
-_SHOWN_TESTS = 4
 
 _SECTION = re.compile(r"\[(kafka-[0-9.]+|architecture): ([^\]\n]+)\]")
 _ENTRY = re.compile(r"\b(fault|decision)s? ([A-Z]\d{2}\b(?:,\s+(?:# )?[A-Z]\d{2}\b)*)")
@@ -33,7 +29,6 @@ _NUMBER = re.compile(r"\b[BDGHLNOPRSUWXZ]\d{2}\b")
 _HEADING = re.compile(r"^#{2,} (.+)$", re.MULTILINE)
 _NUMBERED = re.compile(r"^### ([A-Z]\d{2}) ", re.MULTILINE)
 _PAGE = re.compile(r"(?<![\w./-])((?:docs|\.github)/[\w./-]+\.md)\b(?:#([\w-]+))?")
-_TEST_LINK = re.compile(r"\[(test_\w+\.py)(?:::(\w+))?\]\(\.\./([^)]+)\)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,76 +76,6 @@ def bare_numbers(path: Path, text: str) -> list[str]:
 def targets(page: Path) -> set[str]:
     """The headings of a page and the numbers of its entries, which can be cited."""
     return {*_HEADING.findall(prose(page)), *_NUMBERED.findall(prose(page))}
-
-
-def linked_tests(page: Path) -> list[tuple[Path, str]]:
-    """The tests that a page names: the file, and the function or an empty text."""
-    return [(ROOT / path, name) for _, name, path in _TEST_LINK.findall(page.read_text(encoding="utf-8"))]
-
-
-@cache
-def names_of_tests(path: Path) -> set[str]:
-    """The functions of a file of tests."""
-    return {node.name for node in _functions(path.read_text(encoding="utf-8"))}
-
-
-def faults_page() -> str:
-    """The text of `docs/faults.md` with new lists of tests."""
-    tests = _tests_by_fault()
-    head, *entries = re.split(r"(?=^### )", FAULTS.read_text(encoding="utf-8"), flags=re.MULTILINE)
-    return head + "".join(_with_tests(entry, tests) for entry in entries).rstrip() + "\n"
-
-
-def _with_tests(entry: str, tests: Mapping[str, list[str]]) -> str:
-    # The heading of the next chapter stays after the list of tests.
-    body, mark, after = entry.partition("\n## ")
-    description = re.sub(r"\n\n(?:Tests: .*|No test\.)$", "", body.rstrip())
-    return f"{description}\n\n{_links_text(tests.get(entry[4:7], []))}\n" + (f"{mark}{after}" if mark else "\n")
-
-
-def _links_text(links: list[str]) -> str:
-    if not links:
-        return "No test."
-    others = f", and {len(links) - _SHOWN_TESTS} more" if len(links) > _SHOWN_TESTS else ""
-    return f"Tests: {', '.join(links[:_SHOWN_TESTS])}{others}."
-
-
-def _tests_by_fault() -> dict[str, list[str]]:
-    """Links to the tests that cite each fault: the first function of each file, or the file."""
-    by_fault: dict[str, list[str]] = defaultdict(list)
-    # The tests of references contain citations as examples.
-    for path in sorted(set((ROOT / "tests").rglob("test_*.py")) - {ROOT / "tests" / "docs" / "test_references.py"}):
-        text = path.read_text(encoding="utf-8")
-        cited = sorted(
-            (reference for reference in references(path, text) if reference.page == FAULTS.name),
-            key=lambda reference: reference.line,
-        )
-        names = _names_by_line(text) if cited else {}
-        # A function is more exact than a file, so citations outside of all functions come last.
-        cited.sort(key=lambda reference: reference.line not in names)
-        for fault in dict.fromkeys(reference.target for reference in cited):
-            line = next(reference.line for reference in cited if reference.target == fault)
-            name = f"{path.name}::{names[line]}" if line in names else path.name
-            by_fault[fault].append(f"[{name}](../{path.relative_to(ROOT)})")
-    return by_fault
-
-
-def _names_by_line(text: str) -> dict[int, str]:
-    """The test that each line belongs to. The comments directly above a test belong to it."""
-    lines = text.splitlines()
-    names: dict[int, str] = {}
-    for node in _functions(text):
-        first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
-        while first > 1 and lines[first - 2].startswith("#"):
-            first -= 1
-        names |= dict.fromkeys(range(first, (node.end_lineno or first) + 1), node.name)
-    return names
-
-
-def _functions(text: str) -> Iterator[ast.FunctionDef]:
-    for node in ast.walk(ast.parse(text)):
-        if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
-            yield node
 
 
 def _line(text: str, position: int) -> int:

@@ -7,11 +7,8 @@ import pytest
 
 from tests.docs.pages import ROOT, anchors
 from tests.docs.references import (
-    FAULTS,
     bare_numbers,
-    linked_tests,
     named_pages,
-    names_of_tests,
     references,
     targets,
     texts,
@@ -58,12 +55,6 @@ def test_pages_are_found_with_their_anchors() -> None:
 def test_no_document_outside_of_the_tree_is_cited() -> None:
     numbers = [(str(path.relative_to(ROOT)), match[0]) for path, text in TEXTS for match in _ABSENT.finditer(text)]
     assert numbers == []
-
-
-def test_every_test_on_the_page_of_faults_exists() -> None:
-    linked = linked_tests(FAULTS)
-    assert len(linked) > 200
-    assert [(path.name, name) for path, name in linked if name and name not in names_of_tests(path)] == []
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from pipelines.fetch.slice_fetcher import SliceFetcher
 from pipelines.identity.earlier_loads import Evidence
 from pipelines.ledger.work import SliceFacts
 from pipelines.load.load import Loader
-from pipelines.load.run import Run, Tables, TopicSettings
+from pipelines.load.run import LoadSettings, Run, Tables
 from pipelines.reports.last_error import LastError
 from pipelines.reports.outcome import TopicLoad
 from pipelines.reports.run_reports import Reports
@@ -56,34 +56,34 @@ class FunctionRunner:
 
 @dataclass(frozen=True)
 class FixedSettings:
-    """The same settings for each topic; see TopicSettings."""
+    """The same settings for each topic; see LoadSettings."""
 
     start: Start = "earliest"
     format: TopicFormat = RAW_FORMAT
     registry: OpenRegistry = no_registry
 
     def format_of(self, _topic: str) -> TopicFormat:
-        """See TopicSettings."""
+        """See LoadSettings."""
         return self.format
 
     def open_registry(self, name: str) -> SchemaRegistry:
-        """See TopicSettings."""
+        """See LoadSettings."""
         return self.registry(name)
 
 
 @dataclass(frozen=True)
 class OtherStart:
-    """The settings of topics, but for where a new table begins; see TopicSettings."""
+    """The settings of topics, but for where a new table begins; see LoadSettings."""
 
-    settings: TopicSettings
+    settings: LoadSettings
     start: Start
 
     def format_of(self, topic: str) -> TopicFormat:
-        """See TopicSettings."""
+        """See LoadSettings."""
         return self.settings.format_of(topic)
 
     def open_registry(self, name: str) -> SchemaRegistry:
-        """See TopicSettings."""
+        """See LoadSettings."""
         return self.settings.open_registry(name)
 
 
@@ -149,7 +149,7 @@ def changed(
     abandon: Callable[[str], object] = lambda _topic: None,
     now: Callable[[], datetime] | None = None,
     start: Start | None = None,
-    topics: TopicSettings | None = None,
+    topics: LoadSettings | None = None,
     tables: Tables | None = None,
     evidence: tuple[Evidence, ...] | None = None,
     reports: Mapping[ReportName, Callable[..., Any]] | None = None,
@@ -188,7 +188,7 @@ def simple_loader(
     fetch: Callable[..., list[SliceFacts]],
     *,
     caps: Caps | None = None,
-    topics: TopicSettings | None = None,
+    topics: LoadSettings | None = None,
     abandon: Callable[[str], object] = lambda _topic: None,
     **options: Any,
 ) -> Loader:

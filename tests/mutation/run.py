@@ -4,8 +4,8 @@ The tests are collected once. A fork of the process runs them all and records wh
 long. After that there is a fork for each mutant. It changes the loaded module, and runs the tests that run the changed
 lines until one fails.
 
-The forks begin before any test has run: the runtime of delta-rs does not survive a fork. For that reason mutmut, which
-works alike, cannot be used: it forks after its first run of the tests.
+The forks begin before any test has run: the runtime of delta-rs does not survive a fork. mutmut works alike, but makes
+eight times as many mutants (decision D49).
 """
 
 import gc

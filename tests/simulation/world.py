@@ -18,7 +18,7 @@ from pipelines.ledger.work import SliceFacts
 from pipelines.load.discovered import TopicAnswers
 from pipelines.load.first_answers import FirstAnswers
 from pipelines.load.load import Loader
-from pipelines.load.run import TopicSettings
+from pipelines.load.run import LoadSettings
 from pipelines.plan.positions import NamedPosition, TimePosition
 from pipelines.plan.window import LoadWindow
 from pipelines.reports.outcome import TopicLoad
@@ -370,7 +370,7 @@ class World:
 
         return NotedFirstAnswers(self.cluster, [TOPIC], self.scheduler.now)
 
-    def _topic_settings(self, run: str, *, calm: bool) -> TopicSettings:
+    def _topic_settings(self, run: str, *, calm: bool) -> LoadSettings:
         """Where a new table begins, and how a run decodes values."""
         values, times = self.cluster.values, self.cluster.times
         format_ = RAW_FORMAT if values is None else values.format(lenient=calm)

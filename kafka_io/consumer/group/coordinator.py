@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 from kafka_io.brokers.connection import RetryPolicy
@@ -37,6 +37,15 @@ _ONE_ATTEMPT = Backoff(attempts=1)
 _Act = Callable[[], None]
 
 
+@dataclass(slots=True, kw_only=True)
+class _Times:
+    """When the consumer polled last, when topics were compared last, and when the next heartbeat is due."""
+
+    polled_s: float
+    refreshed_s: float
+    heartbeat_due_s: float
+
+
 class Heartbeater(Closing):
     """Keeps one member in its group. Its thread starts with the first `ready`, and ends with `close`.
 
@@ -49,21 +58,21 @@ class Heartbeater(Closing):
     def __init__(self, source: Source, settings: GroupSettings, topics: TopicSubscription) -> None:
         self._settings = settings
         self._topics = topics
-        self._backoff = source.read_settings.retry_policy.backoff
-        self._timeout_s = source.read_settings.retry_policy.timeout_s
+        self._retry_policy = source.read_settings.retry_policy
         # The connections do not retry: the heartbeat thread itself tries again.
-        retry_policy = RetryPolicy(timeout_s=self._timeout_s, backoff=_ONE_ATTEMPT)
-        self._metadata = source.connect(retry_policy)
+        one_attempt = RetryPolicy(timeout_s=self._retry_policy.timeout_s, backoff=_ONE_ATTEMPT)
+        self._metadata = source.connect(one_attempt)
         # A join is answered when all members have joined, so its connection needs a longer deadline.
-        join_timeout_s = max(self._timeout_s, settings.max_poll_s + _JOIN_SLACK_S)
-        self._join_metadata = source.connect(replace(retry_policy, timeout_s=join_timeout_s))
-        self._connect = partial(source.connect, retry_policy)
+        join_timeout_s = max(one_attempt.timeout_s, settings.max_poll_s + _JOIN_SLACK_S)
+        self._join_metadata = source.connect(replace(one_attempt, timeout_s=join_timeout_s))
+        self._connect = partial(source.connect, one_attempt)
         self._coordinator = CoordinatorConnection(self._metadata, settings.group)
         self._state = GroupMemberState(settings)
         self._changed = threading.Condition()
         self._thread = threading.Thread(target=self._run, name=f"penstock-group-{settings.group}", daemon=True)
         self._closing = False
-        self._polled_s = self._heartbeat_due_s = self._refreshed_s = time.monotonic()
+        now_s = time.monotonic()
+        self._times = _Times(polled_s=now_s, refreshed_s=now_s, heartbeat_due_s=now_s)
         # At the last join: the topics of all members (only the leader knows them), and what `_refresh` compares.
         self._group_topics: frozenset[str] = frozenset()
         self._observed: tuple[frozenset[str], Mapping[str, int]] = (frozenset(), {})
@@ -88,7 +97,7 @@ class Heartbeater(Closing):
             KafkaIOError: this consumer cannot be a member of the group.
         """
         with self._changed:
-            self._polled_s = time.monotonic()
+            self._times.polled_s = time.monotonic()
             if self._state.failure is not None:
                 raise self._state.failure
             return self._state.take()
@@ -136,7 +145,7 @@ class Heartbeater(Closing):
                 with self._connect() as metadata:
                     self._leave(CoordinatorConnection(metadata, self._settings.group))
             # A first join has no member id yet, so it cannot be cancelled: the thread ends when it is answered.
-            self._thread.join(self._timeout_s if leaves or not joining else _SHORT_WAIT_S)
+            self._thread.join(self._retry_policy.timeout_s if leaves or not joining else _SHORT_WAIT_S)
 
     def _run(self) -> None:
         try:
@@ -167,9 +176,9 @@ class Heartbeater(Closing):
             return self._heartbeat, time.monotonic() + self._settings.max_poll_s
         return min(
             (
-                (self._heartbeat, self._heartbeat_due_s),
-                (self._leave_idle, self._polled_s + self._settings.max_poll_s),
-                (self._refresh, self._refreshed_s + self._settings.refresh_s),
+                (self._heartbeat, self._times.heartbeat_due_s),
+                (self._leave_idle, self._times.polled_s + self._settings.max_poll_s),
+                (self._refresh, self._times.refreshed_s + self._settings.refresh_s),
             ),
             key=lambda due: due[1],
         )
@@ -183,7 +192,7 @@ class Heartbeater(Closing):
             if error.retriable:
                 self._coordinator.forget()
             # An error that is not retriable changes the state, and with it the next action.
-            pause_s = self._backoff.pause_s(self._failures) if error.retriable else MIN_PAUSE_S
+            pause_s = self._retry_policy.backoff.pause_s(self._failures) if error.retriable else MIN_PAUSE_S
             with self._changing() as state:
                 state.refused(error)
             with self._changed:
@@ -209,8 +218,8 @@ class Heartbeater(Closing):
         with self._changing() as state:
             state.synced(answer)
             if subscription is not self._topics:  # the consumer changed its subscription during the join
-                self._refreshed_s = float("-inf")
-            self._heartbeat_due_s = time.monotonic() + self._settings.heartbeat_s
+                self._times.refreshed_s = float("-inf")
+            self._times.heartbeat_due_s = time.monotonic() + self._settings.heartbeat_s
 
     @staticmethod
     def _check_groups(connection: ModernBrokerConnection) -> None:
@@ -228,18 +237,18 @@ class Heartbeater(Closing):
         """The assignments that the leader sends; empty for other members, which only watch their own topics."""
         self._group_topics = frozenset[str]().union(*(member.topics for member in members))
         counts = partition_counts(self._metadata, self._group_topics)
-        self._observed, self._refreshed_s = (topics, counts), time.monotonic()
+        self._observed, self._times.refreshed_s = (topics, counts), time.monotonic()
         return self._state.assignor.assign(members, counts)
 
     def _refresh(self) -> None:
         """Rejoin if the topics changed since the join, or for the leader if their numbers of partitions did."""
-        self._refreshed_s = time.monotonic()
+        self._times.refreshed_s = time.monotonic()
         counts = partition_counts(self._metadata, self._group_topics)
         if (self._topics.resolve(self._metadata), counts) != self._observed:
             self.require_rejoin()
 
     def _heartbeat(self) -> None:
-        self._heartbeat_due_s = time.monotonic() + self._settings.heartbeat_s
+        self._times.heartbeat_due_s = time.monotonic() + self._settings.heartbeat_s
         request = self._state.heartbeat_request()
         answer = self._coordinator.once(lambda connection: connection.request(request))
         ErrorCode.check(answer.error_code, NOWHERE, right="READ")
