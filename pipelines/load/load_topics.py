@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import partial, wraps
 from queue import Empty, SimpleQueue
-from typing import Any, ParamSpec, TypeVar
+from typing import ParamSpec, TypeVar
 
 from kafka_io.cluster.cluster import Cluster
 from kafka_io.errors import Where
@@ -186,7 +186,7 @@ def _run(result: Future[T], function: Callable[[], T]) -> None:
         result.set_exception(error)
 
 
-def _wait(result: Future[Any]) -> None:
+def _wait(result: Future[T]) -> None:
     try:
         result.exception(timeout=_POLL_S)
     except TimeoutError:

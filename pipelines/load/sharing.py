@@ -4,24 +4,27 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import cache, wraps
-from typing import Any, TypeVar, cast
+from functools import wraps
+from typing import Concatenate, ParamSpec, TypeVar
 
 from kafka_io.cluster.cluster import Cluster
 from kafka_io.model import Generation
 from kafka_io.stopping import Stopped, check_stop
 
-MakeT = TypeVar("MakeT", bound=Callable[..., Any])
+P = ParamSpec("P")
+T = TypeVar("T")
 
 _POLL_S = 0.2
 
 
-def _asked(name: str) -> Any:
-    """The method of this name, which asks the shared cluster when no other thread does."""
+def _asked(question: Callable[Concatenate[Cluster, P], T]) -> Callable[Concatenate["SharedCluster", P], T]:
+    """The same question to the shared cluster, asked when no other thread asks one."""
+    name = question.__name__  # the cluster is of a subclass, which answers in its own way
 
-    def ask(self: "SharedCluster", *arguments: Any, **options: Any) -> Any:
+    def ask(self: "SharedCluster", /, *arguments: P.args, **options: P.kwargs) -> T:
         with self._turn():
-            return getattr(self._cluster, name)(*arguments, **options)
+            answer: T = getattr(self._cluster, name)(*arguments, **options)
+            return answer
 
     return ask
 
@@ -32,25 +35,25 @@ class SharedCluster(Cluster):
     A thread that was asked to stop asks nothing more; see `stops_with`. What `metadata` returns belongs to one thread.
     """
 
-    cluster_id = _asked("cluster_id")
-    topics = _asked("topics")
-    topic = _asked("topic")
-    described = _asked("described")
-    topic_at_leaders = _asked("topic_at_leaders")
-    bounds = _asked("bounds")
-    bounds_of = _asked("bounds_of")
-    times_at = _asked("times_at")
-    ends_at = _asked("ends_at")
-    open_transactions = _asked("open_transactions")
-    retention = _asked("retention")
-    cleanup_policies = _asked("cleanup_policies")
-    truncations = _asked("truncations")
-    last_messages = _asked("last_messages")
-    offsets_at = _asked("offsets_at")
-    source = _asked("source")
-    metadata = _asked("metadata")
-    brokers_by_id = _asked("brokers_by_id")
-    close = _asked("close")
+    cluster_id = _asked(Cluster.cluster_id)
+    topics = _asked(Cluster.topics)
+    topic = _asked(Cluster.topic)
+    described = _asked(Cluster.described)
+    topic_at_leaders = _asked(Cluster.topic_at_leaders)
+    bounds = _asked(Cluster.bounds)
+    bounds_of = _asked(Cluster.bounds_of)
+    times_at = _asked(Cluster.times_at)
+    ends_at = _asked(Cluster.ends_at)
+    open_transactions = _asked(Cluster.open_transactions)
+    retention = _asked(Cluster.retention)
+    cleanup_policies = _asked(Cluster.cleanup_policies)
+    truncations = _asked(Cluster.truncations)
+    last_messages = _asked(Cluster.last_messages)
+    offsets_at = _asked(Cluster.offsets_at)
+    source = _asked(Cluster.source)
+    metadata = _asked(Cluster.metadata)
+    brokers_by_id = _asked(Cluster.brokers_by_id)
+    close = _asked(Cluster.close)
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
@@ -76,19 +79,21 @@ class SharedCluster(Cluster):
             self._lock.release()
 
 
-def once(make: MakeT) -> MakeT:
+def once(make: Callable[P, T]) -> Callable[P, T]:
     """The same function, called once for each of its arguments: later calls return the value that the first one made.
 
     `functools.cache` lets two threads make the same value at the same time.
     """
-    lock, cached = threading.Lock(), cache(make)
+    lock, made = threading.Lock(), dict[object, T]()
 
     @wraps(make)
-    def value(*arguments: Any) -> Any:
+    def value(*arguments: P.args, **options: P.kwargs) -> T:
         with lock:
-            return cached(*arguments)
+            if arguments not in made:
+                made[arguments] = make(*arguments, **options)
+            return made[arguments]
 
-    return cast("MakeT", value)
+    return value
 
 
 class Turns:
