@@ -149,7 +149,7 @@ def _newest_incarnation(table: LakeTable, snapshot: TableSnapshot, cluster: Clus
     if entry is None:
         raise TopicUnknown("the cluster has no such topic; `penstock topics` lists its topics")
     state = table_state(snapshot, TopicIdentity.of(cluster, entry), entry.also)
-    return entry, TableRows(table, snapshot, state.topic, without=table.damaged(snapshot.handle))
+    return entry, TableRows(table, snapshot, state.topic, without=table.damaged(snapshot.opened))
 
 
 def _compare(

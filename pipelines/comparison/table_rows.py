@@ -44,7 +44,7 @@ class TableRows:
         self.ranges: Mapping[BrokerPartition, Sequence[CommittedRange]] = {
             partition: list(group) for partition, group in groupby(ranges, key=lambda committed: committed.partition)
         }
-        self._files: pads.FileSystemDataset = snapshot.handle.to_pyarrow_dataset()
+        self._files = snapshot.opened.dataset()
         readable = [fragment for fragment in self._files.get_fragments() if fragment.path not in without]
         self._layout = snapshot.layout
         self._by_number = _by_partition_number(snapshot, readable)
@@ -68,7 +68,7 @@ def _by_partition_number(
     snapshot: TableSnapshot, fragments: "Sequence[pads.Fragment]"
 ) -> "Mapping[int | None, Sequence[pads.Fragment]]":
     """The files of the table by partition number; under None, those that may have rows of several partitions."""
-    adds, name = pa.table(snapshot.handle.get_add_actions(flatten=True)), snapshot.layout.name("partition")
+    adds, name = snapshot.opened.files(), snapshot.layout.name("partition")
     bounds = [
         adds.column(name).to_pylist() if name in adds.column_names else [None] * adds.num_rows
         for name in ("path", f"min.{name}", f"max.{name}")

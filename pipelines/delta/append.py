@@ -1,19 +1,19 @@
-"""Writes the entry of a load without deltalake: its files, the columns that the table lacks, and the cursors.
+"""Writes the commit of a load without deltalake: its files, the columns that the table lacks, and the cursors.
 
-deltalake needs several milliseconds for such an entry, because it reads the log for each one. A load has read it
-already. Entries that take files out of a table are written by deltalake, and so are all entries of tables with
+deltalake needs several milliseconds for such a commit, because it reads the delta log for each one. A load has read it
+already. Commits that take files out of a table are written by deltalake, and so are all commits to tables with
 features of Delta that a writer has to know; see `can_append`.
 """
 
 import json
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 from urllib.parse import quote
 
 import msgspec
 
-from pipelines.delta.log_segment import DeltaLogSegment, TableDefinition
+from pipelines.delta.commits import Action
+from pipelines.delta.delta_log_segment import DeltaLogSegment, TableDefinition
 from pipelines.delta.writes import add_action, fields_after, transactions
 from pipelines.ledger.ledger import KEY, LedgerEntry
 from pipelines.ledger.work import SliceFacts
@@ -23,12 +23,12 @@ from resources.failpoints import failpoint
 _MAX_WRITER_VERSION = 2
 _FEATURES_VERSION = 7
 _KNOWN_FEATURES = {"appendOnly", "invariants", "timestampNtz", "vacuumProtocolCheck"}
-"""Features of writers that ask nothing of an entry that only adds files."""
+"""Features of writers that ask nothing of a commit that only adds files."""
 _INVARIANTS = "delta.invariants"
 
 
 def can_append(definition: TableDefinition) -> bool:
-    """Whether an entry that only adds files and columns needs nothing else, by the rules of the table's protocol."""
+    """Whether a commit that only adds files and columns needs nothing else, by the rules of the table's protocol."""
     version = definition.min_writer_version
     known = version <= _MAX_WRITER_VERSION or (
         version == _FEATURES_VERSION and _KNOWN_FEATURES.issuperset(definition.writer_features)
@@ -36,13 +36,16 @@ def can_append(definition: TableDefinition) -> bool:
     return known and _INVARIANTS not in definition.schema_json
 
 
-def appended_entry(snapshot: TableSnapshot, entry: LedgerEntry, files: Sequence[SliceFacts]) -> bytes:
-    """The text of the next entry of the log: `entry`, with the files and the columns that the table lacks."""
-    return b"\n".join(msgspec.json.encode(action) for action in _actions(snapshot, entry, files))
+def appended_commit(
+    snapshot: TableSnapshot, segment: DeltaLogSegment, entry: LedgerEntry, files: Sequence[SliceFacts]
+) -> bytes:
+    """The text of the next commit: `entry`, with the files and the columns that the table lacks."""
+    return b"\n".join(msgspec.json.encode(action) for action in _actions(snapshot, segment, entry, files))
 
 
-def _actions(snapshot: TableSnapshot, entry: LedgerEntry, files: Sequence[SliceFacts]) -> Iterator[Mapping[str, Any]]:
-    segment: DeltaLogSegment = snapshot.segment
+def _actions(
+    snapshot: TableSnapshot, segment: DeltaLogSegment, entry: LedgerEntry, files: Sequence[SliceFacts]
+) -> Iterator[Action]:
     layout = snapshot.layout.with_columns(entry.columns)
     yield {
         "commitInfo": {

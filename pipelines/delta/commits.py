@@ -1,4 +1,4 @@
-"""One commit of a table's log, made by Penstock or by anybody else, as its commit info describes it."""
+"""One commit of a Delta table, made by Penstock or by anybody else, as its actions describe it."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -9,11 +9,15 @@ from urllib.parse import unquote
 from pipelines.ledger.ledger import KEY, SEQUENCE, LedgerEntry
 
 _RESTORE = "RESTORE"
+ActionFields = Mapping[str, Any]
+"""The fields of an action as JSON. Other writers may add fields, and `commitInfo` has any that its writer likes."""
+Action = Mapping[str, ActionFields]
+"""An action of Delta's protocol: its kind, such as `add`, and its fields."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LogCommit:
-    """A version of the log.
+class DeltaCommit:
+    """The commit that made a version.
 
     Args:
         version: the version's number.
@@ -23,8 +27,8 @@ class LogCommit:
         restored: the version whose files a RESTORE without an entry brought back, if it says.
         added: the paths of the data files that the commit added to the table.
         changed_rows: whether the commit took rows out of the table or replaced some. A compaction does neither.
-        transactions: the versions that the commit gives to `txn` entries, by their application id.
-        digest: the SHA-256 of the entry's text.
+        transactions: the versions in the `txn` actions of the commit, by their application id.
+        digest: the SHA-256 of the text of its commit file.
     """
 
     version: int
@@ -38,9 +42,9 @@ class LogCommit:
     digest: str = ""
 
     @classmethod
-    def of(cls, version: int, actions: Sequence[Mapping[str, Any]], *, digest: str = "") -> Self:
+    def of(cls, version: int, actions: Sequence[Action], *, digest: str = "") -> Self:
         """The commit with these actions, one of which is its commit info."""
-        info: Mapping[str, Any] = next((action["commitInfo"] for action in actions if "commitInfo" in action), {})
+        info: ActionFields = next((action["commitInfo"] for action in actions if "commitInfo" in action), {})
         restored = str((info.get("operationParameters") or {}).get("version"))
         entry = LedgerEntry.from_json(info[KEY]) if KEY in info else None
         operation = str(info.get("operation", ""))
@@ -73,7 +77,7 @@ class LogCommit:
 
 
 class NewestCommits(NamedTuple):
-    """The facts in the commits of a log from Penstock's newest commit on.
+    """The facts in the commits from Penstock's newest commit on.
 
     Args:
         entry: Penstock's newest entry; None if there is none.
@@ -84,13 +88,13 @@ class NewestCommits(NamedTuple):
     """
 
     entry: LedgerEntry | None = None
-    restore: LogCommit | None = None
+    restore: DeltaCommit | None = None
     sequence: int | None = None
     digest: str = ""
     entry_ms: int | None = None
 
 
-def newest_commits(commits: Iterable[LogCommit]) -> NewestCommits:
+def newest_commits(commits: Iterable[DeltaCommit]) -> NewestCommits:
     """Read the newest commits down to the one with Penstock's newest entry.
 
     `commits` are in order of version, newest first; they are read only as far as needed.

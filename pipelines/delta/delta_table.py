@@ -1,8 +1,8 @@
-"""A topic's Delta table: snapshots with their cursors, and one log entry per commit.
+"""A topic's Delta table: snapshots with their cursors, and one commit for each ledger entry.
 
-An entry lands on the snapshot that it was built on, or not at all: it is the next version of the log, and no other
-entry of that version may exist. Every commit of Penstock also sets the `txn` of SEQUENCE. deltalake refuses an entry if
-its handle has not seen the newest version of such a `txn`, but a fresh handle accepts any version, even a lower one
+A commit lands on the snapshot that it was built on, or not at all: it is the next version of the table, and no other
+commit of that version may exist. Every commit of Penstock also sets the `txn` of SEQUENCE. deltalake refuses a commit
+if its handle has not seen the newest version of such a `txn`, but a fresh handle accepts any version, even a lower one
 (decision D14): no handle is replaced between reading the cursor and committing.
 """
 
@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 import pyarrow.compute as pc
 import pyarrow.fs as pafs
@@ -19,27 +19,20 @@ from deltalake.exceptions import CommitFailedError, DeltaError, DeltaProtocolErr
 
 from kafka_io.errors import Where, system_reason
 from kafka_io.records.last_message import LastMessage
-from pipelines.delta.append import appended_entry, can_append
-from pipelines.delta.handle import TableSize, cleaned_before, file_paths
-from pipelines.delta.log_segment import LOG, DeltaLogSegment, log_entry
+from pipelines.delta.append import appended_commit, can_append
+from pipelines.delta.delta_log_segment import DELTA_LOG, DeltaLogSegment, commit_file
+from pipelines.delta.open_version import CLEANED, DeltaVersion
 from pipelines.delta.reader import TableReader
-from pipelines.delta.row_filters import arrow_filter
-from pipelines.delta.snapshot_checks import CONFIGURATION
-from pipelines.delta.table_copy import first_entry
-from pipelines.delta.writes import (
-    AFTER_COMMIT,
-    AFTER_ENTRY,
-    append,
-    checkpoint_interval,
-    convert,
-    properties,
-    replace_rows,
-)
+from pipelines.delta.table_copy import first_commit
+from pipelines.delta.write_options import AFTER_COMMIT, AFTER_ENTRY, CONFIGURATION
+from pipelines.delta.writes import append, checkpoint_interval, convert, properties, replace_rows
 from pipelines.delta.written_files import check_files
 from pipelines.layout.layout import RAW, TableLayout
 from pipelines.layout.rows import decoded_rows
 from pipelines.ledger.ledger import CommitKind, LedgerEntry
 from pipelines.ledger.work import CommittedRange, SliceFacts
+from pipelines.table.open_table import file_paths
+from pipelines.table.row_filter import arrow_filter
 from pipelines.table.table_store import CommitConflict, CommitOutcomeUnknown, TableSnapshot
 from resources.errors import (
     CommitUnknown,
@@ -97,10 +90,10 @@ class LakeTable(TableReader):
                 self.where,
             )
 
-    def _check_same_log(self, snapshot: TableSnapshot) -> None:
-        """Check that the log still has the snapshot's version. A write would create the log of a removed table.
+    def _check_not_replaced(self, snapshot: TableSnapshot) -> None:
+        """Check that the table still has the commit of the snapshot. A write would create a removed table again.
 
-        No two tables have the same entry: every entry has a random id, such as that of the table, of Penstock's commit
+        No two tables have the same commit: every one has a random id, such as that of the table, of Penstock's entry
         or of a data file. So this one request shows as much as to open the table again (fault P07).
         """
         try:
@@ -113,15 +106,15 @@ class LakeTable(TableReader):
     def _create(self) -> TableSnapshot:
         failpoint("no table found")
         layout, client = self.new_layout, store_client(self.uri, self.lake.options)
-        definition: dict[str, Any] = {"partition_by": [layout.partition_column], "configuration": CONFIGURATION}
+        schema, partition_by = layout.table_schema, [layout.partition_column]
         with lake_errors(self.uri):
             if client is None:
-                self.lake.create(self.uri, layout.table_schema, **definition)
+                self.lake.create(self.uri, schema, partition_by=partition_by, configuration=CONFIGURATION)
             else:
-                entry = first_entry(layout.table_schema, **definition)
-                durable.make_folder(self.uri, LOG)
+                content = first_commit(schema, partition_by=partition_by, configuration=CONFIGURATION)
+                durable.make_folder(self.uri, DELTA_LOG)
                 with suppress(FileExistsError):  # another run may have created it
-                    client.create(log_entry(0), entry)
+                    client.create(commit_file(0), content)
         failpoint("table made")
         self.sync(after=-1)
         snapshot = self.existing()
@@ -143,13 +136,13 @@ class LakeTable(TableReader):
                 if info.type == pafs.FileType.File:
                     files.create_dir(DAMAGED, recursive=True)
                     files.move(info.path, f"{DAMAGED}/{info.base_name}")
-            snapshot.writer().repair(post_commithook_properties=AFTER_COMMIT)
+            DeltaVersion.of(snapshot).writer.repair(post_commithook_properties=AFTER_COMMIT)
         return self.newer(snapshot)
 
     def check_restorable(self, snapshot: TableSnapshot, target: int) -> None:
         """See TableStore."""
-        missing = sorted(self.paths(target) - file_paths(snapshot.handle))
-        cleaned = cleaned_before(snapshot.handle)
+        missing = sorted(self.paths(target) - file_paths(snapshot.opened))
+        cleaned = DeltaVersion.of(snapshot).cleaned_before
         if cleaned > target:
             paths_kept = self.paths(cleaned)
             lost = [path for path in missing if path not in paths_kept]
@@ -165,6 +158,18 @@ class LakeTable(TableReader):
                 f"the data file {lost[0]}{and_more} of version {target} {reason}; `penstock history "
                 f"{self.where.topic}` lists later versions",
                 self.where,
+            )
+
+    def announce_clean(self, snapshot: TableSnapshot, before: int) -> None:
+        """Announce that housekeeping deletes the files that no version from `before` on contains (fault P14).
+
+        Raises:
+            CommitFailedError: another writer was first.
+        """
+        version = DeltaVersion.of(snapshot)
+        if version.cleaned_before < before:
+            version.writer.alter.set_table_properties(
+                {CLEANED: str(before)}, raise_if_not_exists=False, post_commithook_properties=AFTER_COMMIT
             )
 
     def check(self, files: Sequence[SliceFacts]) -> None:
@@ -186,18 +191,19 @@ class LakeTable(TableReader):
             LakeRefused: the table does not accept the rows; nothing was written.
             TableReplaced: see TableStore.
         """
-        self._check_same_log(snapshot)
+        self._check_not_replaced(snapshot)
+        segment = DeltaVersion.of(snapshot).segment
         files = [facts for facts in new_slices if facts.path]
-        # deltalake's delete writes no entry if it finds no row: then the entry is appended without files.
+        # deltalake's delete commits nothing if it finds no row: then the entry is appended without files.
         replaces = entry.kind in _REPLACING and (files or any(self.count_rows(snapshot, replaced)))
         appends = not replaces and entry.target is None and entry.kind is not CommitKind.CONVERT
         try:
-            if appends and snapshot.segment and can_append(snapshot.segment.definition):
-                return self._append(snapshot, snapshot.segment, entry, files)
+            if appends and segment and can_append(segment.definition):
+                return self._append(snapshot, segment, entry, files)
             return self._write_by_deltalake(snapshot, entry, files, replaced if replaces else None)
         except (CommitFailedError, FileExistsError) as error:
             raise CommitConflict(reason_of(error)) from error
-        except (SchemaMismatchError, DeltaProtocolError) as error:  # deltalake raises them before it writes the entry
+        except (SchemaMismatchError, DeltaProtocolError) as error:  # deltalake raises them before it commits
             raise LakeRefused(
                 f"the table {self.uri} does not accept the rows: {reason_of(error)}", self.where
             ) from error
@@ -208,7 +214,7 @@ class LakeTable(TableReader):
     def _append(
         self, snapshot: TableSnapshot, segment: DeltaLogSegment, entry: LedgerEntry, files: Sequence[SliceFacts]
     ) -> int:
-        """Write the entry as the next one of the log, which must be absent; returns its version.
+        """Write the entry as the next commit file, which must be absent; returns its version.
 
         Raises:
             FileExistsError: another commit is on top of the snapshot already.
@@ -217,10 +223,10 @@ class LakeTable(TableReader):
         """
         client = store_client(self.uri, self.lake.options)
         assert client is not None
-        content = appended_entry(snapshot, entry, files)
-        client.create(log_entry(snapshot.version + 1), content)
+        content = appended_commit(snapshot, segment, entry, files)
+        client.create(commit_file(snapshot.version + 1), content)
         failpoint("log entry written")
-        self._check_same_log(snapshot)
+        self._check_not_replaced(snapshot)
         version = snapshot.version + 1
         configuration = segment.definition.configuration  # the entry changes columns, and no properties
         self._write_checkpoint(configuration, version, lambda: self._opened_at(segment.followed_by(content)))
@@ -234,7 +240,7 @@ class LakeTable(TableReader):
         replaced: Sequence[CommittedRange] | None,
     ) -> int:
         """Write the entry, and replace the rows of the replaced ranges unless they are None; returns its version."""
-        handle: DeltaTable = snapshot.writer()
+        handle = DeltaVersion.of(snapshot).writer
         if handle.version() != snapshot.version:
             # A write through a newer handle would not notice the commits since the snapshot (decision D14).
             raise CommitConflict("the snapshot was written on before")
@@ -252,7 +258,7 @@ class LakeTable(TableReader):
         version = snapshot.version + 1
         if not self._has_entry(version, entry):
             raise CommitOutcomeUnknown(f"the entry {entry.commit} was written, but the log does not show it")
-        self._check_same_log(snapshot)
+        self._check_not_replaced(snapshot)
 
         def updated() -> DeltaTable:
             handle.update_incremental()
@@ -272,7 +278,7 @@ class LakeTable(TableReader):
     def _write_checkpoint(configuration: Mapping[str, str], version: int, opened: Callable[[], DeltaTable]) -> None:
         """Write a checkpoint of `version`, which was committed now, if it is a multiple of the interval.
 
-        Whoever opens the table reads the checkpoint and the entries after it. A table without a checkpoint is correct,
+        Whoever opens the table reads the checkpoint and the commits after it. A table without a checkpoint is correct,
         so a failure is ignored: a later commit writes the next one.
         """
         if version % checkpoint_interval(configuration) == 0:
@@ -281,17 +287,13 @@ class LakeTable(TableReader):
 
     def count_rows(self, snapshot: TableSnapshot, ranges: Sequence[CommittedRange]) -> list[int]:
         """The number of rows that the table has of each range: with its partition, offsets and loading time."""
-        rows = snapshot.handle.to_pyarrow_dataset()
+        rows = snapshot.opened.dataset()
         with lake_errors(self.uri):
             return [rows.count_rows(filter=arrow_filter(committed, snapshot.layout)) for committed in ranges]
 
-    def size(self, snapshot: TableSnapshot) -> TableSize:
-        """The number of rows, bytes and files of the snapshot's version, from its log."""
-        return TableSize.of(snapshot.handle)
-
     def row_offsets(self, snapshot: TableSnapshot, committed: CommittedRange) -> Sequence[int]:
         """The offsets of the range's rows, ascending, each once."""
-        rows, offset = snapshot.handle.to_pyarrow_dataset(), snapshot.layout.name("offset")
+        rows, offset = snapshot.opened.dataset(), snapshot.layout.name("offset")
         with lake_errors(self.uri):
             offsets = rows.to_table(columns=[offset], filter=arrow_filter(committed, snapshot.layout)).column(offset)
         return sorted(set(offsets.to_pylist()))
@@ -300,11 +302,11 @@ class LakeTable(TableReader):
         """The last message of the range's rows with this offset, as it was read from the log."""
         row_filter = arrow_filter(committed, snapshot.layout) & (pc.field("offset") == offset)
         with lake_errors(self.uri):
-            rows = snapshot.handle.to_pyarrow_dataset().to_table(filter=row_filter)
+            rows = snapshot.opened.dataset().to_table(filter=row_filter)
         return LastMessage.of(decoded_rows(rows.sort_by("inner").combine_chunks()))
 
     def sync(self, *, after: int) -> None:
-        """Force the log's files of versions above `after` to disk, including checkpoints.
+        """Force the commit files of versions above `after` to disk, and checkpoints too (fault L10).
 
         Raises:
             CommitUnknown: that failed, so a loss of power may undo the versions.
@@ -313,13 +315,13 @@ class LakeTable(TableReader):
         if root is None:
             return
         try:
-            folder = root / "_delta_log"
+            folder = root / DELTA_LOG
             for file in sorted(folder.iterdir()):
                 number = file.name.partition(".")[0]
-                # Names such as `<n>.json#1` are files that another writer is about to rename to an entry: they may
+                # Names such as `<n>.json#1` are files that another writer is about to rename to a commit file: they may
                 # vanish at any time.
-                is_entry = file.suffix in _LOGGED and number.isdigit() and int(number) > after
-                if is_entry or file.name == "_last_checkpoint":
+                is_commit = file.suffix in _LOGGED and number.isdigit() and int(number) > after
+                if is_commit or file.name == "_last_checkpoint":
                     durable.sync(file)
             durable.sync_below(Path(self.lake.root), folder)
         except OSError as error:

@@ -1,42 +1,40 @@
-"""Opens a topic's Delta table: snapshots with their cursors, handles of versions, and the commits of the log.
+"""Opens a topic's Delta table: snapshots with their cursors, versions, and the commits of the delta log.
 
-The newest part of the log is read once, as a DeltaLogSegment. deltalake reads the log of a table in HDFS or another
-store without StoreClient, every log that DeltaLogSegment does not understand, and the files of a version.
+The newest part of the delta log is read once, as a DeltaLogSegment. deltalake reads the delta log of a table in HDFS or
+another store without StoreClient, every one that DeltaLogSegment does not understand, and the files of a version.
 """
 
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from functools import cache
-from urllib.parse import unquote
+from dataclasses import dataclass
 
-import pyarrow as pa
 import pyarrow.fs as pafs
 from deltalake import DeltaTable
 
 from kafka_io.errors import Where
-from pipelines.delta.commits import LogCommit
-from pipelines.delta.entries import LogEntries
-from pipelines.delta.handle import file_paths
-from pipelines.delta.log_segment import (
+from pipelines.delta.commits import DeltaCommit
+from pipelines.delta.delta_log import DeltaLog
+from pipelines.delta.delta_log_segment import (
     DeltaLogSegment,
-    LogUnclear,
+    DeltaLogUnclear,
     TableDefinition,
-    log_entry,
+    commit_file,
     read_newer,
     read_segment,
 )
+from pipelines.delta.open_version import DeltaVersion, unreadable_features
 from pipelines.delta.snapshot_checks import checked_snapshot
 from pipelines.delta.table_copy import TableCopy
 from pipelines.ledger.ledger import LedgerEntry
+from pipelines.table.open_table import OpenTable, file_paths
 from pipelines.table.table_store import TableSnapshot
 from resources.errors import CursorMismatch, LakeUnavailable
 from resources.stores.lake import Lake, filesystem, lake_errors
 from resources.stores.object_client import object_client
 from resources.stores.store_client import store_client
 
-_MAX_ENTRIES_KEPT = 30
-"""With more entries after the checkpoint, all is read again: there may be a newer checkpoint."""
+_MAX_COMMITS_KEPT = 30
+"""With more commits after the checkpoint, all is read again: there may be a newer checkpoint (fault L22)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +50,7 @@ class TableReader:
 
         Raises:
             LakeUnavailable: the store does not answer.
-            LogTorn: an entry of the log cannot be read.
+            LogTorn: a commit of the delta log cannot be read.
             TableForeign: the table has commits, but none of Penstock; or it uses a feature that changes what its files
                 mean; or its `txn` entries expire, so that a cursor could be lost (fault L15).
             CursorMismatch: the `txn` cursor is not where the newest entry left it, or somebody restored an old
@@ -63,13 +61,17 @@ class TableReader:
             self._check_cursors(snapshot)
         return snapshot
 
-    def check_loadable(self, handle: DeltaTable) -> None:
-        """Check that a load could continue from the handle's version.
+    def unreadable_features(self, opened: DeltaVersion) -> str:
+        """The sentence about features that hide from readers which rows there are; empty without one (fault P05)."""
+        return unreadable_features(TableDefinition.of_handle(opened.handle), self.uri)
+
+    def check_loadable(self, opened: DeltaVersion) -> None:
+        """Check that a load could continue from the version.
 
         Raises:
             LoadError: see `existing`.
         """
-        self._check_cursors(self._read(handle))
+        self._check_cursors(self._read(opened.handle))
 
     def _check_cursors(self, snapshot: TableSnapshot) -> None:
         if snapshot.mismatch:
@@ -84,84 +86,85 @@ class TableReader:
         try:
             segment = self._newer_segment(after) or self._segment()
             return None if segment is None else self._of_segment(segment)
-        except LogUnclear:
+        except DeltaLogUnclear:
             handle = self._opened_by_deltalake()
             return self._read(handle) if handle is not None else None
 
-    def newest_handle(self) -> DeltaTable | None:
-        """The newest version as deltalake reads it; None if there is no table.
+    def newest_version(self) -> DeltaVersion | None:
+        """The newest version as deltalake reads it, even if no load can continue from it; None if there is no table.
 
         Raises:
             LakeUnavailable: the store does not answer.
-            LogTorn: an entry of the log cannot be read.
+            LogTorn: a commit of the delta log cannot be read.
         """
         try:
             segment = self._segment()
-            return None if segment is None else self._opened_at(segment)
-        except LogUnclear:
-            return self._opened_by_deltalake()
+            handle = None if segment is None else self._opened_at(segment)
+        except DeltaLogUnclear:
+            handle = self._opened_by_deltalake()
+        return DeltaVersion.of_handle(handle) if handle is not None else None
 
     def _segment(self) -> DeltaLogSegment | None:
-        """The newest part of the log; None if there is no table.
+        """The newest part of the delta log; None if there is no table.
 
         Raises:
-            LogUnclear: only deltalake can read it.
+            DeltaLogUnclear: only deltalake can read it.
             LakeUnavailable: the store does not answer.
         """
         client = store_client(self.uri, self.lake.options)
         if client is None:
-            raise LogUnclear
+            raise DeltaLogUnclear
         with lake_errors(self.uri):
             return read_segment(client)
 
     def _newer_segment(self, after: TableSnapshot | None) -> DeltaLogSegment | None:
-        """The log from the checkpoint of a snapshot on, of which only the new entries are read.
+        """The delta log from the checkpoint of a snapshot on, of which only the new commits are read.
 
-        None if the log no longer has the entry of the snapshot, or all has to be read again.
+        None if the delta log no longer has the commit of the snapshot, or all has to be read again.
         """
         client = store_client(self.uri, self.lake.options)
-        if client is None or after is None or after.segment is None or len(after.segment.entries) > _MAX_ENTRIES_KEPT:
+        segment = DeltaVersion.of(after).segment if after else None
+        if client is None or segment is None or len(segment.commit_files) > _MAX_COMMITS_KEPT:
             return None
-        with lake_errors(self.uri), suppress(LogUnclear):
-            return read_newer(client, after.segment)
+        with lake_errors(self.uri), suppress(DeltaLogUnclear):
+            return read_newer(client, segment)
         return None
 
     def _opened_by_deltalake(self) -> DeltaTable | None:
         try:
             return self.lake.open(self.uri)
         except LakeUnavailable:
-            self._entries.check_newest()
+            self._delta_log.check_newest()
             raise
 
     def _read(self, handle: DeltaTable) -> TableSnapshot:
         """The snapshot of the handle's version."""
-        snapshot = checked_snapshot(
-            self.uri, self.where, TableDefinition.of_handle(handle), self.commits_of(handle), lambda: handle
+        definition, opened = TableDefinition.of_handle(handle), DeltaVersion.of_handle(handle)
+        return checked_snapshot(
+            self.uri, self.where, definition, self.commits_of(opened), version=handle.version(), opened=opened
         )
-        return replace(snapshot, version=handle.version(), writer=lambda: handle)
 
     def _of_segment(self, segment: DeltaLogSegment) -> TableSnapshot:
         """The snapshot of the newest version. deltalake opens it only if it is asked for more.
 
         Raises:
-            LogUnclear: only deltalake can read the log.
+            DeltaLogUnclear: only deltalake can read the delta log.
         """
-        opened, writer = cache(lambda: self._opened_at(segment)), cache(lambda: self.handle_at(segment.version))
-        commits = self._commits_of_segment(segment)
+        version, commits = segment.version, self._commits_of_segment(segment)
+        opened = DeltaVersion(lambda: self._opened_at(segment), lambda: self._handle_at(version), segment)
         try:
-            snapshot = checked_snapshot(self.uri, self.where, segment.definition, commits, opened)
+            return checked_snapshot(self.uri, self.where, segment.definition, commits, version=version, opened=opened)
         except (AttributeError, KeyError, TypeError, ValueError) as error:  # actions without what they must have
-            raise LogUnclear from error
-        return replace(snapshot, version=segment.version, writer=writer, segment=segment)
+            raise DeltaLogUnclear from error
 
     def _opened_at(self, segment: DeltaLogSegment) -> DeltaTable:
-        """A deltalake handle of the newest version of the segment. It reads the log again only on a local disk."""
+        """The newest version of the segment for deltalake. It reads the delta log again only on a local disk."""
         client = object_client(self.uri, self.lake.options)
         try:
             with lake_errors(self.uri):
-                return TableCopy(self.uri, self.lake.options, segment) if client else self.handle_at(segment.version)
+                return TableCopy(self.uri, self.lake.options, segment) if client else self._handle_at(segment.version)
         except LakeUnavailable:
-            self._entries.check_newest()
+            self._delta_log.check_newest()
             raise
 
     def entries(self, upto: TableSnapshot, *, after: int = -1) -> Iterator[tuple[int, LedgerEntry]]:
@@ -170,36 +173,39 @@ class TableReader:
             if commit.entry is not None:
                 yield commit.version, commit.entry
 
-    def commits(self, newest: int, *, after: int = -1) -> Iterator[LogCommit]:
-        """Every commit of the versions in `(after, newest]`, newest first; see LogEntries."""
-        return self._entries.commits(newest, after=after)
+    def commits(self, newest: int, *, after: int = -1) -> Iterator[DeltaCommit]:
+        """Every commit of the versions in `(after, newest]`, newest first; see DeltaLog."""
+        return self._delta_log.commits(newest, after=after)
 
-    def commits_of(self, handle: DeltaTable) -> Iterator[LogCommit]:
-        """Every commit of the table up to the handle's version, newest first; those that were read are not read again.
+    def commits_of(self, opened: DeltaVersion) -> Iterator[DeltaCommit]:
+        """Every commit of the table up to the version, newest first; those that were read are not read again.
 
         Raises:
-            LogTorn: an entry is missing or damaged.
+            LogTorn: a commit is missing or damaged.
             LakeUnavailable: the store does not answer.
         """
-        if isinstance(handle, TableCopy):
-            return self._commits_of_segment(handle.segment)
-        return self.commits(handle.version())
+        if isinstance(opened.handle, TableCopy):
+            return self._commits_of_segment(opened.handle.segment)
+        return self.commits(opened.handle.version())
 
-    def _commits_of_segment(self, segment: DeltaLogSegment) -> Iterator[LogCommit]:
-        yield from (segment.commit(version) for version in sorted(segment.entries, reverse=True))
-        yield from self.commits(min(segment.entries) - 1)
+    def _commits_of_segment(self, segment: DeltaLogSegment) -> Iterator[DeltaCommit]:
+        yield from (segment.commit(version) for version in sorted(segment.commit_files, reverse=True))
+        yield from self.commits(min(segment.commit_files) - 1)
 
     @property
-    def _entries(self) -> LogEntries:
-        return LogEntries(uri=self.uri, options=self.lake.options, where=self.where)
+    def _delta_log(self) -> DeltaLog:
+        return DeltaLog(uri=self.uri, options=self.lake.options, where=self.where)
 
     def paths(self, version: int) -> set[str]:
         """The paths of the data files of a version."""
         with lake_errors(self.uri):
-            return file_paths(self.handle_at(version))
+            return file_paths(self.opened_at(version))
 
-    def handle_at(self, version: int) -> DeltaTable:
-        """A handle of an older version of the table, which exists."""
+    def opened_at(self, version: int) -> DeltaVersion:
+        """An older version of the table, which exists."""
+        return DeltaVersion.of_handle(self._handle_at(version))
+
+    def _handle_at(self, version: int) -> DeltaTable:
         with lake_errors(self.uri):
             handle = self.lake.open(self.uri)
             if handle is None:
@@ -209,23 +215,23 @@ class TableReader:
             return handle
 
     def written_ns(self, version: int) -> int | None:
-        """When the entry of the newest version was written, in ns since 1970; None if the newest is not this version.
+        """When the newest version was written, in ns since 1970; None if the newest is not this version.
 
-        The store answers that much faster than it reads the log.
+        The store answers that much faster than it reads the delta log.
 
         Raises:
             LakeUnavailable: the store does not answer.
         """
         files = filesystem(self.uri, self.lake.options)
         with lake_errors(self.uri):
-            entry, next_entry = files.get_file_info([log_entry(version), log_entry(version + 1)])
-        is_newest = entry.type == pafs.FileType.File and next_entry.type == pafs.FileType.NotFound
-        return entry.mtime_ns if is_newest else None
+            commit, next_commit = files.get_file_info([commit_file(version), commit_file(version + 1)])
+        is_newest = commit.type == pafs.FileType.File and next_commit.type == pafs.FileType.NotFound
+        return commit.mtime_ns if is_newest else None
 
-    def damaged(self, handle: DeltaTable) -> frozenset[str]:
-        """The data files of the handle's version that are missing, or have another size than the log says."""
+    def damaged(self, opened: OpenTable) -> frozenset[str]:
+        """The data files of the version that are missing, or have another size than the table says."""
         with lake_errors(self.uri):
-            adds = pa.table(handle.get_add_actions()).select(["path", "size_bytes"]).to_pylist()
-            sizes = {unquote(add["path"]): add["size_bytes"] for add in adds}
+            files = opened.files()
+            sizes = dict(zip(files["path"].to_pylist(), files["size_bytes"].to_pylist(), strict=True))
             infos = filesystem(self.uri, self.lake.options).get_file_info(list(sizes))
         return frozenset(info.path for info in infos if info.size != sizes[info.path])

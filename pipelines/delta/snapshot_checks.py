@@ -1,35 +1,30 @@
 """Checks whether a load can continue from a version of a table, and makes its snapshot."""
 
-from collections.abc import Callable, Iterator
-
-from deltalake import DeltaTable
+from collections.abc import Iterator
 
 from kafka_io.errors import Where
-from pipelines.delta.commits import LogCommit, newest_commits
-from pipelines.delta.handle import unreadable_features
-from pipelines.delta.log_segment import TableDefinition
+from pipelines.delta.commits import DeltaCommit, newest_commits
+from pipelines.delta.delta_log_segment import TableDefinition
+from pipelines.delta.open_version import DeltaVersion, unreadable_features
+from pipelines.delta.write_options import CONFIGURATION, LOG_CLEANUP
 from pipelines.layout.layout import TableLayout
 from pipelines.ledger.ledger import SEQUENCE
 from pipelines.table.table_store import TableSnapshot
 from resources.errors import TableForeign
 
 _TXN_EXPIRY = "delta.setTransactionRetentionDuration"
-_LOG_CLEANUP = "delta.enableExpiredLogCleanup"
-CONFIGURATION = {
-    # The log is the ledger: Delta must not delete old entries.
-    _LOG_CLEANUP: "false",
-}
-"""The properties of every table."""
 
 
 def checked_snapshot(
     uri: str,
     where: Where,
     definition: TableDefinition,
-    commits: Iterator[LogCommit],
-    opened: Callable[[], DeltaTable],
+    commits: Iterator[DeltaCommit],
+    *,
+    version: int,
+    opened: DeltaVersion,
 ) -> TableSnapshot:
-    """The snapshot of a table with this definition and these commits, newest first; the caller adds the version.
+    """The snapshot of a version with this definition and these commits, newest first. It is opened only if needed.
 
     Raises:
         TableForeign: see LakeTable.existing.
@@ -46,16 +41,16 @@ def checked_snapshot(
         )
     newest = newest_commits(commits)
     entry, restore, stored = newest.entry, newest.restore, newest.sequence
-    if entry is None and (opened().version() > 0 or opened().file_uris()):
+    if entry is None and (version > 0 or opened.handle.file_uris()):
         raise TableForeign(
             f"the table {uri} holds data that Penstock did not load; move it away, or choose another `lake`",
             where,
         )
-    _check_log_is_kept(uri, where, definition.configuration.get(_LOG_CLEANUP))
+    _check_log_is_kept(uri, where, definition.configuration.get(LOG_CLEANUP))
     if stored is None:
-        # Reads the whole log. It is needed only if no commit since Penstock's newest one sets this `txn`, which
-        # Penstock's commits do: otherwise the newest commit that sets it decides, as in the order of the log.
-        stored = opened().transaction_version(SEQUENCE) or 0
+        # Reads the whole delta log. It is needed only if no commit since Penstock's newest one sets this `txn`, which
+        # Penstock's commits do: otherwise the newest commit that sets it decides, as in the order of the commits.
+        stored = opened.handle.transaction_version(SEQUENCE) or 0
     expected = entry.sequence if entry else 0
     mismatch = None
     if restore is not None:
@@ -71,24 +66,23 @@ def checked_snapshot(
             "a table cannot be loaded"
         )
     return TableSnapshot(
-        version=0,
+        version=version,
         entry=entry,
         table_id=table_id,
         layout=TableLayout.of_delta(definition.schema_json),
         mismatch=mismatch,
         digest=newest.digest,
         entry_ms=newest.entry_ms,
-        opened=opened,
-        count=lambda: opened().count(),
+        open_table=opened,
     )
 
 
 def _check_log_is_kept(uri: str, where: Where, cleanup: str | None) -> None:
-    """Check that no writer of the table deletes entries of the log (fault P06)."""
-    if cleanup != CONFIGURATION[_LOG_CLEANUP]:
+    """Check that no writer of the table deletes commits of the delta log (fault P06)."""
+    if cleanup != CONFIGURATION[LOG_CLEANUP]:
         raise TableForeign(
-            f"the table {uri} sets {_LOG_CLEANUP} = {cleanup or 'true (by default)'}, so other writers delete "
+            f"the table {uri} sets {LOG_CLEANUP} = {cleanup or 'true (by default)'}, so other writers delete "
             "old entries of its log, which contain the ledger; set the property to false again, for example with "
-            f"ALTER TABLE ... SET TBLPROPERTIES ('{_LOG_CLEANUP}' = 'false')",
+            f"ALTER TABLE ... SET TBLPROPERTIES ('{LOG_CLEANUP}' = 'false')",
             where,
         )

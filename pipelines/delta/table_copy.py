@@ -1,7 +1,7 @@
-"""A table in an object store, opened by deltalake from a copy of its log on the local disk.
+"""A table in an object store, opened by deltalake from a copy of its delta log on the local disk.
 
-deltalake reads the log, but sends no request: the copy is made of a DeltaLogSegment. A checkpoint that deltalake writes
-into it is copied to the store. The copy is removed with its object.
+deltalake reads the delta log, but sends no request: the copy is made of a DeltaLogSegment. A checkpoint that deltalake
+writes into it is copied to the store. The copy is removed with its object.
 """
 
 import shutil
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable
 
-from pipelines.delta.log_segment import LOG, POINTER, DeltaLogSegment, checkpoint_file, log_entry
+from pipelines.delta.delta_log_segment import DELTA_LOG, POINTER, DeltaLogSegment, checkpoint_file, commit_file
 from resources.stores.lake import filesystem
 from resources.stores.object_client import ObjectClient, object_client
 
@@ -42,13 +42,13 @@ class TableCopy(DeltaTable):
     """One version of the table at `uri`.
 
     It knows the files of the version, and reads their rows from the store. The methods that would write to the table,
-    or need other parts of the log, are refused: `TableSnapshot.writer` has them.
+    or need other parts of the delta log, are refused: `DeltaVersion.writer` has them.
     """
 
     def __init__(self, uri: str, options: Mapping[str, str], segment: DeltaLogSegment) -> None:
         folder = Path(tempfile.mkdtemp(prefix="penstock-log-"))
         weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
-        (folder / LOG).mkdir()
+        (folder / DELTA_LOG).mkdir()
         for file in segment.files():
             (folder / file.path).write_bytes(file.content)
         self._folder, self._uri, self._options, self.segment = folder, uri, options, segment
@@ -86,19 +86,19 @@ class TableCopy(DeltaTable):
         return client
 
 
-def first_entry(schema: pa.Schema, *, partition_by: Sequence[str], configuration: Mapping[str, str]) -> bytes:
-    """The first entry of the log of a new table."""
+def first_commit(schema: pa.Schema, *, partition_by: Sequence[str], configuration: Mapping[str, str]) -> bytes:
+    """The first commit of a new table, as deltalake writes it."""
     with tempfile.TemporaryDirectory(prefix="penstock-log-") as folder:
         once = CommitProperties(max_commit_retries=0)
         DeltaTable.create(
             folder, schema, partition_by=list(partition_by), configuration=dict(configuration), commit_properties=once
         )
-        return (Path(folder) / log_entry(0)).read_bytes()
+        return (Path(folder) / commit_file(0)).read_bytes()
 
 
 def _refused(name: str) -> Any:
     def refuse(_table: TableCopy, *_arguments: object, **_options: object) -> NoReturn:
-        raise TypeError(f"{name} of a copy of the log would not reach the table")
+        raise TypeError(f"{name} of a copy of the delta log would not reach the table")
 
     return property(refuse) if name in {"alter", "optimize"} else refuse
 

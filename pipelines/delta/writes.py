@@ -1,27 +1,17 @@
-"""Writes entries with new files into a table's log: one entry has the columns, the ledger's entry and the cursors."""
+"""Commits to a Delta table through deltalake: one commit has the columns, files, ledger entry and cursors."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any
 
 import msgspec
 import pyarrow as pa
 import pyarrow.fs as pafs
-from deltalake import (
-    CommitProperties,
-    DeltaTable,
-    Field,
-    PostCommitHookProperties,
-    Schema,
-    Transaction,
-    WriterProperties,
-    write_deltalake,
-)
+from deltalake import CommitProperties, DeltaTable, Field, Schema, Transaction, write_deltalake
 from deltalake.transaction import AddAction
 
-from pipelines.delta.handle import other_columns
-from pipelines.delta.row_filters import sql_filter
+from pipelines.delta.open_version import DeltaVersion
+from pipelines.delta.write_options import AFTER_ENTRY, WRITING
 from pipelines.layout.delta_schema import DeltaField
 from pipelines.layout.event_days import EventDays
 from pipelines.layout.file_statistics import with_decimals
@@ -32,12 +22,6 @@ from pipelines.ledger.work import CommittedRange, DataFile, SliceFacts
 from pipelines.table.table_store import TableSnapshot
 from resources.failpoints import failpoint
 
-AFTER_COMMIT = PostCommitHookProperties(cleanup_expired_logs=False)
-"""After a commit of Penstock, deltalake may write a checkpoint. It never deletes entries of the log."""
-AFTER_ENTRY = PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False)
-"""After the commit of a ledger entry, `LakeTable.write` decides about the checkpoint."""
-WRITING = WriterProperties(compression="ZSTD", compression_level=1)
-"""The options for files that deltalake writes, when rows are replaced or files are merged."""
 _CHECKPOINT_INTERVAL = "delta.checkpointInterval"
 _COMMITS_PER_CHECKPOINT = 10
 _TWO_DAYS = ("1970-01-01", "1970-01-02")  # a file has one date, so no file matches both
@@ -45,21 +29,21 @@ _TWO_DAYS = ("1970-01-01", "1970-01-02")  # a file has one date, so no file matc
 
 def append(snapshot: TableSnapshot, entry: LedgerEntry, files: Sequence[SliceFacts]) -> None:
     """Write `entry` with the files. The table gets the columns that it lacks in the same commit."""
-    handle, layout = snapshot.writer(), snapshot.layout.with_columns(entry.columns)
+    handle, layout = DeltaVersion.of(snapshot).writer, snapshot.layout.with_columns(entry.columns)
     schema = _schema_after(handle, snapshot.layout, entry)
     # An append ignores its schema, so the new columns would never be visible. An overwrite adds them. It removes the
     # files that match the filters: no file can have two dates, so it removes none.
     days = [(layout.partition_column, "=", day) for day in _TWO_DAYS]
-    adding: dict[str, Any] = {"mode": "overwrite", "partition_filters": days}
     if schema:
         failpoint("columns changed")
     handle.create_write_transaction(
         [add_action(file, layout) for facts in files for file in facts.files],
+        mode="overwrite" if schema else "append",
+        partition_filters=days if schema else None,
         schema=schema or handle.schema(),
         partition_by=[layout.partition_column],
         commit_properties=properties(snapshot, entry),
         post_commithook_properties=AFTER_ENTRY,
-        **(adding if schema else {"mode": "append"}),
     )
 
 
@@ -72,7 +56,7 @@ def convert(snapshot: TableSnapshot, entry: LedgerEntry, files: Sequence[SliceFa
     """Write `entry` with typed files that replace all files of a raw table, and with the columns of a typed table."""
     layout = snapshot.layout.converted().with_columns(entry.columns)
     failpoint("columns changed")
-    snapshot.writer().create_write_transaction(
+    DeltaVersion.of(snapshot).writer.create_write_transaction(
         [add_action(file, layout) for facts in files for file in facts.files],
         mode="overwrite",
         schema=Schema.from_arrow(layout.table_schema),
@@ -94,25 +78,37 @@ def replace_rows(
     This process writes the new rows into new files, together with the other rows of the files that held replaced
     ones.
     """
-    options: dict[str, Any] = {
-        "writer_properties": WRITING,
-        "commit_properties": properties(snapshot, entry),
-        "post_commithook_properties": AFTER_ENTRY,
-    }
+    writer, committing = DeltaVersion.of(snapshot).writer, properties(snapshot, entry)
     ranges = [*replaced, *map(CommittedRange.of, new_files)]
     predicate = " OR ".join(sql_filter(committed, snapshot.layout) for committed in ranges)
     if new_files:
         # "merge" adds the columns that a table of an older version lacks.
         write_deltalake(
-            snapshot.writer(),
-            _staged(new_files, snapshot.layout.with_columns(entry.columns), other_columns(snapshot), store),
+            writer,
+            _staged(new_files, snapshot.layout.with_columns(entry.columns), snapshot.other_columns(), store),
             mode="overwrite",
             schema_mode="merge",
             predicate=predicate,
-            **options,
+            writer_properties=WRITING,
+            commit_properties=committing,
+            post_commithook_properties=AFTER_ENTRY,
         )
     else:
-        snapshot.writer().delete(predicate, **options)
+        writer.delete(
+            predicate, writer_properties=WRITING, commit_properties=committing, post_commithook_properties=AFTER_ENTRY
+        )
+
+
+def sql_filter(committed: CommittedRange, layout: TableLayout) -> str:
+    """Matches the rows of the range, in SQL. It contains only numbers, so nothing needs quotes."""
+    broker, partition = committed.partition.broker, committed.partition.partition
+    name = {own: f'"{layout.name(own)}"' for own in ("broker", "partition", "offset", "loaded_at")}
+    # No column of the filter is ever null in a row of such a topic, so `=` is enough.
+    of_broker = "" if broker is None else f"{name['broker']} = {broker} AND "
+    loaded_at = f"arrow_cast({committed.loaded_at_us}, 'Timestamp(Microsecond, Some(\"UTC\"))')"
+    start, stop = committed.offsets.start, committed.offsets.stop
+    offsets = f"{name['offset']} >= {start} AND {name['offset']} < {stop}"
+    return f"({of_broker}{name['partition']} = {partition} AND {offsets} AND {name['loaded_at']} = {loaded_at})"
 
 
 def _staged(
@@ -140,7 +136,7 @@ def _staged(
 
 
 def transactions(snapshot: TableSnapshot, entry: LedgerEntry) -> Sequence[tuple[str, int]]:
-    """The `txn` entries of a commit: its number, and the cursors that it moves."""
+    """The `txn` actions of a commit: its number, and the cursors that it moves."""
     before = snapshot.entry.covered if snapshot.entry and snapshot.entry.topic == entry.topic else {}
     moved = {
         partition: cursor
@@ -152,10 +148,10 @@ def transactions(snapshot: TableSnapshot, entry: LedgerEntry) -> Sequence[tuple[
 
 
 def properties(snapshot: TableSnapshot, entry: LedgerEntry) -> CommitProperties:
-    """The properties of a commit in the log: the entry, its number, and the cursors that it moves.
+    """The properties of a commit in the delta log: the entry, its number, and the cursors that it moves.
 
-    Without the retries of deltalake the entry is the next version or does not land. With them, deltalake would write it
-    on top of a compaction too, which has other files than those that the entry removes.
+    Without the retries of deltalake the commit is the next version or does not land. With them, deltalake would write
+    it on top of a compaction too, which has other files than those that the commit removes (fault L16).
     """
     return CommitProperties(
         custom_metadata={KEY: entry.to_json()},

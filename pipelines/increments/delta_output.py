@@ -16,7 +16,7 @@ from deltalake.exceptions import CommitFailedError, DeltaError, DeltaProtocolErr
 
 from kafka_io.errors import Where, system_reason
 from pipelines.delta.delta_table import LakeTable
-from pipelines.delta.writes import WRITING
+from pipelines.delta.write_options import WRITING
 from pipelines.increments.output import OutputChange, TableWrite, WatchedRows, is_spark_frame
 from pipelines.increments.source import NOTHING, ConsumerProgress
 from pipelines.increments.spark_frames import SparkFiles

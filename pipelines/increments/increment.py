@@ -23,7 +23,6 @@ from pipelines.increments.output import IncrementOutput, OutputChange, OutputWri
 from pipelines.increments.rows import SpanRows, all_rows
 from pipelines.increments.source import NOTHING, SourceVersion
 from pipelines.increments.source_columns import SOURCE_COLUMNS, of_source_rows
-from pipelines.layout.layout import TableLayout
 from resources.errors import LakeUnavailable, OutputRefused, RowsReplaced, SourceFilesCleaned
 from resources.failpoints import failpoint
 
@@ -98,10 +97,9 @@ class Increment:
 
     def _as_of_since(self, rows: SpanRows) -> SpanRows:
         """The same rows in the old version of the table."""
-        handle = self.source.table.handle_at(self.since)
-        layout = TableLayout.of_delta(handle.schema().to_json())
-        newer = rows.handle if layout.is_typed == rows.layout.is_typed else None
-        return replace(rows, handle=handle, layout=layout, newer=newer)
+        opened = self.source.table.opened_at(self.since)
+        newer = rows.opened if opened.layout.is_typed == rows.layout.is_typed else None
+        return replace(rows, opened=opened, layout=opened.layout, newer=newer)
 
     def _removed_batches(self, rows: SpanRows, columns: Sequence[str] | None) -> Iterator[pa.RecordBatch]:
         try:
@@ -119,7 +117,7 @@ class Increment:
         """All rows of the source at the version of the increment, for transforms that compute groups of rows again."""
         snapshot = self.source.snapshot
         options = self.source.table.lake.options
-        return all_rows(snapshot.handle, options, snapshot.layout.partition_column)
+        return all_rows(snapshot.opened, options, snapshot.layout.partition_column)
 
     def commit(self, rows: Any) -> None:
         """Commit the rows of the transform as the effect of the increment. An empty increment changes nothing.
@@ -172,7 +170,7 @@ class Increment:
         snapshot = self.source.snapshot
         return SpanRows(
             lake=self.source.table.lake,
-            handle=snapshot.handle,
+            opened=snapshot.opened,
             layout=snapshot.layout,
             source=self.source.name if spans else "",
             spans=spans,

@@ -10,19 +10,18 @@ from dataclasses import dataclass
 from functools import reduce
 from operator import or_
 from typing import TYPE_CHECKING, Any
-from urllib.parse import unquote
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.fs as pafs
-from deltalake import DeltaTable
 
 from kafka_io.model import BrokerPartition
 from pipelines.increments.difference import LoadedSpan, Spans
 from pipelines.increments.source_columns import SOURCE_COLUMNS
 from pipelines.layout.layout import TableLayout
+from pipelines.table.open_table import OpenTable
 from resources.errors import OutputRefused
 from resources.failpoints import failpoint
 from resources.stores.lake import Lake, filesystem, lake_errors
@@ -59,19 +58,19 @@ class SpanRows:
 
     Args:
         lake: the options of the table's store.
-        handle: the version of the table.
+        opened: the version of the table.
         layout: its columns.
         source: the table as `cluster/topic`, for the column `_source`.
         spans: the rows to read.
-        newer: a newer version of the table, whose columns the rows get; those that `handle` lacks are null.
+        newer: a newer version of the table, whose columns the rows get; those that `opened` lacks are null.
     """
 
     lake: Lake
-    handle: DeltaTable
+    opened: OpenTable
     layout: TableLayout
     source: str
     spans: Spans
-    newer: DeltaTable | None = None
+    newer: OpenTable | None = None
 
     @property
     def table_schema(self) -> pa.Schema:
@@ -80,18 +79,18 @@ class SpanRows:
         Raises:
             OutputRefused: one of them has the name of a column of SOURCE_COLUMNS.
         """
-        schema = pa.schema((self.newer or self.handle).schema().to_arrow())
+        schema = (self.newer or self.opened).schema()
         taken = sorted(set(schema.names) & set(SOURCE_COLUMNS.names))
         if taken:
-            raise OutputRefused(f"the table {self.handle.table_uri} has columns of its own with the name {taken[0]}")
+            raise OutputRefused(f"the table {self.opened.uri} has columns of its own with the name {taken[0]}")
         return schema
 
     def files(self) -> list[SourceFile]:
         """The files that can hold rows of the spans, in order of partition and offset."""
         if not self.spans:
             return []
-        with lake_errors(self.handle.table_uri):
-            adds = pa.table(self.handle.get_add_actions(flatten=True))
+        with lake_errors(self.opened.uri):
+            adds = self.opened.files()
         names = [self.layout.name(name) for name in ("partition", "offset")]
         bounds = [_bound(adds, f"{edge}.{name}") for name in names for edge in ("min", "max")]
         days = adds.column(f"partition.{self.layout.partition_column}").to_pylist()
@@ -102,8 +101,7 @@ class SpanRows:
         paths = adds.column("path").to_pylist()
         order = sorted(spans_of_file, key=lambda number: (bounds[0][number], bounds[2][number], paths[number]))
         return [
-            SourceFile(path=unquote(paths[number]), day=days[number], spans=tuple(spans_of_file[number]))
-            for number in order
+            SourceFile(path=paths[number], day=days[number], spans=tuple(spans_of_file[number])) for number in order
         ]
 
     def reader(self, columns: Sequence[str] | None = None) -> pa.RecordBatchReader:
@@ -119,7 +117,7 @@ class SpanRows:
     def _batches(self, schema: pa.Schema, names: Sequence[str], delivered: pa.Schema) -> Iterator[pa.RecordBatch]:
         places = [self.layout.name(name) for name in _PLACE]
         needed = list(dict.fromkeys([*names, *places]))
-        with lake_errors(self.handle.table_uri):
+        with lake_errors(self.opened.uri):
             for file in self.files():
                 spans = _by_partition(file.spans)
                 for batch in self._scan(file, schema, needed):
@@ -132,7 +130,7 @@ class SpanRows:
     def _scan(self, file: SourceFile, schema: pa.Schema, columns: list[str]) -> Iterator[pa.RecordBatch]:
         import pyarrow.dataset as pads  # noqa: PLC0415 - it imports pandas
 
-        store = filesystem(self.handle.table_uri, self.lake.options)
+        store = filesystem(self.opened.uri, self.lake.options)
         # A row group is read page by page, and not as a whole: it may be large.
         reading = pads.ParquetFragmentScanOptions(use_buffered_stream=True, pre_buffer=False)
         format_ = pads.ParquetFileFormat(default_fragment_scan_options=reading)
@@ -153,7 +151,7 @@ class SpanRows:
         return pa.RecordBatch.from_arrays([*(rows.column(name) for name in names), *own], schema=delivered)
 
 
-def all_rows(handle: DeltaTable, options: Mapping[str, str], partition_column: str) -> "pads.Dataset":
+def all_rows(opened: OpenTable, options: Mapping[str, str], partition_column: str) -> "pads.Dataset":
     """All rows of a version of a table. Only the column of its folders leaves files out.
 
     The dataset of deltalake also has the statistics of the log. It takes a column without statistics, such as a struct
@@ -161,11 +159,11 @@ def all_rows(handle: DeltaTable, options: Mapping[str, str], partition_column: s
     """
     import pyarrow.dataset as pads  # noqa: PLC0415 - it imports pandas
 
-    with lake_errors(handle.table_uri):
-        adds = pa.table(handle.get_add_actions(flatten=True))
+    with lake_errors(opened.uri):
+        adds = opened.files()
     days = adds.column(f"partition.{partition_column}").to_pylist()
-    files = [(unquote(path), day) for path, day in zip(adds.column("path").to_pylist(), days, strict=True)]
-    schema, store = pa.schema(handle.schema().to_arrow()), filesystem(handle.table_uri, options)
+    files = list(zip(adds.column("path").to_pylist(), days, strict=True))
+    schema, store = opened.schema(), filesystem(opened.uri, options)
     return _files_dataset(files, partition_column, schema, pads.ParquetFileFormat(), store)
 
 

@@ -36,13 +36,13 @@ def spark_frame(rows: SpanRows, session: "SparkSession", columns: Sequence[str] 
     from pyspark.sql.types import StructType  # noqa: PLC0415
 
     names = list(columns) if columns is not None else rows.table_schema.names
-    schema = StructType.fromJson(json.loads(rows.handle.schema().to_json()))
+    schema = StructType.fromJson({"type": "struct", "fields": rows.opened.fields()})
     files = rows.files()
     if files:
         place = {name: f"`{rows.layout.name(name)}`" for name in ("broker", "partition", "offset")}
         place["loaded_at_us"] = f"unix_micros(`{rows.layout.name('loaded_at')}`)"
-        paths = [f"{_hadoop_path(rows.handle.table_uri)}/{file.path}" for file in files]
-        frame = _read(session, schema, _hadoop_path(rows.handle.table_uri), paths)
+        paths = [f"{_hadoop_path(rows.opened.uri)}/{file.path}" for file in files]
+        frame = _read(session, schema, _hadoop_path(rows.opened.uri), paths)
         frame = frame.where(spans_condition(rows.spans, place))
     else:
         frame = session.createDataFrame([], schema)

@@ -24,9 +24,8 @@ from deltalake import DeltaTable
 from deltalake.exceptions import CommitFailedError
 
 from pipelines.delta.delta_table import LakeTable
-from pipelines.delta.handle import CLEANED, cleaned_before
-from pipelines.delta.snapshot_checks import CONFIGURATION
-from pipelines.delta.writes import AFTER_COMMIT, WRITING
+from pipelines.delta.open_version import DeltaVersion
+from pipelines.delta.write_options import AFTER_COMMIT, CONFIGURATION, WRITING
 from pipelines.layout.layout import EVENT_DAY, RAW, TYPED, TableLayout
 from pipelines.rewrites.staging import STAGING_FOLDER
 from pipelines.table.table_store import TableSnapshot
@@ -159,7 +158,7 @@ def clean(table: LakeTable, *, keep: timedelta, target_bytes: int, dry_run: bool
         if not dry_run:
             handle = table.lake.open(table.uri)
             assert handle is not None
-            result = replace(result, damaged=tuple(sorted(table.damaged(handle))))
+            result = replace(result, damaged=tuple(sorted(table.damaged(DeltaVersion.of_handle(handle)))))
             if not result.damaged:
                 result = _merge(result, handle, target_bytes)
             checkpoint(table, handle)
@@ -171,11 +170,9 @@ def _delete_removed(table: LakeTable, snapshot: TableSnapshot, unneeded: Unneede
 
     If another writer commits at the same time, they are left for the next housekeeping.
     """
-    if unneeded.removed and cleaned_before(snapshot.handle) < unneeded.before:
+    if unneeded.removed:
         try:
-            snapshot.writer().alter.set_table_properties(
-                {CLEANED: str(unneeded.before)}, raise_if_not_exists=False, post_commithook_properties=AFTER_COMMIT
-            )
+            table.announce_clean(snapshot, unneeded.before)
         except CommitFailedError:
             return replace(unneeded, removed={})
     failpoint("clean announced")

@@ -13,7 +13,7 @@ from datetime import timedelta
 from deltalake import DeltaTable
 
 from pipelines.delta.delta_table import LakeTable
-from pipelines.delta.handle import file_paths
+from pipelines.delta.open_version import DeltaVersion
 from pipelines.maintenance.clean import (
     CleanResult,
     UnneededFiles,
@@ -26,6 +26,7 @@ from pipelines.maintenance.clean import (
 from pipelines.state_tables.files import FILE_BYTES, StateFiles
 from pipelines.state_tables.state_table import state_output
 from pipelines.state_tables.update import CONSUMER
+from pipelines.table.open_table import file_paths
 from resources.failpoints import failpoint
 from resources.stores.lake import lake_errors
 
@@ -64,7 +65,7 @@ def clean_state(topic_table: LakeTable, *, keep: timedelta, target_bytes: int, d
         result = abort_uploads(result, table, keep, dry_run=dry_run)
         if not dry_run:
             handle.update_incremental()
-            result = replace(result, damaged=tuple(sorted(table.damaged(handle))))
+            result = replace(result, damaged=tuple(sorted(table.damaged(DeltaVersion.of_handle(handle)))))
             if not result.damaged:
                 result = _merged(result, handle, _sizes(output.uri, output.options, handle), target_bytes)
             checkpoint(table, handle)
@@ -82,7 +83,7 @@ def _deleted(table: LakeTable, unneeded: UnneededFiles) -> UnneededFiles:
     """Delete the files; returns what was deleted. A file that a RESTORE has brought back meanwhile stays."""
     newest = table.lake.open(table.uri)
     assert newest is not None
-    needed = file_paths(newest)
+    needed = file_paths(DeltaVersion.of_handle(newest))
     kept = {path: size for path, size in unneeded.removed.items() if path not in needed}
     unneeded = replace(unneeded, removed=kept)
     delete_files(table, [*unneeded.unnamed, *unneeded.removed])

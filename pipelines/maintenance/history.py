@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from typing import Any, Self
 
-from pipelines.delta.commits import LogCommit
+from pipelines.delta.commits import DeltaCommit
 from pipelines.delta.delta_table import LakeTable
 from pipelines.layout.delta_schema import type_text
 from pipelines.ledger.event_time import utc_text
@@ -67,7 +67,7 @@ class HistoryEntry:
         gaps: the number of offsets without a row, by cause.
     """
 
-    commit: LogCommit
+    commit: DeltaCommit
     undone_by: int | None = None
     rows: int
     bytes: int
@@ -75,7 +75,7 @@ class HistoryEntry:
     gaps: Mapping[str, int]
 
     @classmethod
-    def of(cls, commit: LogCommit, undone_by: int | None) -> Self:
+    def of(cls, commit: DeltaCommit, undone_by: int | None) -> Self:
         """The entry of the commit."""
         return cls(commit=commit, undone_by=undone_by, **totals(commit.entry.ranges if commit.entry else ()))
 
@@ -156,7 +156,7 @@ def history(table: LakeTable) -> Iterator[HistoryEntry]:
     return with_rewinds(table.commits(snapshot.version))
 
 
-def with_rewinds(commits: Iterable[LogCommit]) -> Iterator[HistoryEntry]:
+def with_rewinds(commits: Iterable[DeltaCommit]) -> Iterator[HistoryEntry]:
     """Commits, newest first; a cancelled one has the version of its rewind. `effective_entries` leaves it out."""
     rewind, target = 0, None
     for commit in commits:

@@ -9,16 +9,14 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Self
 
-import pyarrow as pa
-from deltalake import DeltaTable
-
 from kafka_io.model import BrokerPartition
 from pipelines.commit.commit import Change, commit
-from pipelines.delta.commits import LogCommit, newest_commits
+from pipelines.delta.commits import DeltaCommit, newest_commits
 from pipelines.delta.delta_table import LakeTable
 from pipelines.ledger.event_time import EventTime
 from pipelines.ledger.ledger import CommitKind, Coverage, LedgerEntry, TableState
 from pipelines.ledger.work import CommittedRange
+from pipelines.table.open_table import OpenTable
 from pipelines.table.table_store import TableSnapshot, TableStore
 from resources.errors import CommitRefused, RewindRefused, TableMissing
 from resources.stores.lake import lake_errors
@@ -206,7 +204,7 @@ def rewind(planned: Rewind) -> int:
     return commit(planned.table, planned.snapshot, planned.change).version
 
 
-def _target(table: LakeTable, snapshot: TableSnapshot, to: int | datetime) -> LogCommit:
+def _target(table: LakeTable, snapshot: TableSnapshot, to: int | datetime) -> DeltaCommit:
     if isinstance(to, int):
         target = next(table.commits(to), None) if 0 <= to <= snapshot.version else None
         target_text = str(to)
@@ -228,11 +226,11 @@ def _target(table: LakeTable, snapshot: TableSnapshot, to: int | datetime) -> Lo
 def _rows_since(table: LakeTable, version: int, snapshot: TableSnapshot) -> int:
     """The number of rows that a snapshot has more than an old version."""
     with lake_errors(table.uri):
-        now, then = _rows_by_file(snapshot.handle), _rows_by_file(table.handle_at(version))
+        now, then = _rows_by_file(snapshot.opened), _rows_by_file(table.opened_at(version))
     return sum(now.values()) - sum(then.values())
 
 
-def _rows_by_file(handle: DeltaTable) -> dict[str, int]:
-    files = pa.table(handle.get_add_actions()).select(["path", "num_records"])
+def _rows_by_file(opened: OpenTable) -> dict[str, int]:
+    files = opened.files().select(["path", "num_records"])
     # Files of other writers may have no count.
     return {file["path"]: file["num_records"] or 0 for file in files.to_pylist()}

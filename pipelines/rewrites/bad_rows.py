@@ -16,8 +16,6 @@ import pyarrow.compute as pc
 import pyarrow.dataset as pads
 
 from kafka_io.model import BrokerPartition, OffsetRange
-from pipelines.delta.handle import other_columns
-from pipelines.delta.row_filters import arrow_filter
 from pipelines.fetch.decode_plan import DecodePlan
 from pipelines.fetch.typed_rows import TypedRows
 from pipelines.layout.columns import ERROR_COLUMN
@@ -25,6 +23,7 @@ from pipelines.layout.layout import TableLayout
 from pipelines.layout.rows import FILE_SCHEMA
 from pipelines.ledger.work import CommittedRange
 from pipelines.rewrites.redecode_result import DecodedAgain
+from pipelines.table.row_filter import arrow_filter
 from pipelines.table.table_store import TableSnapshot
 from resources.stores.lake import lake_errors
 
@@ -57,9 +56,7 @@ def find_bad_ranges(snapshot: TableSnapshot, uri: str) -> list[BadRanges]:
     keys = [layout.partition_column, *(layout.name(name) for name in ("loaded_at", "broker", "partition"))]
     offset = layout.name("offset")
     with lake_errors(uri):
-        for batch in batches_of(
-            snapshot.handle.to_pyarrow_dataset(), pads.field(ERROR_COLUMN).is_valid(), [*keys, offset]
-        ):
+        for batch in batches_of(snapshot.opened.dataset(), pads.field(ERROR_COLUMN).is_valid(), [*keys, offset]):
             groups = pa.table(batch).group_by(keys).aggregate([(offset, "min"), (offset, "max")])
             loaded_us = groups.column(keys[1]).cast(pa.int64()).to_pylist()
             columns = [
@@ -101,8 +98,8 @@ class RowsDecodedAgain:
 
     def __init__(self, snapshot: TableSnapshot, plan: DecodePlan, uri: str) -> None:
         self._layout: TableLayout = plan.layout
-        self.schema = pa.schema([*self._layout.file_schema, *other_columns(snapshot)])
-        self._rows: pads.Dataset = snapshot.handle.to_pyarrow_dataset()
+        self.schema = pa.schema([*self._layout.file_schema, *snapshot.other_columns()])
+        self._rows: pads.Dataset = snapshot.opened.dataset()
         self._filter_layout = snapshot.layout
         self._decoder = TypedRows(plan)
         self._uri = uri

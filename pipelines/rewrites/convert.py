@@ -16,7 +16,6 @@ import pyarrow as pa
 from kafka_io.model import BrokerPartition, OffsetRange
 from pipelines.commit.bad_records import check_bad_records
 from pipelines.commit.commit import Change, columns_to_add, commit
-from pipelines.delta.handle import file_paths
 from pipelines.fetch.decoding import Decoding
 from pipelines.ledger.ledger import CommitKind, LedgerEntry, TableState
 from pipelines.ledger.work import CommittedRange, SliceFacts
@@ -24,6 +23,7 @@ from pipelines.rewrites.converted_files import ConvertedFile, ConvertedFiles, ra
 from pipelines.rewrites.redecode import Redecode, RedecodeRequest
 from pipelines.rewrites.redecode_result import DecodedAgain, TopicRedecode
 from pipelines.rewrites.staging import remove_staged
+from pipelines.table.open_table import file_paths
 from pipelines.table.table_store import TableSnapshot, TableStore
 from resources.errors import CommitRefused, RedecodeRefused
 from resources.failpoints import failpoint
@@ -88,7 +88,7 @@ def _check_convertible(request: RedecodeRequest, snapshot: TableSnapshot) -> Non
         raise RedecodeRefused(
             'the format of the topic is "raw", so its table stays raw; set another format in [topics.NAME] first', where
         )
-    others = sorted(set(snapshot.handle.to_pyarrow_dataset().schema.names) - set(snapshot.layout.table_schema.names))
+    others = sorted(set(snapshot.opened.schema().names) - set(snapshot.layout.table_schema.names))
     if others:
         raise RedecodeRefused(
             f"the table {uri} has the column {others[0]}, which Penstock did not add, and a typed table may need its "
@@ -103,7 +103,7 @@ def _converted(run: Redecode, files: ConvertedFiles, snapshot: TableSnapshot) ->
     Raises:
         BadRecords: there are more of them than the settings of the topic allow.
     """
-    request, total = run.request, snapshot.count()
+    request, total = run.request, snapshot.opened.count()
     converted: list[ConvertedFile] = []
     rows = 0
     for file in files.of(snapshot):
@@ -164,7 +164,7 @@ class ConvertChange(Change):
         Raises:
             FilesChanged: the snapshot has other files.
         """
-        if file_paths(snapshot.handle) != self.sources:
+        if file_paths(snapshot.opened) != self.sources:
             raise self._files_changed()
         table.check(self.facts)
         columns = columns_to_add(self.state, replace(snapshot, layout=snapshot.layout.converted()), self.columns)
@@ -176,7 +176,7 @@ class ConvertChange(Change):
         Raises:
             FilesChanged: they have.
         """
-        if newest.entry is None or file_paths(newest.handle) != self.sources:
+        if newest.entry is None or file_paths(newest.opened) != self.sources:
             raise self._files_changed()
         return replace(self, state=TableState.after(newest.entry))
 

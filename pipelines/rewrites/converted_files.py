@@ -51,7 +51,7 @@ class RawFile:
 
 def raw_files(snapshot: TableSnapshot) -> list[RawFile]:
     """The data files of a raw table."""
-    adds = pa.table(snapshot.handle.get_add_actions(flatten=True)).to_pylist()
+    adds = snapshot.opened.files().to_pylist()
     day = f"partition.{snapshot.layout.partition_column}"
     files = [
         RawFile(path=add["path"], rows=add.get("num_records"), day=NO_DAY if add[day] is None else str(add[day]))
@@ -162,7 +162,7 @@ class ConvertedFiles:
             FileRefused: a file has another number of rows than the log says.
             LakeUnavailable: the store does not answer.
         """
-        rows: pads.FileSystemDataset = snapshot.handle.to_pyarrow_dataset()
+        rows = snapshot.opened.dataset()
         fragments = {fragment.path: fragment for fragment in rows.get_fragments()}
         # Files and tables of older versions lack columns; the dataset gives null for them.
         schema = pa.schema([*rows.schema, *(column for column in FILE_SCHEMA if column.name not in rows.schema.names)])

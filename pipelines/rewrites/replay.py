@@ -52,7 +52,7 @@ def replay(run: Run, table: LakeTable, request: ReplayRequest, on_progress: Prog
 
 def _replay(run: Run, table: LakeTable, request: ReplayRequest, began: datetime, on_progress: Progress) -> TopicReplay:
     topic, snapshot, state = _opened(run, table, request)
-    damaged = table.damaged(snapshot.handle)
+    damaged = table.damaged(snapshot.opened)
     rows = TableRows(table, snapshot, state.topic, without=damaged)
     resolver = ReplayResolver.of(run.cluster, state, request.partitions, rows.of)
     ranges = resolver.ranges(request)

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable
 
-from pipelines.delta.writes import AFTER_COMMIT
+from pipelines.delta.write_options import AFTER_COMMIT
 from pipelines.state_tables.changes import KeyComparison
 from pipelines.state_tables.files import RowNumbers, StateFiles, StateFileWriter
 from pipelines.state_tables.state_table import DELETED, POSITION, StateDefinition

@@ -10,7 +10,6 @@ from pipelines.delta.delta_table import LakeTable
 from pipelines.increments.difference import ledger_difference
 from pipelines.increments.rows import SpanRows
 from pipelines.increments.source import NOTHING, ConsumerProgress, SourceVersion
-from pipelines.layout.layout import TableLayout
 from pipelines.ledger.work import SliceFailure
 from pipelines.state_tables.changes import KeyComparison
 from pipelines.state_tables.files import StateFiles
@@ -96,9 +95,8 @@ def _prove(table: LakeTable, topic: TopicOptions) -> StateProof:
 
 def _snapshot_at(table: LakeTable, progress: ConsumerProgress) -> TableSnapshot:
     """The version of the topic's table that the state table has."""
-    handle = table.handle_at(progress.version)
-    layout = TableLayout.of_delta(handle.schema().to_json())
-    return TableSnapshot(version=progress.version, entry=None, layout=layout, opened=lambda: handle)
+    opened = table.opened_at(progress.version)
+    return TableSnapshot(version=progress.version, entry=None, layout=opened.layout, open_table=opened)
 
 
 def _all_rows(
@@ -106,7 +104,7 @@ def _all_rows(
 ) -> pa.RecordBatchReader:
     """All rows of the version, with the column `_deleted`."""
     spans = ledger_difference(table.entries(snapshot), -1, snapshot.version).added
-    rows = SpanRows(lake=table.lake, handle=snapshot.handle, layout=snapshot.layout, source=source, spans=spans)
+    rows = SpanRows(lake=table.lake, opened=snapshot.opened, layout=snapshot.layout, source=source, spans=spans)
     reader = rows.reader()
     deleted = pa.field(DELETED, pa.bool_())
 

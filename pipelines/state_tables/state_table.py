@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from deltalake import Schema
 
 from pipelines.delta.delta_table import LakeTable
-from pipelines.delta.snapshot_checks import CONFIGURATION
+from pipelines.delta.write_options import CONFIGURATION
 from pipelines.increments.delta_output import DeltaOutput
 from pipelines.layout.columns import TOMBSTONE_COLUMN
 from pipelines.layout.layout import TableLayout
@@ -73,9 +73,9 @@ class StateDefinition:
             OutputRefused: the table lacks a column, or has one of another type than a key or an order needs.
         """
         assert topic.state is not None
-        layout, schema = snapshot.layout, pa.schema(snapshot.handle.schema().to_arrow())
+        layout, schema = snapshot.layout, snapshot.opened.schema()
         definition = cls(
-            topic_table=snapshot.handle.table_uri,
+            topic_table=snapshot.opened.uri,
             layout=layout,
             source_schema=schema,
             keys=tuple(layout.name(name) if name == RECORD_KEY else name for name in topic.state.key),

@@ -121,7 +121,7 @@ def _batches(
     since = sent_at >= pa.scalar(start_ms * 1000, pa.timestamp("us", "UTC"))
     wanted = (name.is_null() | (name == topic)) & ~pc.field(TOMBSTONE_COLUMN) & (in_span | (since & says_no_time))
     with lake_errors(counts.uri):
-        yield from snapshot.handle.to_pyarrow_dataset().to_batches(
+        yield from snapshot.opened.dataset().to_batches(
             columns=list(COUNT_COLUMNS),
             filter=wanted,
             batch_size=_BATCH_ROWS,

@@ -23,6 +23,7 @@ from pipelines.ledger.ledger import CommitKind, LedgerEntry, TableState, TopicId
 from pipelines.ledger.work import SliceFailure
 from pipelines.reports.last_error import LastError, LastErrors
 from pipelines.status.status import LastLoad, PartitionStatus, RetentionPeriod, RetentionSource, TopicStatus
+from pipelines.table.open_table import TableSize
 from pipelines.table.table_store import TableSnapshot
 from resources.errors import CursorAheadOfLog, LakeUnavailable, TopicUnknown
 from resources.settings.choices import Choices
@@ -151,7 +152,7 @@ def _read_table(
                 status,
                 version=snapshot.version,
                 last_load=_last_load(table, snapshot),
-                size=table.size(snapshot),
+                size=TableSize.of(snapshot.opened),
                 valid_through_ms=_valid_through_ms(snapshot.entry),
             )
     except Exception as error:  # noqa: BLE001 - any problem of one table belongs to its own status

@@ -8,7 +8,6 @@ only the column of the event time is read, batch by batch.
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
-from urllib.parse import unquote
 
 import numpy as np
 import numpy.typing as npt
@@ -87,7 +86,7 @@ def first_time_ms(table: LakeTable, snapshot: TableSnapshot, column: str, since_
     name = time_column(column, snapshot.layout)
     if name not in snapshot.layout.file_schema.names:
         return None
-    adds = pa.table(snapshot.handle.get_add_actions(flatten=True))
+    adds = snapshot.opened.files()
     first_ms, last_ms = file_bounds_ms(adds, snapshot.layout, name)
     is_known = (first_ms >= since_ms) & ~_without_times(adds, name)
     first: int = int(first_ms[is_known].min(initial=_UNKNOWN_LAST))
@@ -95,9 +94,7 @@ def first_time_ms(table: LakeTable, snapshot: TableSnapshot, column: str, since_
     with lake_errors(table.uri):
         for number in np.flatnonzero((first_ms < since_ms) & (last_ms >= since_ms) & ~_without_times(adds, name)):
             if first > since_ms:
-                first = min(
-                    first, _first_in_file(table, unquote(paths[number]), name, _Windows([since_ms, first], None))
-                )
+                first = min(first, _first_in_file(table, paths[number], name, _Windows([since_ms, first], None)))
     return None if first == _UNKNOWN_LAST else first
 
 
@@ -164,12 +161,12 @@ class _Windows:
 
 def _files_with(windows: _Windows, snapshot: TableSnapshot, name: str) -> Iterator[str]:
     """The paths of the files that can hold rows of the windows."""
-    adds = pa.table(snapshot.handle.get_add_actions(flatten=True))
+    adds = snapshot.opened.files()
     first_ms, last_ms = file_bounds_ms(adds, snapshot.layout, name)
     can_hold = windows.overlap(first_ms, last_ms) & ~_without_times(adds, name)
     paths = adds.column("path").to_pylist()
     for number in np.flatnonzero(can_hold).tolist():
-        yield unquote(paths[number])
+        yield paths[number]
 
 
 def file_bounds_ms(adds: pa.Table, layout: TableLayout, name: str) -> tuple[Numbers, Numbers]:

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 
 from prometheus_client.core import GaugeMetricFamily
 
-from pipelines.delta.handle import TableSize
 from pipelines.status.status import LastLoad, PartitionStatus, TopicStatus
+from pipelines.table.open_table import TableSize
 from pipelines.verify.last_proof import LastProof
 from resources.metrics_output import MetricName, Sample
 

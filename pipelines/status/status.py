@@ -19,9 +19,9 @@ from resources.printed import HIDDEN, INLINED, PrintedError, printed_property
 
 if TYPE_CHECKING:  # the command line imports this module at each start; the lake and readers are slow to import
     from kafka_io.cluster.open_transactions import OpenTransaction
-    from pipelines.delta.handle import TableSize
     from pipelines.ledger.work import SliceFailure
     from pipelines.reports.last_error import LastError
+    from pipelines.table.open_table import TableSize
 
 AT_RISK_BELOW = 0.25
 """A topic is at risk when less than this share of its retention time is left."""

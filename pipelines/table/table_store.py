@@ -3,15 +3,18 @@
 `LakeTable` is the implementation. Simulations use another one whose store loses answers.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Protocol
+
+import pyarrow as pa
 
 from kafka_io.errors import Where
 from kafka_io.records.last_message import LastMessage
 from pipelines.layout.layout import RAW, TableLayout
 from pipelines.ledger.ledger import LedgerEntry
 from pipelines.ledger.work import CommittedRange, SliceFacts
+from pipelines.table.open_table import OpenTable
 from resources.errors import CommitRefused
 
 
@@ -32,20 +35,17 @@ class CommitOutcomeUnknown(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableSnapshot:
-    """One version of a table.
+    """One version of a table, as a value: two are equal if their facts are.
 
     Args:
         version: the version's number.
-        entry: Penstock's newest entry in the log; None before the first.
+        entry: Penstock's newest entry in the table; None before the first.
         table_id: the id that the table got when it was created.
         layout: the columns of the table.
         mismatch: why the rows do not agree with the cursors of that entry. No load continues from such a table.
-        digest: the digest of the version's entry in the log; empty if it is not known.
+        digest: the digest of the commit that made the version; empty if it is not known.
         entry_ms: when Penstock's newest entry was committed, in ms since 1970; None if it is not known.
-        opened: gives what deltalake knows of this version; see `handle`.
-        writer: gives what deltalake needs to write on top of this version.
-        segment: the newest part of the log, if it was read without deltalake.
-        count: counts the rows of this version.
+        open_table: how the version is read; None if only its facts are needed. It is no part of the value.
     """
 
     version: int
@@ -55,25 +55,28 @@ class TableSnapshot:
     mismatch: str | None = None
     digest: str = ""
     entry_ms: int | None = None
-    opened: Callable[[], Any] = field(default=lambda: None, repr=False, compare=False)
-    writer: Callable[[], Any] = field(default=lambda: None, repr=False, compare=False)
-    segment: Any = field(default=None, repr=False, compare=False)
-    count: Callable[[], int] = field(default=lambda: 0, repr=False, compare=False)
+    open_table: OpenTable | None = field(default=None, repr=False, compare=False)
 
     @property
-    def handle(self) -> Any:
-        """What deltalake knows of this version: its columns and files. Only `writer` writes to the table."""
-        return self.opened()
+    def opened(self) -> OpenTable:
+        """The version, open for reading. A store that gives a snapshot also says how to read it."""
+        assert self.open_table is not None
+        return self.open_table
 
     @property
     def rows(self) -> str:
         """The number of rows, for messages."""
-        return f"{self.count():,}"
+        return f"{self.opened.count():,}"
 
     @property
     def next_sequence(self) -> int:
         """The sequence number of a commit on top of this version."""
         return self.entry.sequence + 1 if self.entry else 1
+
+    def other_columns(self) -> list[pa.Field]:
+        """The columns of a typed table that Penstock did not add."""
+        schema = self.opened.schema()
+        return [schema.field(name) for name in self.layout.others]
 
     def check_layout(self, now: "TableSnapshot", where: Where) -> None:
         """Check that the table did not become typed or raw since this version, while a run worked on it.

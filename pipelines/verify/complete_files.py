@@ -3,18 +3,16 @@
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
-from urllib.parse import unquote
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
-from deltalake import DeltaTable
 
 from pipelines.delta.delta_table import LakeTable
-from pipelines.layout.layout import TableLayout
 from pipelines.layout.rows import FILE_SCHEMA
+from pipelines.table.open_table import OpenTable
 from pipelines.verify.range_file import Numbers, Window
 from pipelines.verify.row_counts import IDENTIFYING
 from resources.errors import LakeRefused
@@ -29,7 +27,7 @@ _ROUNDED_US = 1_000
 
 
 class CompleteFiles:
-    """The files of the version of `table` that `handle` has.
+    """The files of a version of a table.
 
     Attributes:
         damaged: the files that are missing, or have another size than the log says.
@@ -37,14 +35,14 @@ class CompleteFiles:
         size_bytes: the size of all files, as the log says.
     """
 
-    def __init__(self, table: LakeTable, handle: DeltaTable) -> None:
+    def __init__(self, table: LakeTable, opened: OpenTable) -> None:
         self._uri = table.uri
-        layout = TableLayout.of_delta(handle.schema().to_json())
+        layout = opened.layout
         names = {name: layout.name(name) for name in IDENTIFYING}
         self._schema = pa.schema([layout.file_schema.field(name) for name in names.values()])
         with lake_errors(self._uri):
-            adds = pa.table(handle.get_add_actions(flatten=True))
-            paths = [unquote(path) for path in adds.column("path").to_pylist()]
+            adds = opened.files()
+            paths = adds.column("path").to_pylist()
             sizes = adds.column("size_bytes").to_pylist()
             by_path = dict(zip(paths, sizes, strict=True))
             self._store = filesystem(table.uri, table.lake.options, by_path)

@@ -13,19 +13,16 @@ from itertools import pairwise
 from threading import BoundedSemaphore
 
 import numpy as np
-import pyarrow as pa
-from deltalake import DeltaTable
 
 from kafka_io.model import BrokerPartition, OffsetRange
-from pipelines.delta.commits import LogCommit
+from pipelines.delta.commits import DeltaCommit
 from pipelines.delta.delta_table import LakeTable
-from pipelines.delta.handle import unreadable_features
-from pipelines.delta.log_segment import TableDefinition
+from pipelines.delta.open_version import DeltaVersion
 from pipelines.layout.event_days import files_of_other_days
-from pipelines.layout.layout import TableLayout
 from pipelines.ledger.incarnations import MAX_PROBLEMS, Extent, RangeFold
 from pipelines.ledger.ledger import SEQUENCE, Coverage, LedgerEntry, TopicIdentity
 from pipelines.ledger.work import CommittedRange, Failable, SliceFailure
+from pipelines.table.open_table import OpenTable
 from pipelines.verify.complete_files import CompleteFiles
 from pipelines.verify.range_file import RangeColumns, RangeFile, Window
 from pipelines.verify.row_counts import count_rows, partition_code
@@ -95,17 +92,17 @@ def verify(table: LakeTable) -> Proof:
         LakeUnavailable: the store does not answer.
     """
     topic = table.where.topic or ""
-    handle = table.newest_handle()
-    if handle is None:
+    opened = table.newest_version()
+    if opened is None:
         return Proof(topic=topic, table=table.uri, problems=(f"there is no table {table.uri}",))
-    features = unreadable_features(TableDefinition.of_handle(handle), table.uri)
+    features = table.unreadable_features(opened)
     if features:
         return Proof(topic=topic, table=table.uri, problems=(features,))
     fold, cursors = RangeFold(), _StoredCursors()
-    files, counts = CompleteFiles(table, handle), _Counts()
+    files, counts = CompleteFiles(table, opened), _Counts()
     ranges_of_damaged: dict[str, list[str]] = {path: [] for path in files.damaged}
     with RangeFile() as ranges:
-        for incarnation, committed in fold.effective(cursors.collect(table.commits_of(handle))):
+        for incarnation, committed in fold.effective(cursors.collect(table.commits_of(opened))):
             counts.add(incarnation, committed, ranges)
             for path in ranges_of_damaged.keys() & set(committed.paths):
                 ranges_of_damaged[path].append(str(committed))
@@ -113,11 +110,11 @@ def verify(table: LakeTable) -> Proof:
             for window, columns in ranges.windows():
                 counts.count(window, columns, files)
     problems = [problem for incarnation in fold.topics for problem in _range_problems(fold, incarnation)]
-    problems += _why_not_loadable(table, handle)
+    problems += _why_not_loadable(table, opened)
     if cursors.newest is not None:
         problems += cursors.mismatched(cursors.newest)
         problems += _short_of_cursor(fold.extents(cursors.newest.topic), cursors.newest.covered)
-    problems += _misplaced_files(handle)
+    problems += _misplaced_files(opened)
     problems += _file_problems(topic, ranges_of_damaged, files.unreadable)
     if counts.outside:
         problems.append(f"{counts.outside} rows are outside of every committed range")
@@ -143,7 +140,7 @@ class _StoredCursors:
         self.newest: LedgerEntry | None = None
         self._stored: dict[str, int] = {}
 
-    def collect(self, commits: Iterable[LogCommit]) -> Iterator[tuple[int, LedgerEntry]]:
+    def collect(self, commits: Iterable[DeltaCommit]) -> Iterator[tuple[int, LedgerEntry]]:
         """Version and entry of Penstock's commits; `commits` are all of the log, newest first."""
         for commit in commits:
             for app_id, version in commit.transactions.items():
@@ -175,18 +172,18 @@ def _file_problems(
         yield f"the data file {path} is damaged: move it away, and {repair} fetches its rows again"
 
 
-def _misplaced_files(handle: DeltaTable) -> Iterator[str]:
+def _misplaced_files(opened: OpenTable) -> Iterator[str]:
     """The problems of files in folders of event days, if the log says that they have rows of other days."""
-    layout = TableLayout.of_delta(handle.schema().to_json())
+    layout = opened.layout
     if layout.is_by_day:
-        for path, day in files_of_other_days(pa.table(handle.get_add_actions(flatten=True)), layout):
+        for path, day in files_of_other_days(opened.files(), layout):
             yield f"the data file {path} is in the folder of {day}, but not the {layout.time_column} of all its rows"
 
 
-def _why_not_loadable(table: LakeTable, handle: DeltaTable) -> Iterator[str]:
-    """The reason why a load would refuse to continue from the handle's version, if there is one."""
+def _why_not_loadable(table: LakeTable, opened: DeltaVersion) -> Iterator[str]:
+    """The reason why a load would refuse to continue from the version, if there is one."""
     try:
-        table.check_loadable(handle)
+        table.check_loadable(opened)
     except LakeUnavailable:
         raise
     except LoadError as error:

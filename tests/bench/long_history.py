@@ -26,7 +26,7 @@ import pyarrow.parquet as pq
 from deltalake import DeltaTable
 
 from kafka_io.model import BrokerPartition, OffsetRange
-from pipelines.delta.commits import LogCommit
+from pipelines.delta.commits import DeltaCommit
 from pipelines.delta.delta_table import LakeTable
 from pipelines.layout.rows import FILE_SCHEMA
 from pipelines.ledger.ledger import KEY, SEQUENCE, CommitKind, LedgerEntry, TopicIdentity
@@ -70,7 +70,7 @@ class LongHistory(LakeTable):
         template = _entry(partitions).to_json().encode()
         return cls(lake=table.lake, uri=table.uri, where=table.where, template=template, app_ids=_app_ids(partitions))
 
-    def commits(self, newest: int, *, after: int = -1) -> Iterator[LogCommit]:
+    def commits(self, newest: int, *, after: int = -1) -> Iterator[DeltaCommit]:
         """See LakeTable."""
         for version in range(newest, max(after, 0), -1):
             entry = self.template
@@ -79,7 +79,7 @@ class LongHistory(LakeTable):
                 entry = entry.replace(b"%d" % placeholder, b"%d" % number)
             line = msgspec.json.encode({"commitInfo": {"operation": "WRITE", KEY: entry.decode()}})
             cursors = [{"txn": {"appId": app_id, "version": version}} for app_id in self.app_ids]
-            yield LogCommit.of(version, [msgspec.json.decode(line), *cursors])
+            yield DeltaCommit.of(version, [msgspec.json.decode(line), *cursors])
 
 
 def _app_ids(partitions: int) -> tuple[str, ...]:

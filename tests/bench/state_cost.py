@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 from deltalake import DeltaTable, write_deltalake
 
 from kafka_io.model import BrokerPartition, OffsetRange
-from pipelines.delta.writes import WRITING
+from pipelines.delta.write_options import WRITING
 from pipelines.state_tables.state_table import DELETED, POSITION, state_output
 from pipelines.state_tables.update import update_state
 from resources.settings.topic_options import TopicOptions

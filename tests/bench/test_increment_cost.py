@@ -9,7 +9,7 @@ from unittest.mock import patch
 
 import pytest
 
-from pipelines.delta.entries import LogEntries
+from pipelines.delta.delta_log import DeltaLog
 from pipelines.increments import rows as rows_module
 from pipelines.increments.delta_output import DeltaOutput
 from pipelines.increments.increment import apply_increment
@@ -34,17 +34,17 @@ def test_the_bound_fails_only_if_every_round_misses_it(large: list[float], grows
 @contextmanager
 def counted_reads() -> Iterator[Counter[str]]:
     """Count the data files that increments open, and the entries of logs that are read."""
-    reads, entry_text = Counter[str](), LogEntries.text
+    reads, entry_text = Counter[str](), DeltaLog.text
 
     def opened(uri: str, options: Mapping[str, str]) -> Any:
         reads["files"] += 1
         return filesystem(uri, options)
 
-    def read(log: LogEntries, reader: ObjectReader, version: int) -> bytes:
+    def read(log: DeltaLog, reader: ObjectReader, version: int) -> bytes:
         reads["entries"] += 1
         return entry_text(log, reader, version)
 
-    with patch.object(rows_module, "filesystem", opened), patch.object(LogEntries, "text", read):
+    with patch.object(rows_module, "filesystem", opened), patch.object(DeltaLog, "text", read):
         yield reads
 
 

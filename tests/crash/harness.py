@@ -122,7 +122,7 @@ class Trial:
     def loaded_numbers(self) -> Numbers:
         """The numbers of the messages that a reader of the table sees, by partition."""
         snapshot = self.table.existing()
-        return numbers(snapshot.handle.to_pyarrow_table()) if snapshot else {}
+        return numbers(snapshot.opened.dataset().to_table()) if snapshot else {}
 
     def files(self) -> set[str]:
         """All data files in the folder of the table, committed or not."""
@@ -153,7 +153,7 @@ def _check_values(table: LakeTable, snapshot: TableSnapshot) -> None:
     entries = reversed(list(table.entries(snapshot)))
     added = [column["name"] for _, entry in entries for column in entry.columns]
     if "price" in (*added, *snapshot.layout.values.names):
-        check_avro_table(snapshot.handle.to_pyarrow_table(), added, len(MESSAGES))
+        check_avro_table(snapshot.opened.dataset().to_table(), added, len(MESSAGES))
 
 
 def _is_part_of(loaded: Sequence[int], published: Sequence[int]) -> bool:

@@ -60,7 +60,11 @@ EQUIVALENT: Mapping[tuple[str, str, str], str] = {
         "_outside_log",
         "offset < bound.earliest -> offset <= bound.earliest",
     ): "plan calls this only for an offset outside of the log, and the log's earliest offset is inside",
-    ("pipelines/delta/delta_table.py", "LakeTable.write", "self._check_same_log(snapshot) -> pass"): _DELTALAKE_READS,
+    (
+        "pipelines/delta/delta_table.py",
+        "LakeTable.write",
+        "self._check_not_replaced(snapshot) -> pass",
+    ): _DELTALAKE_READS,
     (
         "pipelines/delta/delta_table.py",
         "LakeTable.drop",
@@ -108,7 +112,7 @@ EQUIVALENT: Mapping[tuple[str, str, str], str] = {
     ): "the first problems in order stay the same, whenever the others are dropped",
     (
         "pipelines/delta/commits.py",
-        "LogCommit",
+        "DeltaCommit",
         "False -> True",
     ): "`of` gives each commit of a log this value, and needs no default",
     ("pipelines/maintenance/clean.py", "UnneededFiles.find", "commit.time <= since -> commit.time < since"): _CLOCK,

@@ -8,6 +8,7 @@ Like deltalake it promises one thing: an entry lands directly after the newest e
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import ClassVar, NamedTuple
 
 import pyarrow as pa
@@ -17,6 +18,7 @@ from kafka_io.records.last_message import LastMessage
 from pipelines.fetch.fetch_task import FetchTask
 from pipelines.layout.columns import NO_COLUMNS
 from pipelines.layout.layout import EVENT_DAY, LOADED, TableLayout
+from pipelines.layout.rows import FILE_SCHEMA
 from pipelines.ledger.ledger import LedgerEntry
 from pipelines.ledger.work import CommittedRange, SliceFacts
 from pipelines.table.table_store import CommitConflict, CommitOutcomeUnknown, TableSnapshot
@@ -29,6 +31,7 @@ from resources.errors import (
     TableForeign,
     TableReplaced,
 )
+from tests.fakes.open_table import FakeOpenTable
 from tests.simulation.scheduler import Scheduler
 
 
@@ -272,7 +275,7 @@ class SimStore:
             layout=TableLayout(is_typed=self.is_typed, values=self.versions[-1].columns).partitioned_by(
                 EVENT_DAY if self.is_by_day else LOADED
             ),
-            count=lambda: len(self.rows),
+            open_table=FakeOpenTable(read=partial(_tables, self.versions[-1].files), uri=self.uri),
         )
 
     def entries(self, upto: TableSnapshot, *, after: int = -1) -> Iterator[tuple[int, LedgerEntry]]:
@@ -409,6 +412,20 @@ class SimStore:
         del after
         if self.scheduler.harmed(0.1):
             raise CommitUnknown("the commit landed, but could not be forced to disk")
+
+
+def _tables(files: Files) -> Mapping[str, pa.Table]:
+    """The rows of each file, as readers see them."""
+    schema = pa.schema([FILE_SCHEMA.field(name) for name in ("broker", "partition", "offset", "loaded_at")])
+
+    def table(rows: Sequence[Row]) -> pa.Table:
+        places = [(row.id.broker, row.id.partition, row.offset, row.loaded_at_us) for row in rows]
+        return pa.Table.from_arrays(
+            [pa.array(column, field.type) for column, field in zip(zip(*places, strict=True), schema, strict=True)],
+            schema=schema,
+        )
+
+    return {path: table(rows) for path, rows in files.items()}
 
 
 def _is_of(row: Row, committed: CommittedRange) -> bool:

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,8 +10,8 @@ import dagster as dg
 from deltalake import DeltaTable
 
 from pipelines.delta.delta_table import LakeTable
-from pipelines.delta.row_filters import arrow_filter
-from pipelines.layout.delta_schema import type_text
+from pipelines.layout.delta_schema import DeltaField, type_text
+from pipelines.table.row_filter import arrow_filter
 from pipelines.table.table_store import TableSnapshot
 from resources.stores.lake import Lake, lake_errors
 from resources.stores.store_options import store_options
@@ -60,8 +60,8 @@ def table_facts(lake: Lake, cluster: str, topic: str, samples: int = 0) -> Table
     incarnation = snapshot.entry.topic.incarnation if snapshot.entry else ""
     return TableFacts(
         uri=table.uri,
-        columns=_columns(json.loads(snapshot.handle.schema().to_json())["fields"], snapshot.layout.meanings),
-        rows=snapshot.count(),
+        columns=_columns(snapshot.opened.fields(), snapshot.layout.meanings),
+        rows=snapshot.opened.count(),
         version=snapshot.version,
         data_version=_data_version(incarnation, cursors),
         sample=sample_rows(table, snapshot, samples),
@@ -74,7 +74,7 @@ def _valid_through_s(snapshot: TableSnapshot) -> float | None:
     return None if times is None or times.valid_through_ms is None else times.valid_through_ms / 1000
 
 
-def _columns(fields: list[Mapping[str, object]], meanings: Mapping[str, str]) -> dg.TableSchema:
+def _columns(fields: Sequence[DeltaField], meanings: Mapping[str, str]) -> dg.TableSchema:
     """The columns of a table; those without a comment of their own have the meaning that Penstock gives them."""
     return dg.TableSchema(
         columns=[
@@ -112,7 +112,7 @@ def sample_rows(table: LakeTable, snapshot: TableSnapshot, count: int) -> dg.Tab
     if newest is None or not count:
         return None
     with lake_errors(table.uri):
-        rows = snapshot.handle.to_pyarrow_dataset().head(
+        rows = snapshot.opened.dataset().head(
             count,
             filter=arrow_filter(newest, snapshot.layout),
             batch_size=_BATCH_ROWS,

@@ -10,6 +10,8 @@ from deltalake import DeltaTable
 
 from pipelines.delta import delta_table as table_module
 from pipelines.delta.append import can_append
+from pipelines.delta.delta_log_segment import DeltaLogSegment
+from pipelines.delta.open_version import DeltaVersion
 from pipelines.ledger.ledger import KEY
 from pipelines.verify.verify import verify
 from tests.small_table import SmallTable
@@ -18,6 +20,12 @@ from tests.small_table import SmallTable
 def actions(small: SmallTable, version: int) -> list[dict[str, Any]]:
     entry = Path(small.uri) / "_delta_log" / f"{version:020d}.json"
     return [json.loads(line) for line in entry.read_text().splitlines()]
+
+
+def segment_of(small: SmallTable) -> DeltaLogSegment:
+    segment = DeltaVersion.of(small.table.snapshot()).segment
+    assert segment is not None
+    return segment
 
 
 def by_both(small: SmallTable, write: Any) -> list[list[dict[str, Any]]]:
@@ -74,9 +82,9 @@ def test_a_checkpoint_follows_each_tenth_entry(small: SmallTable) -> None:  # fa
     pointer = json.loads((Path(small.uri) / "_delta_log" / "_last_checkpoint").read_text())
     assert pointer["version"] == 10
     small.commit(small.write(100, 110))
-    snapshot = small.table.snapshot()
-    assert snapshot.segment.checkpoint_version == 10
-    assert snapshot.segment.metadata["configuration"] == small.handle().metadata().configuration
+    segment = segment_of(small)
+    assert segment.checkpoint_version == 10
+    assert segment.metadata["configuration"] == small.handle().metadata().configuration
     assert (small.rows(), verify(small.table).proven) == (11, True)
 
 
@@ -85,8 +93,8 @@ def test_new_columns_after_a_checkpoint_keep_what_the_table_says_of_itself(small
     small.commit(small.write(0, 50))
     small.handle().alter.set_table_properties({"owner": "me"}, raise_if_not_exists=False)
     small.handle().create_checkpoint()
-    segment = small.table.snapshot().segment
-    assert (segment.checkpoint_version, list(segment.entries)) == (2, [2])
+    segment = segment_of(small)
+    assert (segment.checkpoint_version, list(segment.commit_files)) == (2, [2])
     action = json.loads(json.dumps(segment.metadata))
     assert action["configuration"]["owner"] == "me"
     assert action["format"] == {"provider": "parquet", "options": {}}
@@ -106,7 +114,7 @@ def with_change_feed(handle: DeltaTable) -> None:
 def test_a_table_with_rules_for_writers_is_left_to_deltalake(change: Any, small: SmallTable) -> None:
     small.commit(small.write(0, 50))
     change(small.handle())
-    assert not can_append(small.table.snapshot().segment.definition)
+    assert not can_append(segment_of(small).definition)
     version = small.commit(small.write(50, 80)).version
     [info] = [action["commitInfo"] for action in actions(small, version) if "commitInfo" in action]
     assert info["engineInfo"].startswith("delta-rs")

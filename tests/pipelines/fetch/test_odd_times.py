@@ -16,6 +16,7 @@ from kafka_io.records.build import Record, record_batch
 from pipelines.comparison.deep_verify import DeepProof, deep_verify
 from pipelines.delta import delta_table as table_module
 from pipelines.delta import writes as table_writes
+from pipelines.delta.open_version import DeltaVersion
 from pipelines.layout import layout as layout_module
 from pipelines.layout import rows as rows_module
 from pipelines.layout.rows import PARTITION_COLUMN, RAW_TIME_COLUMN, TABLE_SCHEMA
@@ -150,10 +151,11 @@ def _times_alone(times: pa.Array) -> tuple[pa.Array, pa.Array]:
 
 def _appended(snapshot: TableSnapshot, entry: LedgerEntry, files: Sequence[SliceFacts]) -> None:
     """Append files as Penstock 0.6 did."""
-    snapshot.writer().create_write_transaction(
+    writer = DeltaVersion.of(snapshot).writer
+    writer.create_write_transaction(
         [table_writes.add_action(file, layout_module.RAW) for facts in files for file in facts.files],
         mode="append",
-        schema=snapshot.writer().schema(),
+        schema=writer.schema(),
         partition_by=[PARTITION_COLUMN],
         commit_properties=table_writes.properties(snapshot, entry),
     )

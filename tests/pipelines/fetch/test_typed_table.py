@@ -18,6 +18,7 @@ from pipelines.layout.layout import TYPED
 from pipelines.maintenance.clean import clean
 from pipelines.maintenance.rewind import plan_rewind, rewind
 from pipelines.status.collect import statuses_of
+from pipelines.table.open_table import TableSize
 from pipelines.verify.verify import verify
 from resources.kafka import open_cluster
 from resources.printed import printed
@@ -93,7 +94,7 @@ def test_a_record_that_does_not_decode_is_a_row_with_its_bytes_and_the_reason(to
     ]
     snapshot = topic.table.existing()
     assert snapshot is not None
-    assert topic.table.size(snapshot).bad_records == 1
+    assert TableSize.of(snapshot.opened).bad_records == 1
     with open_cluster(topic.settings, "main") as cluster:
         [status] = statuses_of(cluster, topic.settings, {"clicks": cluster.topic("clicks")}, now_ms=0)
     assert printed(status.result(0))["bad_records"] == 1
@@ -193,7 +194,7 @@ def test_housekeeping_merges_typed_files_and_deletes_those_that_no_commit_names(
     assert topic.deep().proven
     snapshot = topic.table.existing()
     assert snapshot is not None
-    assert topic.table.size(snapshot).bad_records == 1
+    assert TableSize.of(snapshot.opened).bad_records == 1
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ def span(partition: BrokerPartition, start: int, stop: int, *times: int) -> Load
 
 def reading(table: SmallTable, *spans: LoadedSpan) -> SpanRows:
     snapshot = table.table.snapshot()
-    return SpanRows(lake=table.lake, handle=snapshot.handle, layout=snapshot.layout, source="main/clicks", spans=spans)
+    return SpanRows(lake=table.lake, opened=snapshot.opened, layout=snapshot.layout, source="main/clicks", spans=spans)
 
 
 def places(rows: SpanRows) -> list[tuple[int, int, int]]:

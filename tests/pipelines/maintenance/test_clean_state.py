@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from pipelines.delta.handle import file_paths
+from pipelines.delta.open_version import DeltaVersion
 from pipelines.maintenance import clean as cleaning
 from pipelines.maintenance.clean import CleanResult
 from pipelines.maintenance.clean_state import clean_state
@@ -22,6 +22,7 @@ from pipelines.state_tables import update as state_update
 from pipelines.state_tables.proof import prove_state
 from pipelines.state_tables.state_table import state_output
 from pipelines.state_tables.update import update_state
+from pipelines.table.open_table import file_paths
 from tests.pipelines.increments.keyed_tables import BY_KEY, KeyedHistory
 
 MIB = 1024 * 1024
@@ -77,7 +78,7 @@ def test_removed_files_are_deleted_and_small_ones_merged(history: KeyedHistory) 
     first = cleaned(history, keep=DAY)
     assert (first.collected, first.merged, first.larger) == ((), 2, 1)
     assert len(cleaned(history).collected) == 3
-    assert files(history) == file_paths(DeltaTable(folder(history)))
+    assert files(history) == file_paths(DeltaVersion.of_handle(DeltaTable(folder(history))))
     check(history)
     history.load(("a", "4"))
     update(history)
@@ -136,7 +137,7 @@ def test_no_version_names_a_file_that_was_deleted_before_its_commit(history: Key
     history.load(("a", "4"))
 
     def delete_unnamed_files() -> None:  # a clean also commits, and the update would be refused for that
-        for name in files(history) - file_paths(DeltaTable(folder(history))):
+        for name in files(history) - file_paths(DeltaVersion.of_handle(DeltaTable(folder(history)))):
             (folder(history) / name).unlink()
 
     with happening(state_merge, "state files written", delete_unnamed_files):

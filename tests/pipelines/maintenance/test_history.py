@@ -11,8 +11,8 @@ import pytest
 from kafka_io.model import BrokerPartition, OffsetRange
 from pipelines.commit.commit import commit
 from pipelines.commit.replacement import CutChange
-from pipelines.delta.commits import LogCommit
-from pipelines.delta.entries import LogEntries
+from pipelines.delta.commits import DeltaCommit
+from pipelines.delta.delta_log import DeltaLog
 from pipelines.identity.identity import table_state
 from pipelines.ledger.incarnations import effective_entries
 from pipelines.ledger.ledger import CommitKind, LedgerEntry, RecordedChoice, TopicIdentity
@@ -30,7 +30,7 @@ def whats(past: Iterable[HistoryEntry]) -> list[tuple[int, str, int | None]]:
     return [(entry.commit.version, entry.what, entry.undone_by) for entry in past]
 
 
-def logged(version: int, target: int | None = None, *, ours: bool = True) -> LogCommit:
+def logged(version: int, target: int | None = None, *, ours: bool = True) -> DeltaCommit:
     entry = LedgerEntry(
         commit=str(version),
         run="run",
@@ -43,7 +43,7 @@ def logged(version: int, target: int | None = None, *, ours: bool = True) -> Log
         target=target,
     )
     time = datetime(2026, 1, 2, tzinfo=UTC)
-    return LogCommit(version=version, time=time, operation="WRITE", entry=entry if ours else None)
+    return DeltaCommit(version=version, time=time, operation="WRITE", entry=entry if ours else None)
 
 
 @pytest.mark.parametrize(
@@ -162,13 +162,13 @@ def test_the_log_is_read_only_as_far_as_the_caller_reads_on(small: SmallTable, m
     for start in range(0, 60, 10):
         small.commit(small.write(start, start + 10))
     read: list[int] = []
-    entry_text = LogEntries.text
+    entry_text = DeltaLog.text
 
-    def noted(log: LogEntries, reader: ObjectReader, version: int) -> bytes:
+    def noted(log: DeltaLog, reader: ObjectReader, version: int) -> bytes:
         read.append(version)
         return entry_text(log, reader, version)
 
-    monkeypatch.setattr(LogEntries, "text", noted)
+    monkeypatch.setattr(DeltaLog, "text", noted)
     assert [entry.commit.version for entry in islice(history(small.table), 2)] == [6, 5]
     assert set(read) == {6, 5}
 
@@ -180,4 +180,4 @@ def test_a_topic_without_a_table_has_no_history(small: SmallTable, tmp_path: Pat
 
 def test_a_commit_that_does_not_say_so_changed_the_rows_of_the_files_that_it_removed() -> None:
     removed = [{}, {"dataChange": True}, {"dataChange": False}]
-    assert [LogCommit.of(1, [{"remove": remove}]).changed_rows for remove in removed] == [True, True, False]
+    assert [DeltaCommit.of(1, [{"remove": remove}]).changed_rows for remove in removed] == [True, True, False]

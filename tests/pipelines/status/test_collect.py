@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, cast
 
+import pyarrow as pa
 import pytest
 
 from kafka_io.cluster.modern_cluster import ModernCluster
@@ -14,9 +15,8 @@ from kafka_io.cluster.retention import FOREVER, Retention
 from kafka_io.errors import AuthorizationFailed, ConnectFailed, KafkaIOError, RegistryUnavailable
 from kafka_io.model import Bounds, BrokerPartition, OffsetRange, TopicEntry
 from kafka_io.reader.reader import ReadSettings
-from pipelines.delta.commits import LogCommit
+from pipelines.delta.commits import DeltaCommit
 from pipelines.delta.delta_table import LakeTable
-from pipelines.delta.handle import TableSize
 from pipelines.ledger.event_time import EventTime, PartitionTime
 from pipelines.ledger.ledger import CommitKind, LedgerEntry, TopicIdentity
 from pipelines.ledger.work import CommittedRange
@@ -27,6 +27,7 @@ from resources.errors import LakeUnavailable
 from resources.settings.choices import Choices
 from resources.settings.settings import Settings
 from resources.settings.topic_sections import TopicRules
+from tests.fakes.open_table import FakeOpenTable
 from tests.small_table import SmallTable
 
 NOW_MS = 1_800_000_000_000
@@ -96,6 +97,10 @@ class Brokers(ModernCluster):
         return {topic: self.kept.get(topic, Retention()) for topic in topics}
 
 
+FILES = {f"{number}.parquet": pa.table({"offset": range(number)}) for number in range(1, 4)}
+"""The rows of the data files of each table."""
+
+
 @dataclass(kw_only=True)
 class Table:
     """A table with these commits, newest first. None means that there is no table."""
@@ -111,18 +116,15 @@ class Table:
             raise self.trouble
         if self.entries is None:
             return None
-        return TableSnapshot(version=len(self.entries), entry=next(iter(self.entries), None))
+        entry = next(iter(self.entries), None)
+        return TableSnapshot(version=len(self.entries), entry=entry, open_table=FakeOpenTable(read=lambda: FILES))
 
-    def size(self, _snapshot: TableSnapshot) -> TableSize:
-        """See LakeTable."""
-        return TableSize(rows=100, bytes=1000, files=3)
-
-    def commits(self, newest: int) -> Iterator[LogCommit]:
+    def commits(self, newest: int) -> Iterator[DeltaCommit]:
         """See LakeTable."""
         self.read += 1
         for version, entry_ in zip(range(newest, 0, -1), self.entries or (), strict=True):
             time = datetime.fromtimestamp(NOW_MS / 1000, UTC)
-            yield LogCommit(version=version, time=time, operation="WRITE", entry=entry_)
+            yield DeltaCommit(version=version, time=time, operation="WRITE", entry=entry_)
 
 
 def always(table: Table) -> Callable[[str], LakeTable]:

@@ -14,6 +14,7 @@ from deltalake import write_deltalake
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pipelines.delta.open_version import DeltaVersion
 from pipelines.layout.layout import EVENT_DAY, RAW, TYPED, TableLayout
 from pipelines.status import hour_counts as counting
 from pipelines.status.hour_counts import hour_counts
@@ -38,8 +39,8 @@ def timed(tmp_path: Path) -> TimedTable:
 def counted(timed: TimedTable, edges: Sequence[int], column: str = "timestamp", **options: Any) -> dict[int, int]:
     """The counts at the newest version, also if another program wrote it."""
     handle = timed.handle()
-    layout = TableLayout.of_delta(handle.schema().to_json())
-    snapshot = TableSnapshot(version=handle.version(), entry=None, layout=layout, opened=lambda: handle)
+    opened = DeltaVersion.of_handle(handle)
+    snapshot = TableSnapshot(version=handle.version(), entry=None, layout=opened.layout, open_table=opened)
     return dict(hour_counts(timed.table, snapshot, column, edges, **options))
 
 

@@ -8,13 +8,13 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from kafka_io.model import BrokerPartition
-from pipelines.delta.handle import TableSize
 from pipelines.ledger.work import SliceFailure
 from pipelines.reports.last_error import LastError
 from pipelines.status import metrics
 from pipelines.status.metrics import STATUS_METRICS, ClusterFacts, metric_families
 from pipelines.status.metrics_source import CachedMetrics, MetricsSource
 from pipelines.status.status import LastLoad, PartitionStatus, RetentionPeriod, RetentionSource, TopicStatus
+from pipelines.table.open_table import TableSize
 from pipelines.verify.last_proof import LastProof
 from resources.metrics_output import MetricsPage
 from resources.settings.settings import Settings

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pipelines.delta.open_version import DeltaVersion
 from pipelines.layout.rows import FILE_SCHEMA
 from pipelines.verify.complete_files import CompleteFiles, _in_window, _may_have_rows
 from pipelines.verify.range_file import Window
@@ -71,5 +72,5 @@ def test_only_files_with_bounds_in_the_window_are_read(
         small.commit(facts)
         paths.append(facts.path)
     window = Window(start and start * 1_000, stop and stop * 1_000)
-    read = CompleteFiles(small.table, small.handle())._paths_in(window)
+    read = CompleteFiles(small.table, DeltaVersion.of_handle(small.handle()))._paths_in(window)
     assert sorted(read) == sorted(str(paths[number]) for number in numbers)

@@ -15,9 +15,9 @@ from deltalake.transaction import AddAction
 
 from kafka_io.model import BrokerPartition, OffsetRange
 from pipelines.commit.commit import LoadChange, commit
-from pipelines.delta.commits import LogCommit
+from pipelines.delta.commits import DeltaCommit
+from pipelines.delta.delta_log import DeltaLog
 from pipelines.delta.delta_table import LakeTable
-from pipelines.delta.entries import LogEntries
 from pipelines.ledger.ledger import CommitKind, LedgerEntry, TableState, TopicIdentity
 from pipelines.ledger.work import CommittedRange, SliceFacts
 from pipelines.verify import range_file
@@ -252,7 +252,7 @@ def test_the_memory_for_a_history_does_not_grow_with_its_commits(small: "SmallTa
     """While the entries of 300 commits are read, one after the other, the ranges of earlier ones are not in memory."""
     partitions, alive = [BrokerPartition(0, number) for number in range(20)], []
 
-    def commits(*_: object, **__: object) -> Iterator[LogCommit]:
+    def commits(*_: object, **__: object) -> Iterator[DeltaCommit]:
         for sequence in range(300, 0, -1):
             ranges = tuple(
                 CommittedRange(offsets=OffsetRange(partition, 10 * sequence - 10, 10 * sequence), gaps={"empty": 1})
@@ -271,7 +271,7 @@ def test_the_memory_for_a_history_does_not_grow_with_its_commits(small: "SmallTa
                 ranges=ranges,
                 covered=covered,
             )
-            yield LogCommit(version=sequence, time=datetime.now(UTC), operation="WRITE", entry=entry)
+            yield DeltaCommit(version=sequence, time=datetime.now(UTC), operation="WRITE", entry=entry)
 
     with patch.object(LakeTable, "commits", commits):
         result = proof(small)
@@ -325,18 +325,18 @@ def test_the_cursors_of_all_partitions_are_read_in_one_pass_over_the_log(
     small.commit(*(small.write(10, 20, partition=number) for number in range(6)))
     asked: list[str] = []
     read: list[int] = []
-    transaction_version, entry_text = DeltaTable.transaction_version, LogEntries.text
+    transaction_version, entry_text = DeltaTable.transaction_version, DeltaLog.text
 
     def counted_version(handle: DeltaTable, app_id: str) -> int | None:
         asked.append(app_id)
         return transaction_version(handle, app_id)
 
-    def counted_text(log: LogEntries, reader: ObjectReader, version: int) -> bytes:
+    def counted_text(log: DeltaLog, reader: ObjectReader, version: int) -> bytes:
         read.append(version)
         return entry_text(log, reader, version)
 
     monkeypatch.setattr(DeltaTable, "transaction_version", counted_version)
-    monkeypatch.setattr(LogEntries, "text", counted_text)
+    monkeypatch.setattr(DeltaLog, "text", counted_text)
     assert proof(small).problems == ()
     assert asked == []
     assert read == [2, 1, 0, 2], "one pass, and the newest entry to see whether a load could continue"

@@ -14,7 +14,8 @@ from deltalake.schema import PrimitiveType
 
 from pipelines.commit.commit import commit
 from pipelines.delta import reader as table_reader
-from pipelines.delta.log_segment import LogUnclear, TableDefinition, read_newer, read_segment
+from pipelines.delta.delta_log_segment import DeltaLogUnclear, TableDefinition, read_newer, read_segment
+from pipelines.delta.open_version import DeltaVersion
 from pipelines.delta.table_copy import TableCopy
 from pipelines.ledger.ledger import CommitKind
 from pipelines.maintenance.rewind import plan_rewind, rewind
@@ -71,17 +72,17 @@ def check_read(table: SmallStore, *, version: int = 12) -> None:
     snapshot, handle = table.table.existing(), table.handle()
     assert snapshot is not None
     assert snapshot.version == handle.version() == version
-    assert sorted(snapshot.handle.file_uris()) == sorted(handle.file_uris())
-    assert snapshot.count() == handle.count() == table.rows()
-    assert snapshot.handle.to_pyarrow_dataset().count_rows() == table.rows()
+    assert sorted(DeltaVersion.of(snapshot).handle.file_uris()) == sorted(handle.file_uris())
+    assert snapshot.opened.count() == handle.count() == table.rows()
+    assert snapshot.opened.dataset().count_rows() == table.rows()
     assert snapshot.table_id == str(handle.metadata().id)
-    assert snapshot.handle.schema().to_json() == handle.schema().to_json()
+    assert snapshot.opened.fields() == json.loads(handle.schema().to_json())["fields"]
 
 
 def test_a_segment_has_the_checkpoint_and_the_entries_after_it(table: SmallStore) -> None:
     segment = read_segment(client(table))
     assert segment is not None
-    assert (segment.checkpoint_version, list(segment.entries)) == (10, [11, 12])
+    assert (segment.checkpoint_version, list(segment.commit_files)) == (10, [11, 12])
     check_read(table)
     assert verify(table.table).proven
 
@@ -149,7 +150,7 @@ def with_damaged_pointer(table: SmallStore) -> None:
 def test_another_form_of_the_log_is_read_as_deltalake_reads_it(change: Any, table: SmallStore) -> None:
     change(table)
     if change is not without_pointer:
-        with pytest.raises(LogUnclear):
+        with pytest.raises(DeltaLogUnclear):
             read_segment(client(table))
     check_read(table)
     assert verify(table.table).proven
@@ -159,7 +160,7 @@ def test_another_form_of_the_log_is_read_as_deltalake_reads_it(change: Any, tabl
 
 def test_a_checkpoint_of_version_2_is_left_to_deltalake(table: SmallStore) -> None:
     with_named_checkpoint(table)
-    with pytest.raises(LogUnclear):
+    with pytest.raises(DeltaLogUnclear):
         read_segment(client(table))
 
 
@@ -186,7 +187,7 @@ def test_a_truncated_checkpoint_is_named(table: SmallStore) -> None:  # fault L1
 
 def test_a_checkpoint_that_the_log_points_to_and_lacks_is_an_error(table: SmallStore) -> None:
     without_checkpoint(table)
-    with pytest.raises(LogUnclear):
+    with pytest.raises(DeltaLogUnclear):
         read_segment(client(table))
     with pytest.raises(LakeUnavailable, match="clicks"):
         table.table.existing()
@@ -194,13 +195,13 @@ def test_a_checkpoint_that_the_log_points_to_and_lacks_is_an_error(table: SmallS
 
 def test_a_pointer_beyond_the_log_is_left_to_deltalake(table: SmallStore) -> None:
     client(table).write(f"_delta_log/{_POINTER}", b'{"version":1000000000,"size":1}')
-    with pytest.raises(LogUnclear):
+    with pytest.raises(DeltaLogUnclear):
         read_segment(client(table))
 
 
 def test_a_missing_entry_is_an_error(table: SmallStore) -> None:  # fault P06
     table.store.delete(table.key(f"{11:020d}.json"))
-    with pytest.raises(LogUnclear):
+    with pytest.raises(DeltaLogUnclear):
         read_segment(client(table))
     with pytest.raises(LakeUnavailable, match="missing or damaged"):
         table.table.existing()
@@ -209,7 +210,7 @@ def test_a_missing_entry_is_an_error(table: SmallStore) -> None:  # fault P06
 def test_a_later_protocol_is_left_to_deltalake(table: SmallStore) -> None:
     action = {"protocol": {"minReaderVersion": 4, "minWriterVersion": 7, "readerFeatures": [], "writerFeatures": []}}
     client(table).write(log_file(13), json.dumps({"commitInfo": {}}).encode() + b"\n" + json.dumps(action).encode())
-    with pytest.raises(LogUnclear):
+    with pytest.raises(DeltaLogUnclear):
         read_segment(client(table))
     with pytest.raises(LakeUnavailable, match="clicks"):
         table.table.existing()
@@ -225,7 +226,7 @@ def test_newer_entries_alone_are_read(table: SmallStore) -> None:  # fault L22
     newest = table.table.newer(snapshot)
     assert (newest.version, len(table.store.requests) - before) == (13, 2)
     assert newest.entry == table.table.snapshot().entry
-    assert sorted(newest.handle.file_uris()) == sorted(table.handle().file_uris())
+    assert sorted(DeltaVersion.of(newest).handle.file_uris()) == sorted(table.handle().file_uris())
 
 
 def test_a_log_whose_newest_entry_is_another_is_read_again(table: SmallStore) -> None:  # fault P07
@@ -243,7 +244,7 @@ def test_a_long_segment_is_read_again_for_a_newer_checkpoint(
     table: SmallStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:  # fault L22
     snapshot = table.table.snapshot()
-    monkeypatch.setattr(table_reader, "_MAX_ENTRIES_KEPT", 1)
+    monkeypatch.setattr(table_reader, "_MAX_COMMITS_KEPT", 1)
     before = len(table.store.requests)
     assert table.table.newer(snapshot).version == 12
     assert len(table.store.requests) - before == 5, "the pointer, the listing, the checkpoint and two entries"
@@ -337,7 +338,7 @@ def test_a_checkpoint_that_deltalake_writes_into_the_copy_is_complete(table: Sma
     client(table).write(f"_delta_log/{_POINTER}", json.dumps({**pointer, "version": 10}).encode())
     segment = read_segment(client(table))
     assert segment is not None
-    assert (segment.checkpoint_version, list(segment.entries)) == (20, [20]), "the listing shows it"
+    assert (segment.checkpoint_version, list(segment.commit_files)) == (20, [20]), "the listing shows it"
     for version in range(20):
         table.store.delete(table.key(f"{version:020d}.json"))
     assert table.handle().version() == 20
@@ -368,7 +369,7 @@ def test_a_copy_has_no_method_that_would_write_into_it_alone(table: SmallStore) 
         "update_incremental",
         "version",
     }
-    copy = table.table.snapshot().handle
+    copy = DeltaVersion.of(table.table.snapshot()).handle
     assert isinstance(copy, TableCopy)
     for name in {name for name in dir(DeltaTable) if not name.startswith("_")} - allowed:
         with pytest.raises(TypeError, match="would not reach the table"):
@@ -376,7 +377,8 @@ def test_a_copy_has_no_method_that_would_write_into_it_alone(table: SmallStore) 
 
 
 def test_a_copy_is_removed_with_its_snapshot(table: SmallStore) -> None:
-    copy = table.table.snapshot().handle
+    copy = DeltaVersion.of(table.table.snapshot()).handle
+    assert isinstance(copy, TableCopy)
     folder = copy._folder
     assert folder.exists()
     del copy

@@ -1,9 +1,9 @@
-"""The newest part of the log of a table: a checkpoint and the entries after it, read once.
+"""The newest part of the delta log of a table: a checkpoint and the commits after it, read once.
 
 In an object store it takes one request for the pointer to the checkpoint, one listing, and one for each object, all of
-which are read at the same time. Only logs as Penstock and most writers write them are read here. For everything else
-LogUnclear is raised, and deltalake reads the table: checkpoints in parts or of version 2, commits outside of the log,
-holes, entries that are empty or no JSON, and later versions of Delta's protocol.
+which are read at the same time. Only delta logs as Penstock and most writers write them are read here. For everything
+else DeltaLogUnclear is raised, and deltalake reads the table: checkpoints in parts or of version 2, commits outside of
+`_delta_log`, holes, commit files that are empty or no JSON, and later versions of Delta's protocol.
 """
 
 import json
@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import sha256
-from typing import Any, Self
+from typing import Self
 
 import msgspec
 import pyarrow as pa
@@ -20,35 +20,35 @@ import pyarrow.parquet as pq
 from deltalake import DeltaTable
 
 from kafka_io.typed_json import decode_json
-from pipelines.delta.commits import LogCommit
+from pipelines.delta.commits import Action, ActionFields, DeltaCommit
 from resources.stores.store_client import StoreClient
 from resources.stores.stored_object import StoredObject
 
-LOG = "_delta_log"
-POINTER = f"{LOG}/_last_checkpoint"
+DELTA_LOG = "_delta_log"
+POINTER = f"{DELTA_LOG}/_last_checkpoint"
 """The object that names the newest checkpoint."""
 _NO_CHECKPOINT = -1
-_NUMBERED = re.compile(rf"{LOG}/(\d{{20}})\.(.+)")
+_NUMBERED = re.compile(rf"{DELTA_LOG}/(\d{{20}})\.(.+)")
 _REDUNDANT = re.compile(r"crc|\d{20}\.compacted\.json|json#\d+")
-"""Objects that repeat what is in the entries: checksums of versions, several entries in one, and entries that deltalake
-has not renamed yet."""
-_FOREIGN_FOLDERS = tuple(f"{LOG}/{name}/" for name in ("_sidecars", "_staged_commits", "_commits"))
+"""Objects that repeat what is in the commit files: checksums of versions, several commits in one, and commit files that
+deltalake has not renamed yet."""
+_FOREIGN_FOLDERS = tuple(f"{DELTA_LOG}/{name}/" for name in ("_sidecars", "_staged_commits", "_commits"))
 _MAX_READER_VERSION = 3
 _OTHER_CHECKPOINTS = "v2Checkpoint"
 
 
-class LogUnclear(Exception):
-    """The log has something that only deltalake can read, or refuse."""
+class DeltaLogUnclear(Exception):
+    """The delta log has something that only deltalake can read, or refuse."""
 
 
-def log_entry(version: int) -> str:
-    """The path of an entry of the log, relative to the table."""
-    return f"{LOG}/{version:020d}.json"
+def commit_file(version: int) -> str:
+    """The path of the commit file of a version, relative to the table."""
+    return f"{DELTA_LOG}/{version:020d}.json"
 
 
 def checkpoint_file(version: int) -> str:
     """The path of the checkpoint of a version, relative to the table."""
-    return f"{LOG}/{version:020d}.checkpoint.parquet"
+    return f"{DELTA_LOG}/{version:020d}.checkpoint.parquet"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,8 +81,8 @@ class TableDefinition:
         )
 
     @classmethod
-    def of_actions(cls, metadata: Mapping[str, Any], protocol: Mapping[str, Any]) -> Self:
-        """The definition of these actions of the log."""
+    def of_actions(cls, metadata: ActionFields, protocol: ActionFields) -> Self:
+        """The definition of these actions."""
         return cls(
             table_id=metadata["id"],
             configuration=metadata["configuration"],
@@ -96,39 +96,40 @@ class TableDefinition:
 
 @dataclass(frozen=True, kw_only=True)
 class DeltaLogSegment:
-    """A checkpoint, and all entries after it.
+    """A checkpoint, and all commits after it.
 
     Args:
         checkpoint_version: the version of the checkpoint; -1 without one.
         checkpoint: the checkpoint, if there is one.
-        entries: the entries after the checkpoint by version, in order; if there are none, the entry of the checkpoint.
+        commit_files: those after the checkpoint by version, in order; if there are none, that of its own version.
     """
 
     checkpoint_version: int = _NO_CHECKPOINT
     checkpoint: StoredObject | None = None
-    entries: Mapping[int, StoredObject] = field(repr=False)
+    commit_files: Mapping[int, StoredObject] = field(repr=False)
 
     @property
     def version(self) -> int:
         """The newest version."""
-        return max(self.entries)
+        return max(self.commit_files)
 
     def followed_by(self, content: bytes) -> Self:
-        """The segment with one more entry."""
+        """The segment with one more commit."""
         version = self.version + 1
-        return replace(self, entries={**self.entries, version: StoredObject(log_entry(version), content=content)})
+        added = StoredObject(commit_file(version), content=content)
+        return replace(self, commit_files={**self.commit_files, version: added})
 
-    def commit(self, version: int) -> LogCommit:
-        """The commit of one of the entries.
+    def commit(self, version: int) -> DeltaCommit:
+        """The commit of one of the commit files.
 
         Raises:
-            LogUnclear: it is not what an entry must be.
+            DeltaLogUnclear: it is not what a commit file must be.
         """
-        content = self.entries[version].content
-        return LogCommit.of(version, list(_actions(content)), digest=sha256(content).hexdigest())
+        content = self.commit_files[version].content
+        return DeltaCommit.of(version, list(_actions(content)), digest=sha256(content).hexdigest())
 
     @cached_property
-    def metadata(self) -> Mapping[str, Any]:
+    def metadata(self) -> ActionFields:
         """The newest action with the id, columns and properties of the table. `definition` has checked it."""
         action = self._newest("metaData")
         table_format = action.get("format") or {}
@@ -143,20 +144,20 @@ class DeltaLogSegment:
         """What the newest version says about the table.
 
         Raises:
-            LogUnclear: only deltalake can read it.
+            DeltaLogUnclear: only deltalake can read it.
         """
         try:
             definition = TableDefinition.of_actions(self.metadata, self._newest("protocol"))
         except (KeyError, ValueError, TypeError, AttributeError, pa.ArrowException) as error:
-            raise LogUnclear from error
+            raise DeltaLogUnclear from error
         if definition.min_reader_version > _MAX_READER_VERSION or _OTHER_CHECKPOINTS in definition.reader_features:
-            raise LogUnclear
+            raise DeltaLogUnclear
         return definition
 
-    def _newest(self, kind: str) -> Mapping[str, Any]:
+    def _newest(self, kind: str) -> ActionFields:
         """The newest action of a kind of which a version has one."""
-        for version in sorted(self.entries, reverse=True):
-            for action in _actions(self.entries[version].content, with_text=f'"{kind}"'.encode()):
+        for version in sorted(self.commit_files, reverse=True):
+            for action in _actions(self.commit_files[version].content, with_text=f'"{kind}"'.encode()):
                 if kind in action:
                     return dict(action[kind])
         if self.checkpoint is None:
@@ -174,136 +175,138 @@ class DeltaLogSegment:
         """The objects of the segment."""
         if self.checkpoint is not None:
             yield self.checkpoint
-        yield from self.entries.values()
+        yield from self.commit_files.values()
 
 
-def _check_complete(entry: StoredObject) -> StoredObject:
-    """The entry, if each of its lines is JSON. After a loss of power it can be empty, or end too early (fault L10).
+def _check_complete(commit: StoredObject) -> StoredObject:
+    """The commit file, if each of its lines is JSON. After a loss of power it can be empty, or cut off (fault L10).
 
     Raises:
-        LogUnclear: it is not what an entry must be.
+        DeltaLogUnclear: it is not what a commit file must be.
     """
     try:
-        lines = [decode_json(line, msgspec.Raw) for line in entry.content.splitlines() if line]
+        lines = [decode_json(line, msgspec.Raw) for line in commit.content.splitlines() if line]
     except ValueError as error:
-        raise LogUnclear from error
+        raise DeltaLogUnclear from error
     if not lines:
-        raise LogUnclear
-    return entry
+        raise DeltaLogUnclear
+    return commit
 
 
-def _actions(content: bytes, *, with_text: bytes = b"") -> Iterator[Mapping[str, Any]]:
-    """The actions of an entry, one in each line; only those of lines with this text.
+def _actions(content: bytes, *, with_text: bytes = b"") -> Iterator[Action]:
+    """The actions of a commit file, one in each line; only those of lines with this text.
 
     Raises:
-        LogUnclear: it is not what an entry must be.
+        DeltaLogUnclear: it is not what a commit file must be.
     """
     if with_text not in content:
         return
     try:
-        yield from (decode_json(line, dict[str, Any]) for line in content.splitlines() if line and with_text in line)
+        yield from (decode_json(line, dict) for line in content.splitlines() if line and with_text in line)
     except ValueError as error:
-        raise LogUnclear from error
+        raise DeltaLogUnclear from error
 
 
 def read_segment(client: StoreClient) -> DeltaLogSegment | None:
-    """The newest part of the log of the table; None if there is no table.
+    """The newest part of the delta log of the table; None if there is no table.
 
     Raises:
-        LogUnclear: only deltalake can read the log.
+        DeltaLogUnclear: only deltalake can read the delta log.
         OSError: the store does not answer.
     """
     pointed = _pointed_version(client)
-    names = _Names.listed(client, after=f"{LOG}/{pointed:020d}" if pointed >= 0 else "")
-    if not names.checkpoints and not names.entries:
+    names = _Names.listed(client, after=f"{DELTA_LOG}/{pointed:020d}" if pointed >= 0 else "")
+    if not names.checkpoints and not names.commits:
         if pointed >= 0:
-            raise LogUnclear
+            raise DeltaLogUnclear
         return None
     base = max(names.checkpoints, default=_NO_CHECKPOINT)
-    versions = [version for version in sorted(names.entries) if version > base] or [base]
+    versions = [version for version in sorted(names.commits) if version > base] or [base]
     if versions != list(range(versions[0], versions[0] + len(versions))) or versions[0] > base + 1:
-        raise LogUnclear
-    entries = {version: log_entry(version) for version in versions}
-    files = [*([checkpoint_file(base)] if base >= 0 else []), *entries.values()]
+        raise DeltaLogUnclear
+    files = [*([checkpoint_file(base)] if base >= 0 else []), *map(commit_file, versions)]
     try:
         contents = {file.path: file for file in client.read_all(files)}
-    except FileNotFoundError as error:  # another program removes the table, or cleans up its log
-        raise LogUnclear from error
+    except (
+        FileNotFoundError
+    ) as error:  # another program removes the table, or cleans up its delta log (faults P06, P07)
+        raise DeltaLogUnclear from error
     segment = DeltaLogSegment(
         checkpoint_version=base,
         checkpoint=contents[checkpoint_file(base)] if base >= 0 else None,
-        entries={version: _check_complete(contents[path]) for version, path in entries.items()},
+        commit_files={version: _check_complete(contents[commit_file(version)]) for version in versions},
     )
-    segment.definition  # noqa: B018 - raises LogUnclear
+    segment.definition  # noqa: B018 - raises DeltaLogUnclear
     return segment
 
 
 def read_newer(client: StoreClient, segment: DeltaLogSegment) -> DeltaLogSegment | None:
-    """The segment with the entries that were written since; None if the log no longer has its newest entry.
+    """The segment with the commits that were written since; None if its newest commit is not there any more.
 
-    This takes one listing, and one request for each new entry.
+    This takes one listing, and one request for each new commit.
 
     Raises:
-        LogUnclear: only deltalake can read the log.
+        DeltaLogUnclear: only deltalake can read the delta log.
         OSError: the store does not answer.
     """
     newest = segment.version
-    names = _Names.listed(client, after=f"{LOG}/{newest:020d}")
-    e_tag = segment.entries[newest].e_tag
-    if not e_tag or names.entries.get(newest) != e_tag:
+    names = _Names.listed(client, after=f"{DELTA_LOG}/{newest:020d}")
+    # A table that was created again has the same versions, but its commit files have other marks (fault P07).
+    e_tag = segment.commit_files[newest].e_tag
+    if not e_tag or names.commits.get(newest) != e_tag:
         return None
-    versions = sorted(version for version in names.entries if version > newest)
+    versions = sorted(version for version in names.commits if version > newest)
     if versions != list(range(newest + 1, newest + 1 + len(versions))):
-        raise LogUnclear
+        raise DeltaLogUnclear
     try:
-        new_entries = client.read_all([log_entry(version) for version in versions])
+        new_files = client.read_all([commit_file(version) for version in versions])
     except FileNotFoundError as error:
-        raise LogUnclear from error
-    added = dict(zip(versions, map(_check_complete, new_entries), strict=True))
-    return replace(segment, entries={**segment.entries, **added})
+        raise DeltaLogUnclear from error
+    added = dict(zip(versions, map(_check_complete, new_files), strict=True))
+    return replace(segment, commit_files={**segment.commit_files, **added})
 
 
 def _pointed_version(client: StoreClient) -> int:
-    """The version of the checkpoint that the log points to; -1 without one.
+    """The version of the checkpoint that the pointer names; -1 without one.
 
     Raises:
-        LogUnclear: it is a checkpoint of another kind.
+        DeltaLogUnclear: it is a checkpoint of another kind.
     """
     try:
         pointer = json.loads(client.read(POINTER).content)
         if "parts" in pointer or "v2Checkpoint" in pointer:
-            raise LogUnclear
+            raise DeltaLogUnclear
         return int(pointer["version"])
     except FileNotFoundError:
         return _NO_CHECKPOINT
     except (ValueError, KeyError, TypeError) as error:
-        raise LogUnclear from error
+        raise DeltaLogUnclear from error
 
 
 @dataclass(frozen=True, slots=True)
 class _Names:
-    """The marks of the entries by version, and the versions of the checkpoints."""
+    """The marks of the commit files by version, and the versions of the checkpoints."""
 
-    entries: Mapping[int, str | None]
+    commits: Mapping[int, str | None]
     checkpoints: frozenset[int]
 
     @classmethod
     def listed(cls, client: StoreClient, *, after: str) -> Self:
-        """The objects of the log whose paths sort after `after`.
+        """The objects of the delta log whose paths sort after `after`.
 
         Raises:
-            LogUnclear: it has objects whose meaning only deltalake knows.
+            DeltaLogUnclear: it has objects whose meaning only deltalake knows.
             OSError: the store does not answer.
         """
-        entries, checkpoints = {}, set()
-        for listed in client.list(LOG, after=after):
+        commits, checkpoints = {}, set()
+        for listed in client.list(DELTA_LOG, after=after):
             match = _NUMBERED.fullmatch(listed.path)
             if listed.path.startswith(_FOREIGN_FOLDERS):
-                raise LogUnclear
+                raise DeltaLogUnclear
             if match and match[2] == "json":
-                entries[int(match[1])] = listed.e_tag
+                commits[int(match[1])] = listed.e_tag
             elif match and match[2] == "checkpoint.parquet":
                 checkpoints.add(int(match[1]))
             elif match and not _REDUNDANT.fullmatch(match[2]):
-                raise LogUnclear
-        return cls(entries, frozenset(checkpoints))
+                raise DeltaLogUnclear
+        return cls(commits, frozenset(checkpoints))

@@ -1,7 +1,8 @@
-"""Reads entries of a table's log, one request each.
+"""Reads the commits of a Delta table, one request each.
 
-They are read from the log itself. deltalake's `history` numbers the commits down from the handle's version, but starts
-with the newest commit of the log. If the log has newer commits than the handle, it gives them under earlier numbers.
+They are read from the commit files themselves. deltalake's `history` numbers the commits down from the version of its
+handle, but starts with the newest commit of the table. If there are newer commits than the handle has, it gives them
+under earlier numbers.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,31 +16,31 @@ import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
 from kafka_io.errors import Where
-from pipelines.delta.commits import LogCommit
-from pipelines.delta.log_segment import LOG, log_entry
+from pipelines.delta.commits import DeltaCommit
+from pipelines.delta.delta_log_segment import DELTA_LOG, commit_file
 from resources.errors import LogTorn
 from resources.stores.lake import filesystem, lake_errors, list_folder
 from resources.stores.object_reads import ObjectReader
 
-_MAX_ENTRIES_AT_ONCE = 64
+_MAX_COMMITS_AT_ONCE = 64
 _GROWTH = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LogEntries:
-    """The log of the table at `uri`."""
+class DeltaLog:
+    """The delta log of the table at `uri`."""
 
     uri: str
     options: Mapping[str, str]
     where: Where
 
-    def commits(self, newest: int, *, after: int = -1) -> Iterator[LogCommit]:
+    def commits(self, newest: int, *, after: int = -1) -> Iterator[DeltaCommit]:
         """Every commit of the versions in `(after, newest]`, newest first.
 
         They are read when the caller asks for them: the newest one alone, and then more and more at the same time.
 
         Raises:
-            LogTorn: an entry is missing or damaged.
+            LogTorn: a commit file is missing or damaged.
             LakeUnavailable: the store does not answer.
         """
         reader, count = ObjectReader(self.uri, self.options), 1
@@ -47,65 +48,65 @@ class LogEntries:
             versions = range(newest, max(after, newest - count), -1)
             for version, text in zip(versions, self._texts(reader, versions), strict=True):
                 yield self._commit(version, text)
-            newest, count = newest - len(versions), min(count * _GROWTH, _MAX_ENTRIES_AT_ONCE)
+            newest, count = newest - len(versions), min(count * _GROWTH, _MAX_COMMITS_AT_ONCE)
 
     def _texts(self, reader: ObjectReader, versions: Sequence[int]) -> Iterator[bytes]:
-        """The texts of entries. Those before a missing one are given too."""
+        """The texts of commit files. Those before a missing one are given too."""
         if reader.reads_at_once:
             with lake_errors(self.uri), suppress(FileNotFoundError):
-                yield from reader.read_all([log_entry(version) for version in versions])
+                yield from reader.read_all([commit_file(version) for version in versions])
                 return
         yield from (self.text(reader, version) for version in versions)
 
-    def _commit(self, version: int, text: bytes) -> LogCommit:
+    def _commit(self, version: int, text: bytes) -> DeltaCommit:
         try:
             actions = [msgspec.json.decode(line) for line in text.splitlines() if line]
         except ValueError as error:
             raise LogTorn(
-                f"{log_entry(version)} of the table {self.uri} is incomplete or damaged; if it is the last entry, "
+                f"{commit_file(version)} of the table {self.uri} is incomplete or damaged; if it is the last entry, "
                 "and a loss of power truncated it, no load has reported it as committed: move it away and load "
                 "again",
                 self.where,
             ) from error
-        return LogCommit.of(version, actions, digest=sha256(text).hexdigest())
+        return DeltaCommit.of(version, actions, digest=sha256(text).hexdigest())
 
     def text(self, reader: ObjectReader, version: int) -> bytes:
-        """The text of an entry of the log.
+        """The text of a commit file.
 
         Raises:
-            LogTorn: the entry is not there, although newer ones are.
+            LogTorn: it is not there, although newer ones are.
             LakeUnavailable: the store does not answer.
         """
         with lake_errors(self.uri):
             try:
-                return reader.read(log_entry(version))
+                return reader.read(commit_file(version))
             except FileNotFoundError as error:
                 raise LogTorn(
-                    f"{log_entry(version)} of the table {self.uri} is missing: somebody deleted it, for example a "
+                    f"{commit_file(version)} of the table {self.uri} is missing: somebody deleted it, for example a "
                     "clean-up of the log, and it is a part of the ledger. Copy it back; if it is lost, remove the "
                     "table and load the topic again",
                     self.where,
                 ) from error
 
     def check_newest(self) -> None:
-        """Find out whether the last entry or a checkpoint is the reason why the table cannot be opened.
+        """Find out whether the newest commit or a checkpoint is the reason why the table cannot be opened.
 
         A loss of power can leave them incomplete, because files are complete on disk only when they are synced: see
-        faults L10, L13. Penstock needs no checkpoint, because the entries before it are still there.
+        faults L10, L13. Penstock needs no checkpoint, because the commit files before it are still there.
 
         Raises:
             LogTorn: it is the reason.
         """
         files = filesystem(self.uri, self.options)
         with lake_errors(self.uri):
-            infos = list_folder(files, LOG)
+            infos = list_folder(files, DELTA_LOG)
         names = [info.base_name.partition(".") for info in infos]
         versions = [int(number) for number, _, suffix in names if suffix == "json" and number.isdecimal()]
         if versions:
             next(self.commits(max(versions)))
         for info in infos:
             if info.base_name.endswith(".checkpoint.parquet"):
-                self._check_checkpoint(f"{LOG}/{info.base_name}", files)
+                self._check_checkpoint(f"{DELTA_LOG}/{info.base_name}", files)
 
     def _check_checkpoint(self, path: str, files: pafs.FileSystem) -> None:
         with lake_errors(self.uri):
@@ -114,6 +115,6 @@ class LogEntries:
             except pa.ArrowInvalid as error:
                 raise LogTorn(
                     f"{path} of the table {self.uri} is incomplete or damaged, for example by a loss of power; "
-                    f"Penstock does not need it: move it away, and also {LOG}/_last_checkpoint",
+                    f"Penstock does not need it: move it away, and also {DELTA_LOG}/_last_checkpoint",
                     self.where,
                 ) from error

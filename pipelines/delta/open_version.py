@@ -1,0 +1,111 @@
+"""One version of a Delta table, open: deltalake reads it when it is first asked for."""
+
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Self
+from urllib.parse import unquote
+
+import msgspec
+import pyarrow as pa
+from deltalake import DeltaTable
+
+from pipelines.delta.delta_log_segment import DeltaLogSegment, TableDefinition
+from pipelines.layout.delta_schema import DeltaField
+from pipelines.layout.layout import TableLayout
+from pipelines.table.table_store import TableSnapshot
+
+if TYPE_CHECKING:  # it imports pandas
+    import pyarrow.dataset as pads
+
+CLEANED = "penstock.cleanedBefore"
+"""The property in which housekeeping announces what it is about to delete; see `DeltaVersion.cleaned_before`."""
+_READABLE_FEATURES = {"timestampNtz", "vacuumProtocolCheck"}
+_COLUMN_MAPPING_VERSION = 2  # the reader version with column mapping; from version 3 on a table names its features
+
+
+class DeltaVersion:
+    """See OpenTable. In the room `delta` it also gives what is needed to write on top of the version.
+
+    `segment` is the newest part of the delta log, if Penstock has read it itself.
+    """
+
+    def __init__(
+        self, read: Callable[[], DeltaTable], write: Callable[[], DeltaTable], segment: DeltaLogSegment | None = None
+    ) -> None:
+        self._read, self._write, self.segment = read, write, segment
+
+    @classmethod
+    def of_handle(cls, handle: DeltaTable) -> Self:
+        """The version that deltalake has opened."""
+        return cls(lambda: handle, lambda: handle)
+
+    @staticmethod
+    def of(snapshot: TableSnapshot) -> "DeltaVersion":
+        """The version of a snapshot that a Delta table gave."""
+        assert isinstance(snapshot.opened, DeltaVersion)
+        return snapshot.opened
+
+    @cached_property
+    def handle(self) -> DeltaTable:
+        """What deltalake knows of this version. It may be a TableCopy, so only `writer` writes to the table."""
+        return self._read()
+
+    @cached_property
+    def writer(self) -> DeltaTable:
+        """What deltalake needs to write on top of this version."""
+        return self._write()
+
+    @property
+    def uri(self) -> str:
+        """See OpenTable."""
+        return self.handle.table_uri
+
+    @property
+    def layout(self) -> TableLayout:
+        """See OpenTable."""
+        return TableLayout.of_delta(self.handle.schema().to_json())
+
+    def fields(self) -> Sequence[DeltaField]:
+        """See OpenTable."""
+        schema: Sequence[DeltaField] = msgspec.json.decode(self.handle.schema().to_json())["fields"]
+        return schema
+
+    def schema(self) -> pa.Schema:
+        """See OpenTable."""
+        return pa.schema(self.handle.schema().to_arrow())
+
+    def files(self) -> pa.Table:
+        """See OpenTable."""
+        files = pa.table(self.handle.get_add_actions(flatten=True))
+        paths = map(unquote, files.column("path").to_pylist())  # the paths of actions are parts of URIs
+        return files.set_column(files.schema.get_field_index("path"), "path", pa.array(paths, pa.string()))
+
+    def dataset(self) -> "pads.FileSystemDataset":
+        """See OpenTable."""
+        return self.handle.to_pyarrow_dataset()
+
+    def count(self) -> int:
+        """See OpenTable."""
+        return self.handle.count()
+
+    @property
+    def cleaned_before(self) -> int:
+        """The version before which housekeeping deletes files: those that no version from it on contains."""
+        return int(self.handle.metadata().configuration.get(CLEANED, 0))
+
+
+def unreadable_features(definition: TableDefinition, uri: str) -> str:
+    """The sentence about features of a table that change what its files mean to readers; empty without one.
+
+    With deletion vectors, for example, readers do not see all rows of a file (fault P05).
+    """
+    features = set(definition.reader_features)
+    if definition.min_reader_version == _COLUMN_MAPPING_VERSION:
+        features.add("columnMapping")
+    foreign = sorted(features - _READABLE_FEATURES)
+    if not foreign:
+        return ""
+    return (
+        f"the table uses the Delta feature {' and '.join(foreign)}, so its files do not show which rows readers see; "
+        f"in Spark, ALTER TABLE delta.`{uri}` DROP FEATURE {foreign[0]} writes its files again without it"
+    )
