@@ -1,1 +1,22 @@
-"""Topics as Delta tables: how their log is read, and how entries are written to it."""
+"""The tables of topics as Delta tables: how versions are opened, and how ledger entries are committed to them.
+
+**The door.** Rooms above import only these names: `LakeTable` and `table_at` from `delta_table`, `DeltaVersion` from
+`open_version`, `DeltaCommit` and `newest_commits` from `commits`, and the options of `write_options` for tables that
+they write through deltalake. An import contract in `pyproject.toml` keeps it so.
+
+**What the room guarantees.** A commit is the next version after its snapshot, or nothing of it is visible (faults L05,
+L06). It is not reported before it is visible, and before it is on disk where there is a disk (L03, L10). No commit
+creates a table again that was removed (P07), and no commit file is ever deleted (P06). A version that cannot be
+understood completely is refused: deletion vectors, column mapping, `txn` actions that expire (P05, L15).
+
+**What it reads itself.** A JSON commit file for each version, classic checkpoints of one file, and the pointer to the
+newest one, up to version 3 of Delta's protocol for readers. It writes a commit itself if the commit only adds files and
+columns, up to version 2 of the protocol for writers, or version 7 with features that ask nothing of such a commit. For
+everything else it uses deltalake: other checkpoints and protocols, the files and rows of a version, commits that take
+files out of the table, and writing checkpoints.
+
+**What depends on this deltalake.** `deltalake<2` is pinned in `pyproject.toml`, because the room relies on what no
+documentation promises: `TableCopy` uses the private `_table` and lists all methods of a DeltaTable, `writes` adds
+columns by an overwrite that removes no file, and a handle refuses to commit after a newer `txn` that it has not seen
+(decision D14). Tests in `tests/pipelines/delta` fail if a new version of deltalake differs.
+"""

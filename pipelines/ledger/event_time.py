@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import UTC, datetime
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Self
 
 from kafka_io.model import BrokerPartition
 from kafka_io.typed_json import convert
@@ -139,18 +139,20 @@ class EventTime:
         """The event time with the valid-through that the partitions prove. It never goes back here."""
         return replace(self, valid_through_ms=latest(self.valid_through_ms, self.proven_ms))
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, object]:
         """The form in which the ledger stores it, and in which `penstock history --json` prints it."""
         stored = {item.name: getattr(self, item.name) for item in fields(self)}
         return {**stored, "partitions": {str(id_): asdict(time) for id_, time in self.partitions.items()}}
 
     @classmethod
-    def from_dict(cls, stored: Mapping[str, Any]) -> Self:
+    def from_dict(cls, stored: Mapping[str, object]) -> Self:
         """The inverse of `as_dict`."""
-        partitions = {
-            BrokerPartition.parse(text): convert(time, PartitionTime) for text, time in stored["partitions"].items()
-        }
-        return cls(**{**stored, "partitions": partitions})
+        return convert({**stored, "partitions": by_partition(stored["partitions"])}, cls)
+
+
+def by_partition(stored: object) -> Mapping[BrokerPartition, object]:
+    """A JSON object whose names are partitions, by these."""
+    return {BrokerPartition.parse(text): value for text, value in convert(stored, dict[str, object]).items()}
 
 
 def utc_text(time_ms: int) -> str:

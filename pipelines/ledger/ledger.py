@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
 from functools import cache
 from importlib import metadata
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self, TypedDict
 
 import msgspec
 
@@ -20,7 +20,7 @@ from kafka_io.model import BrokerPartition, OffsetRange, TopicEntry, TopicIds
 from kafka_io.records.last_message import LastMessage
 from kafka_io.typed_json import convert, decode_json
 from pipelines.layout.delta_schema import DeltaField
-from pipelines.ledger.event_time import EventTime
+from pipelines.ledger.event_time import EventTime, by_partition
 from pipelines.ledger.work import CommittedRange, LoadedRange, SliceFacts
 
 if TYPE_CHECKING:
@@ -78,8 +78,17 @@ class TopicIdentity:
         return Where(cluster=self.cluster, topic=self.name)
 
 
-def totals(slices: Sequence[CommittedRange]) -> dict[str, Any]:
-    """The sums over the slices: `rows`, `bytes`, `files`, and `gaps` by cause."""
+class Totals(TypedDict):
+    """The sums over slices; the gaps by cause."""
+
+    rows: int
+    bytes: int
+    files: int
+    gaps: dict[str, int]
+
+
+def totals(slices: Sequence[CommittedRange]) -> Totals:
+    """The sums over the slices."""
     return {
         "rows": sum(part.rows for part in slices),
         "bytes": sum(part.bytes for part in slices),
@@ -206,32 +215,19 @@ class LedgerEntry:
         Raises:
             ValueError: the text is not an entry.
         """
-        stored = decode_json(text, dict[str, Any])
-        return cls(
-            **{
-                **stored,
-                "kind": CommitKind(stored["kind"]),
-                "topic": convert(stored["topic"], TopicIdentity),
-                "ranges": tuple(map(CommittedRange.from_dict, stored["ranges"])),
-                "covered": {BrokerPartition.parse(text): tuple(offsets) for text, offsets in stored["covered"].items()},
-                "epochs": {BrokerPartition.parse(text): epoch for text, epoch in stored["epochs"].items()},
-                "ids": convert(stored["ids"], TopicIds) if stored.get("ids") is not None else None,
-                "last_messages": {
-                    BrokerPartition.parse(text): convert(message, LastMessage)
-                    for text, message in stored.get("last_messages", {}).items()
-                },
-                "choices": convert(stored["choices"], tuple[RecordedChoice, ...]),
-                # Versions before 0.7.0 do not write this field.
-                "start_times": {
-                    BrokerPartition.parse(text): time_ms for text, time_ms in stored.get("start_times", {}).items()
-                },
-                "columns": tuple(stored.get("columns", ())),
-                "schemas": tuple(stored.get("schemas", ())),
-                "key_schemas": tuple(stored.get("key_schemas", ())),
-                "written": convert(stored.get("written", ()), tuple[LoadedRange, ...]),
-                "event_time": EventTime.from_dict(stored["event_time"]) if stored.get("event_time") else None,
-            }
-        )
+        stored = decode_json(text, dict[str, object])
+        unknown = stored.keys() - {item.name for item in fields(cls)}
+        if unknown:
+            raise ValueError(f"a newer version of Penstock has written {sorted(unknown)}")
+        # Versions before 0.7.0 do not write `last_messages` and `start_times`.
+        for name in ("covered", "epochs", "last_messages", "start_times"):
+            stored[name] = by_partition(stored.get(name, {}))
+        stored["ranges"] = [
+            CommittedRange.from_dict(part) for part in convert(stored["ranges"], list[dict[str, object]])
+        ]
+        if stored.get("event_time"):
+            stored["event_time"] = EventTime.from_dict(convert(stored["event_time"], dict[str, object]))
+        return convert(stored, cls)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,21 +1,27 @@
 """Slices: the offset ranges that workers fetch. How large they are, where they are cut, which share a Spark task."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from heapq import heapreplace
 from itertools import pairwise
-from typing import Any
+from typing import Protocol, TypeVar
 
 from kafka_io.model import Bounds, BrokerPartition, OffsetRange
 from pipelines.plan.day_cuts import DayCuts
 
 FULL = 1_000_000_000
 """The load of a full slice. Loads are integers, rounded down: the pieces of a full slice never add up to more."""
-Order = Callable[[Sequence[Any]], Iterable[Any]]
-"""The order in which the slices of a range are taken: `iter` from the start, `reversed` from the end."""
+_ItemT = TypeVar("_ItemT")
 _MIN_TASKS = 4  # a task costs about 50 ms, so even a small load may use several cores
 _OPENED = 300
 """To open and close this many slices takes as long as to fetch a full one (decision D07)."""
+
+
+class Order(Protocol):
+    """The order in which the slices of a range are taken: `iter` from the start, `reversed` from the end."""
+
+    def __call__(self, items: Sequence[_ItemT], /) -> Iterable[_ItemT]:
+        """The items in this order."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,7 +12,7 @@ from deltalake import CommitProperties, Transaction
 from kafka_io.model import BrokerPartition, OffsetRange
 from pipelines.commit.commit import LoadChange, commit
 from pipelines.commit.replacement import CutChange
-from pipelines.delta import delta_table as table_module
+from pipelines.delta.open_version import DeltaVersion
 from pipelines.identity.identity import table_state
 from pipelines.ledger.ledger import CommitKind
 from pipelines.maintenance.rewind import plan_rewind, rewind
@@ -321,7 +321,7 @@ def test_a_lost_file_of_the_version_from_which_on_a_clean_keeps_files_is_named(s
     back(small, 1)
     Path(small.uri, str(lost.path)).unlink()
     with (
-        patch.object(table_module, "cleaned_before", return_value=2),
+        patch.object(DeltaVersion, "cleaned_before", 2),
         pytest.raises(RewindRefused, match=rf"the data file {lost.path} of version 2 was deleted, for example"),
     ):
         back(small, 2)
