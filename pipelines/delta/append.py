@@ -60,11 +60,13 @@ def _actions(
     if fields:
         failpoint("columns changed")
         schema = json.dumps({"type": "struct", "fields": fields})
+        # It takes the place of the action before it, so it repeats the id and the properties of the table.
         yield {"metaData": {**segment.metadata, "schemaString": schema}}
     for file in (file for facts in files for file in facts.files):
         action = add_action(file, layout)
         yield {
             "add": {
+                # Delta has parts of URIs here. Readers decode them, so a path with a space is not found otherwise.
                 "path": quote(action.path, safe="/="),
                 "partitionValues": action.partition_values,
                 "size": action.size,

@@ -214,6 +214,7 @@ def read_segment(client: StoreClient) -> DeltaLogSegment | None:
         DeltaLogUnclear: only deltalake can read the delta log.
         OSError: the store does not answer.
     """
+    # Of a long delta log only the end is listed: with thousands of commits a listing takes many requests (fault L22).
     pointed = _pointed_version(client)
     names = _Names.listed(client, after=f"{DELTA_LOG}/{pointed:020d}" if pointed >= 0 else "")
     if not names.checkpoints and not names.commits:
@@ -222,14 +223,13 @@ def read_segment(client: StoreClient) -> DeltaLogSegment | None:
         return None
     base = max(names.checkpoints, default=_NO_CHECKPOINT)
     versions = [version for version in sorted(names.commits) if version > base] or [base]
+    # With a hole, somebody has deleted a commit file, or is deleting some now (faults L13, P06): deltalake decides.
     if versions != list(range(versions[0], versions[0] + len(versions))) or versions[0] > base + 1:
         raise DeltaLogUnclear
     files = [*([checkpoint_file(base)] if base >= 0 else []), *map(commit_file, versions)]
     try:
         contents = {file.path: file for file in client.read_all(files)}
-    except (
-        FileNotFoundError
-    ) as error:  # another program removes the table, or cleans up its delta log (faults P06, P07)
+    except FileNotFoundError as error:  # another program removes the table, or cleans up its files (faults P06, P07)
         raise DeltaLogUnclear from error
     segment = DeltaLogSegment(
         checkpoint_version=base,

@@ -14,7 +14,6 @@ from typing import Self
 
 import pyarrow.compute as pc
 import pyarrow.fs as pafs
-from deltalake import DeltaTable
 from deltalake.exceptions import CommitFailedError, DeltaError, DeltaProtocolError, SchemaMismatchError
 
 from kafka_io.errors import Where, system_reason
@@ -224,12 +223,15 @@ class LakeTable(TableReader):
         client = store_client(self.uri, self.lake.options)
         assert client is not None
         content = appended_commit(snapshot, segment, entry, files)
+        # Of all writers the store lets only one create this object (faults L05, P13).
         client.create(commit_file(snapshot.version + 1), content)
         failpoint("log entry written")
-        self._check_not_replaced(snapshot)
+        self._check_not_replaced(snapshot)  # again: the table can be replaced between the first check and the write
         version = snapshot.version + 1
         configuration = segment.definition.configuration  # the entry changes columns, and no properties
-        self._write_checkpoint(configuration, version, lambda: self._opened_at(segment.followed_by(content)))
+        self._write_checkpoint(
+            configuration, version, lambda: self._version_of(segment.followed_by(content)).create_checkpoint()
+        )
         return version
 
     def _write_by_deltalake(
@@ -256,15 +258,16 @@ class LakeTable(TableReader):
             append(snapshot, entry, files)
         failpoint("log entry written")
         version = snapshot.version + 1
+        # deltalake does not say which version it has written, so the commit that must be it is read (fault L03).
         if not self._has_entry(version, entry):
             raise CommitOutcomeUnknown(f"the entry {entry.commit} was written, but the log does not show it")
         self._check_not_replaced(snapshot)
 
-        def updated() -> DeltaTable:
+        def create_checkpoint() -> None:
             handle.update_incremental()
-            return handle
+            handle.create_checkpoint()
 
-        self._write_checkpoint(handle.metadata().configuration, version, updated)
+        self._write_checkpoint(handle.metadata().configuration, version, create_checkpoint)
         return version
 
     def _has_entry(self, version: int, entry: LedgerEntry) -> bool:
@@ -275,7 +278,7 @@ class LakeTable(TableReader):
         return written is not None and written.commit == entry.commit
 
     @staticmethod
-    def _write_checkpoint(configuration: Mapping[str, str], version: int, opened: Callable[[], DeltaTable]) -> None:
+    def _write_checkpoint(configuration: Mapping[str, str], version: int, create: Callable[[], None]) -> None:
         """Write a checkpoint of `version`, which was committed now, if it is a multiple of the interval.
 
         Whoever opens the table reads the checkpoint and the commits after it. A table without a checkpoint is correct,
@@ -283,7 +286,7 @@ class LakeTable(TableReader):
         """
         if version % checkpoint_interval(configuration) == 0:
             with suppress(DeltaError, OSError, LakeUnavailable):
-                opened().create_checkpoint()
+                create()
 
     def count_rows(self, snapshot: TableSnapshot, ranges: Sequence[CommittedRange]) -> list[int]:
         """The number of rows that the table has of each range: with its partition, offsets and loading time."""

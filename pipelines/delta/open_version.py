@@ -47,7 +47,7 @@ class DeltaVersion:
 
     @cached_property
     def handle(self) -> DeltaTable:
-        """What deltalake knows of this version. It may be a TableCopy, so only `writer` writes to the table."""
+        """What deltalake knows of this version. It may be that of a copy, so only `writer` writes to the table."""
         return self._read()
 
     @cached_property
@@ -87,6 +87,14 @@ class DeltaVersion:
     def count(self) -> int:
         """See OpenTable."""
         return self.handle.count()
+
+    def create_checkpoint(self) -> None:
+        """Write a checkpoint of the version.
+
+        Raises:
+            DeltaError, OSError: that failed.
+        """
+        self.handle.create_checkpoint()
 
     @property
     def cleaned_before(self) -> int:

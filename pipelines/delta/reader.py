@@ -4,9 +4,11 @@ The newest part of the delta log is read once, as a DeltaLogSegment. deltalake r
 another store without StoreClient, every one that DeltaLogSegment does not understand, and the files of a version.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
+from typing import TypeVar
 
 import pyarrow.fs as pafs
 from deltalake import DeltaTable
@@ -24,7 +26,7 @@ from pipelines.delta.delta_log_segment import (
 )
 from pipelines.delta.open_version import DeltaVersion, unreadable_features
 from pipelines.delta.snapshot_checks import checked_snapshot
-from pipelines.delta.table_copy import TableCopy
+from pipelines.delta.table_copy import CopiedVersion, opened_copy
 from pipelines.ledger.ledger import LedgerEntry
 from pipelines.table.open_table import OpenTable, file_paths
 from pipelines.table.table_store import TableSnapshot
@@ -33,6 +35,7 @@ from resources.stores.lake import Lake, filesystem, lake_errors
 from resources.stores.object_client import object_client
 from resources.stores.store_client import store_client
 
+HandleT = TypeVar("HandleT", bound=DeltaTable | None)
 _MAX_COMMITS_KEPT = 30
 """With more commits after the checkpoint, all is read again: there may be a newer checkpoint (fault L22)."""
 
@@ -71,7 +74,7 @@ class TableReader:
         Raises:
             LoadError: see `existing`.
         """
-        self._check_cursors(self._read(opened.handle))
+        self._check_cursors(self._read(opened))
 
     def _check_cursors(self, snapshot: TableSnapshot) -> None:
         if snapshot.mismatch:
@@ -87,8 +90,8 @@ class TableReader:
             segment = self._newer_segment(after) or self._segment()
             return None if segment is None else self._of_segment(segment)
         except DeltaLogUnclear:
-            handle = self._opened_by_deltalake()
-            return self._read(handle) if handle is not None else None
+            opened = self._opened_by_deltalake()
+            return self._read(opened) if opened is not None else None
 
     def newest_version(self) -> DeltaVersion | None:
         """The newest version as deltalake reads it, even if no load can continue from it; None if there is no table.
@@ -99,10 +102,9 @@ class TableReader:
         """
         try:
             segment = self._segment()
-            handle = None if segment is None else self._opened_at(segment)
+            return None if segment is None else self._version_of(segment)
         except DeltaLogUnclear:
-            handle = self._opened_by_deltalake()
-        return DeltaVersion.of_handle(handle) if handle is not None else None
+            return self._opened_by_deltalake()
 
     def _segment(self) -> DeltaLogSegment | None:
         """The newest part of the delta log; None if there is no table.
@@ -130,19 +132,24 @@ class TableReader:
             return read_newer(client, segment)
         return None
 
-    def _opened_by_deltalake(self) -> DeltaTable | None:
+    def _opened_by_deltalake(self) -> DeltaVersion | None:
+        handle = self._opened(lambda: self.lake.open(self.uri))
+        return DeltaVersion.of_handle(handle) if handle is not None else None
+
+    def _opened(self, open_table: Callable[[], HandleT]) -> HandleT:
+        """The handle that deltalake gives. If it gives none, the error names the damaged commit or checkpoint."""
         try:
-            return self.lake.open(self.uri)
+            with lake_errors(self.uri):
+                return open_table()
         except LakeUnavailable:
             self._delta_log.check_newest()
             raise
 
-    def _read(self, handle: DeltaTable) -> TableSnapshot:
-        """The snapshot of the handle's version."""
-        definition, opened = TableDefinition.of_handle(handle), DeltaVersion.of_handle(handle)
-        return checked_snapshot(
-            self.uri, self.where, definition, self.commits_of(opened), version=handle.version(), opened=opened
-        )
+    def _read(self, opened: DeltaVersion) -> TableSnapshot:
+        """The snapshot of a version as deltalake reads it."""
+        definition, commits = TableDefinition.of_handle(opened.handle), self.commits_of(opened)
+        version = opened.handle.version()
+        return checked_snapshot(self.uri, self.where, definition, commits, version=version, opened=opened)
 
     def _of_segment(self, segment: DeltaLogSegment) -> TableSnapshot:
         """The snapshot of the newest version. deltalake opens it only if it is asked for more.
@@ -150,22 +157,21 @@ class TableReader:
         Raises:
             DeltaLogUnclear: only deltalake can read the delta log.
         """
-        version, commits = segment.version, self._commits_of_segment(segment)
-        opened = DeltaVersion(lambda: self._opened_at(segment), lambda: self._handle_at(version), segment)
+        opened, commits = self._version_of(segment), self._commits_of_segment(segment)
         try:
-            return checked_snapshot(self.uri, self.where, segment.definition, commits, version=version, opened=opened)
+            return checked_snapshot(
+                self.uri, self.where, segment.definition, commits, version=segment.version, opened=opened
+            )
         except (AttributeError, KeyError, TypeError, ValueError) as error:  # actions without what they must have
             raise DeltaLogUnclear from error
 
-    def _opened_at(self, segment: DeltaLogSegment) -> DeltaTable:
-        """The newest version of the segment for deltalake. It reads the delta log again only on a local disk."""
-        client = object_client(self.uri, self.lake.options)
-        try:
-            with lake_errors(self.uri):
-                return TableCopy(self.uri, self.lake.options, segment) if client else self._handle_at(segment.version)
-        except LakeUnavailable:
-            self._delta_log.check_newest()
-            raise
+    def _version_of(self, segment: DeltaLogSegment) -> DeltaVersion:
+        """The newest version of the segment. To open it, the delta log is read again only on a local disk."""
+        at_version = partial(self._handle_at, segment.version)
+        if object_client(self.uri, self.lake.options) is None:
+            return DeltaVersion(partial(self._opened, at_version), at_version, segment)
+        read_copy = partial(self._opened, partial(opened_copy, segment))
+        return CopiedVersion(self.uri, self.lake.options, segment, read_copy, at_version)
 
     def entries(self, upto: TableSnapshot, *, after: int = -1) -> Iterator[tuple[int, LedgerEntry]]:
         """Version and entry of Penstock's commits in `(after, upto.version]`, newest first."""
@@ -184,8 +190,8 @@ class TableReader:
             LogTorn: a commit is missing or damaged.
             LakeUnavailable: the store does not answer.
         """
-        if isinstance(opened.handle, TableCopy):
-            return self._commits_of_segment(opened.handle.segment)
+        if isinstance(opened, CopiedVersion) and opened.segment:
+            return self._commits_of_segment(opened.segment)
         return self.commits(opened.handle.version())
 
     def _commits_of_segment(self, segment: DeltaLogSegment) -> Iterator[DeltaCommit]:

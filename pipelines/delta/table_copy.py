@@ -1,73 +1,57 @@
-"""A table in an object store, opened by deltalake from a copy of its delta log on the local disk.
+"""A version of a table in an object store, opened by deltalake from a copy of its delta log on the local disk.
 
 deltalake reads the delta log, but sends no request: the copy is made of a DeltaLogSegment. A checkpoint that deltalake
-writes into it is copied to the store. The copy is removed with its object.
+writes into it is copied to the store. The copy is removed with the handle of deltalake.
 """
 
 import shutil
 import tempfile
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable
 
 from pipelines.delta.delta_log_segment import DELTA_LOG, POINTER, DeltaLogSegment, checkpoint_file, commit_file
+from pipelines.delta.open_version import DeltaVersion
+from resources.stores import durable
 from resources.stores.lake import filesystem
-from resources.stores.object_client import ObjectClient, object_client
+from resources.stores.object_client import object_client
 
 if TYPE_CHECKING:
     import pyarrow.dataset as pads
 
-_WRITES = (
-    "alter",
-    "cleanup_metadata",
-    "compact_logs",
-    "create_write_transaction",
-    "delete",
-    "generate",
-    "merge",
-    "optimize",
-    "repair",
-    "restore",
-    "update",
-    "vacuum",
-)
-_OTHER_READS = ("history", "load_as_version", "load_cdf", "scan")
 
+class CopiedVersion(DeltaVersion):
+    """A version of the table at `uri`, of which `read` gives the handle of a copy; see `opened_copy`.
 
-class TableCopy(DeltaTable):
-    """One version of the table at `uri`.
-
-    It knows the files of the version, and reads their rows from the store. The methods that would write to the table,
-    or need other parts of the delta log, are refused: `DeltaVersion.writer` has them.
+    A write through this handle would reach the copy alone. It is known inside of the room only, which writes to the
+    table through `writer`.
     """
 
-    def __init__(self, uri: str, options: Mapping[str, str], segment: DeltaLogSegment) -> None:
-        folder = Path(tempfile.mkdtemp(prefix="penstock-log-"))
-        weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
-        (folder / DELTA_LOG).mkdir()
-        for file in segment.files():
-            (folder / file.path).write_bytes(file.content)
-        self._folder, self._uri, self._options, self.segment = folder, uri, options, segment
-        super().__init__(str(folder))
+    def __init__(
+        self,
+        uri: str,
+        options: Mapping[str, str],
+        segment: DeltaLogSegment,
+        read: Callable[[], DeltaTable],
+        write: Callable[[], DeltaTable],
+    ) -> None:
+        super().__init__(read, write, segment)
+        self._uri, self._options = uri, options
 
     @property
-    def table_uri(self) -> str:
-        """The URI of the table in the store."""
+    def uri(self) -> str:
+        """See OpenTable."""
         return self._uri
 
-    def file_uris(self, *arguments: Any, **options: Any) -> list[str]:
-        """The URIs of the data files in the store."""
-        return [uri.replace(str(self._folder), self._uri, 1) for uri in super().file_uris(*arguments, **options)]
-
-    def to_pyarrow_dataset(self, *arguments: Any, **options: Any) -> "pads.Dataset":
-        """The rows of the version, in the store."""
-        if options.get("filesystem") is None:
-            options["filesystem"] = filesystem(self._uri, self._options, self._table.get_add_file_sizes())
-        return super().to_pyarrow_dataset(*arguments, **options)
+    def dataset(self) -> "pads.FileSystemDataset":
+        """See OpenTable. The rows are read from the store, and not from the folder of the copy."""
+        sizes = self.handle._table.get_add_file_sizes()  # noqa: SLF001 - `files` would also give all statistics
+        store = filesystem(self._uri, self._options, sizes)
+        return self.handle.to_pyarrow_dataset(filesystem=store)
 
     def create_checkpoint(self) -> None:
         """Write a checkpoint of the version to the store, and then the pointer to it.
@@ -76,14 +60,27 @@ class TableCopy(DeltaTable):
             DeltaError, OSError: that failed. Without a pointer the checkpoint is not needed by anybody.
         """
         super().create_checkpoint()
-        for path in (checkpoint_file(self.version()), POINTER):
-            self._client.write(path, (self._folder / path).read_bytes())
-
-    @property
-    def _client(self) -> ObjectClient:
-        client = object_client(self._uri, self._options)
+        client, folder = object_client(self._uri, self._options), durable.local_path(self.handle.table_uri)
         assert client is not None
-        return client
+        assert folder is not None
+        # In this order: a pointer to a checkpoint that is not there makes the table unreadable for others.
+        for path in (checkpoint_file(self.handle.version()), POINTER):
+            client.write(path, (folder / path).read_bytes())
+
+
+def opened_copy(segment: DeltaLogSegment) -> DeltaTable:
+    """The newest version of the segment, from a copy in a folder of its own."""
+    folder = Path(tempfile.mkdtemp(prefix="penstock-log-"))
+    (folder / DELTA_LOG).mkdir()
+    for file in segment.files():
+        (folder / file.path).write_bytes(file.content)
+    try:
+        handle = DeltaTable(str(folder))
+    except Exception:
+        shutil.rmtree(folder)
+        raise
+    weakref.finalize(handle, shutil.rmtree, folder, ignore_errors=True)
+    return handle
 
 
 def first_commit(schema: pa.Schema, *, partition_by: Sequence[str], configuration: Mapping[str, str]) -> bytes:
@@ -94,14 +91,3 @@ def first_commit(schema: pa.Schema, *, partition_by: Sequence[str], configuratio
             folder, schema, partition_by=list(partition_by), configuration=dict(configuration), commit_properties=once
         )
         return (Path(folder) / commit_file(0)).read_bytes()
-
-
-def _refused(name: str) -> Any:
-    def refuse(_table: TableCopy, *_arguments: object, **_options: object) -> NoReturn:
-        raise TypeError(f"{name} of a copy of the delta log would not reach the table")
-
-    return property(refuse) if name in {"alter", "optimize"} else refuse
-
-
-for _name in (*_WRITES, *_OTHER_READS):
-    setattr(TableCopy, _name, _refused(_name))

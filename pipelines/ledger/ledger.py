@@ -37,6 +37,9 @@ LastMessages = Mapping[BrokerPartition, LastMessage]
 StartTimes = Mapping[BrokerPartition, int]
 """The times, in ms since 1970, at which partitions begin that could not be asked when their table began."""
 
+_BY_PARTITION = ("covered", "epochs", "last_messages", "start_times")
+"""The fields of an entry that have a value for each partition, whose name is a text in JSON."""
+
 
 class CommitKind(StrEnum):
     """The kinds of commits: load offsets, fetch some again, restore an old version, take back a truncated end.
@@ -198,10 +201,8 @@ class LedgerEntry:
         """The entry as text for the commit info."""
         stored = {item.name: getattr(self, item.name) for item in fields(self)}
         stored["ranges"] = [committed.as_dict() for committed in self.ranges]
-        stored["covered"] = {str(partition): offsets for partition, offsets in self.covered.items()}
-        stored["epochs"] = {str(partition): epoch for partition, epoch in self.epochs.items()}
-        stored["last_messages"] = {str(partition): message for partition, message in self.last_messages.items()}
-        stored["start_times"] = {str(partition): time_ms for partition, time_ms in self.start_times.items()}
+        for name in _BY_PARTITION:
+            stored[name] = {str(partition): value for partition, value in stored[name].items()}
         stored["event_time"] = self.event_time.as_dict() if self.event_time else None
         for name in ("columns", "schemas", "key_schemas", "written", "event_time"):
             if not stored[name]:
@@ -215,13 +216,13 @@ class LedgerEntry:
         Raises:
             ValueError: the text is not an entry.
         """
-        stored = decode_json(text, dict[str, object])
+        # Versions before 0.7.0 do not write these two.
+        stored = {"last_messages": {}, "start_times": {}, **decode_json(text, dict[str, object])}
         unknown = stored.keys() - {item.name for item in fields(cls)}
         if unknown:
             raise ValueError(f"a newer version of Penstock has written {sorted(unknown)}")
-        # Versions before 0.7.0 do not write `last_messages` and `start_times`.
-        for name in ("covered", "epochs", "last_messages", "start_times"):
-            stored[name] = by_partition(stored.get(name, {}))
+        for name in _BY_PARTITION:
+            stored[name] = by_partition(stored[name])
         stored["ranges"] = [
             CommittedRange.from_dict(part) for part in convert(stored["ranges"], list[dict[str, object]])
         ]
