@@ -25,7 +25,6 @@ from pipelines.cli.publish import PublishedTopic
 from pipelines.comparison.deep_verify import DeepProof
 from pipelines.cursors.export import ExportedCursor
 from pipelines.cursors.import_offsets import OffsetsImport
-from pipelines.delta.handle import TableSize
 from pipelines.ledger.work import SliceFailure
 from pipelines.maintenance.clean import CleanResult
 from pipelines.maintenance.history import CommitOfOthers, PrintedCommit
@@ -38,6 +37,7 @@ from pipelines.rewrites.topic_schema import TopicSchema
 from pipelines.state_tables.update import StateUpdate
 from pipelines.status.completeness import CompletedTable
 from pipelines.status.status import ShownTopic
+from pipelines.table.open_table import TableSize
 from pipelines.verify.verify import Proof
 from resources.explanations.explanation import ExitCode, Explanation
 from resources.printed import HIDDEN, INLINED, PrintedError, PrintedRange, printed_properties
