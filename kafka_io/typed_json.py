@@ -6,11 +6,14 @@ of each type holds a lock. It learns the types inside of this type, too.
 """
 
 import threading
+from collections.abc import Mapping
 from typing import Any, TypeVar
 
 import msgspec
 
 T = TypeVar("T")
+JsonObject = Mapping[str, object]
+"""A JSON object. What its values are must be checked, or is known where it is used."""
 
 _learned: set[Any] = set()
 _learning = threading.RLock()

@@ -11,8 +11,8 @@ from deltalake import DeltaTable
 from kafka_io.model import BrokerPartition, OffsetRange
 from pipelines.delta.delta_table import LakeTable
 from pipelines.fetch.fetch_runner import fetch_here
+from pipelines.ledger.committed_range import EXPIRED, CommittedRange
 from pipelines.ledger.ledger import KEY, SEQUENCE
-from pipelines.ledger.work import EXPIRED, CommittedRange, SliceFacts
 from pipelines.reports.outcome import TopicLoad
 from resources.kafka import open_cluster
 from resources.settings.settings import Caps, ClusterSettings, Settings
@@ -93,9 +93,10 @@ class CountedLake:
         assert entry is not None
         for number in range(snapshot.version + 1, version + 1):
             start, stop = entry.covered[id_][1], entry.covered[id_][1] + STEP
-            gap = CommittedRange.of(SliceFacts(offsets=OffsetRange(id_, start, stop), gaps={EXPIRED: STEP}))
+            gap = CommittedRange(offsets=OffsetRange(id_, start, stop), gaps={EXPIRED: STEP})
             covered = {**entry.covered, id_: (entry.covered[id_][0], stop)}
-            entry = replace(entry, commit=uuid4().hex, sequence=entry.sequence + 1, ranges=(gap,), covered=covered)
+            state = replace(entry.state, covered=covered)
+            entry = replace(entry, commit=uuid4().hex, sequence=entry.sequence + 1, ranges=(gap,), state=state)
             numbers = {SEQUENCE: entry.sequence, entry.topic.app_id(id_): stop}
             actions = [
                 {"commitInfo": {"timestamp": number, "operation": "WRITE", KEY: entry.to_json()}},

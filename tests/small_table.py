@@ -15,8 +15,9 @@ from pipelines.fetch.fetch_task import FetchTask
 from pipelines.fetch.slice_file import SliceFile
 from pipelines.identity.identity import table_state
 from pipelines.layout.rows import table_rows
+from pipelines.ledger.committed_range import CommittedRange
 from pipelines.ledger.ledger import TopicIdentity
-from pipelines.ledger.work import SliceFacts
+from pipelines.ledger.slice_facts import SliceFacts
 from pipelines.table.table_store import TableSnapshot, TableStore
 from resources.stores.lake import Lake
 
@@ -104,13 +105,13 @@ class SmallTable(Small):
             if len(columns["offset"]):
                 file.write(table_rows(pa.RecordBatch.from_pydict(dict(columns)), constants))
         return SliceFacts(
-            offsets=offsets,
-            rows=file.rows,
-            bytes=offsets.size,
-            path=file.path if file.rows else None,
-            size=file.size,
-            stats=file.stats,
-            loaded_at_us=self._loaded_at,
+            range=CommittedRange(
+                offsets=offsets,
+                rows=file.rows,
+                bytes=offsets.size,
+                loaded_at_us=self._loaded_at,
+            ),
+            files=file.files,
         )
 
     def rows(self) -> int:

@@ -16,7 +16,7 @@ WORKERS = (
     *(ROOT / "kafka_io" / room for room in ("reader", "records", "messages", "schema_registry", "v07", "wire", "net")),
     *(
         ROOT / "pipelines" / name
-        for name in ("fetch/fetch.py", "fetch/slice_file.py", "layout/rows.py", "ledger/work.py")
+        for name in ("fetch/fetch.py", "fetch/slice_file.py", "layout/rows.py", "ledger/slice_facts.py")
     ),
 )
 

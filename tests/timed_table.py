@@ -10,8 +10,9 @@ from kafka_io.model import BrokerPartition, OffsetRange
 from pipelines.commit.commit import CommitResult
 from pipelines.fetch.slice_file import SliceFile
 from pipelines.layout.rows import table_rows
+from pipelines.ledger.committed_range import CommittedRange
 from pipelines.ledger.event_time import EventTime, LateRows, PartitionTime
-from pipelines.ledger.work import SliceFacts
+from pipelines.ledger.slice_facts import SliceFacts
 from pipelines.plan.valid_through import TimesOfLoad
 from tests.small_table import SmallTable
 
@@ -41,12 +42,12 @@ class TimedTable(SmallTable):
                     table_rows(rows, {"topic": "clicks", "broker": 0, "partition": 0, "loaded_at": self._loaded_at})
                 )
         return SliceFacts(
-            offsets=offsets,
-            rows=file.rows,
-            path=file.path if file.rows else None,
-            size=file.size,
-            stats=file.stats,
-            loaded_at_us=self._loaded_at,
+            range=CommittedRange(
+                offsets=offsets,
+                rows=file.rows,
+                loaded_at_us=self._loaded_at,
+            ),
+            files=file.files,
         )
 
     def load_at(

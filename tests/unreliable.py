@@ -4,8 +4,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from kafka_io.records.last_message import LastMessage
+from pipelines.ledger.committed_range import CommittedRange
 from pipelines.ledger.ledger import LedgerEntry
-from pipelines.ledger.work import CommittedRange, SliceFacts
+from pipelines.ledger.slice_facts import SliceFacts
 from pipelines.table.table_store import CommitOutcomeUnknown, TableSnapshot, TableStore
 from resources.errors import LakeUnavailable
 

@@ -20,7 +20,7 @@ from resources.settings.settings import Settings
 
 if TYPE_CHECKING:
     from pipelines.cli.config_tests.result import CheckResult
-    from pipelines.ledger.work import SliceFailure
+    from pipelines.ledger.failure import SliceFailure
 
 _REQUEST_TIMEOUT_S = 10.0
 _DEFAULT_LAKE = "lake"

@@ -123,7 +123,7 @@ def _end(ctx: click.Context, exit_code: int, error: BaseException, message: str 
 def _printed(error: BaseException) -> Mapping[str, Any]:
     """The error object of `--json`."""
     from kafka_io.errors import Where
-    from pipelines.ledger.work import SliceFailure
+    from pipelines.ledger.failure import SliceFailure
 
     fields: Mapping[str, Any] = printed(SliceFailure.of(error, Where()))
     return fields

@@ -18,7 +18,7 @@ from resources.printed import printed
 from resources.settings.metrics import check_push_url
 
 if TYPE_CHECKING:
-    from pipelines.ledger.work import SliceFailure
+    from pipelines.ledger.failure import SliceFailure
     from pipelines.status.metrics_source import MetricsSource
 
 JOB = "penstock"

@@ -25,7 +25,7 @@ from pipelines.cli.publish import PublishedTopic
 from pipelines.comparison.deep_verify import DeepProof
 from pipelines.cursors.export import ExportedCursor
 from pipelines.cursors.import_offsets import OffsetsImport
-from pipelines.ledger.work import SliceFailure
+from pipelines.ledger.failure import SliceFailure
 from pipelines.maintenance.clean import CleanResult
 from pipelines.maintenance.history import CommitOfOthers, PrintedCommit
 from pipelines.maintenance.rewind import RewoundTable

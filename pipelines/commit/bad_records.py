@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from kafka_io.errors import Where
-from pipelines.ledger.work import NOTHING_DECODED, DecodedCounts, SliceFacts
+from pipelines.ledger.slice_facts import NOTHING_DECODED, DecodedCounts, SliceFacts
 from resources.errors import BadRecords
 from resources.settings.topic_formats import TopicFormat
 
@@ -22,7 +22,7 @@ def check_bad_records(
     Raises:
         BadRecords: there are more of them than the settings of the topic allow.
     """
-    if not any(slice_facts.bad for slice_facts in facts):
+    if not any(slice_facts.observed.bad for slice_facts in facts):
         return
     counts = earlier.plus(facts)
     limit = _exceeded(format_, counts.bad, counts.rows)

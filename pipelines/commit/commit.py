@@ -26,18 +26,22 @@ import pyarrow as pa
 from kafka_io.model import BrokerPartition, OffsetRange
 from pipelines.layout.columns import NO_COLUMNS, ColumnConflict, missing_columns
 from pipelines.layout.delta_schema import DeltaField, delta_fields
+from pipelines.ledger.committed_range import EXPIRED, CommittedRange
 from pipelines.ledger.coverage import NotAdjoining, extended, is_backfill
 from pipelines.ledger.ledger import (
+    NO_SCHEMAS,
     CommitKind,
     Coverage,
     LastMessages,
     LeaderEpochs,
     LedgerEntry,
     RecordedChoice,
+    SchemaIds,
     StartTimes,
     TableState,
+    TopicFindings,
 )
-from pipelines.ledger.work import EXPIRED, CommittedRange, SliceFacts
+from pipelines.ledger.slice_facts import SliceFacts
 from pipelines.plan.valid_through import NO_TIMES, TimesOfLoad
 from pipelines.table.table_store import CommitConflict, CommitOutcomeUnknown, TableSnapshot, TableStore
 from resources.errors import CommitRefused, CommitUnknown, LakeRefused, LakeUnavailable, LoadError, TableReplaced
@@ -64,8 +68,8 @@ def _until_failure(facts: Iterable[SliceFacts]) -> Iterator[SliceFacts]:
     failed = set()
     for slice_facts in facts:
         if slice_facts.failure:
-            failed.add(slice_facts.offsets.partition)
-        elif slice_facts.offsets.partition not in failed:
+            failed.add(slice_facts.partition)
+        elif slice_facts.partition not in failed:
             yield slice_facts
 
 
@@ -80,8 +84,7 @@ class Change(ABC):
         choices: the user's choices that the change follows.
         run: the run that makes the change.
         commit: the commit's own id.
-        schemas: the ids of the schemas of the new rows' values.
-        key_schemas: the ids of the schemas of the new rows' keys.
+        schemas: the ids of the schemas of the new rows.
     """
 
     kind: CommitKind
@@ -90,8 +93,7 @@ class Change(ABC):
     choices: tuple[RecordedChoice, ...] = ()
     run: str
     commit: str = field(default_factory=lambda: uuid.uuid4().hex)
-    schemas: tuple[int, ...] = ()
-    key_schemas: tuple[int, ...] = ()
+    schemas: SchemaIds = NO_SCHEMAS
 
     @property
     def fetched_ranges(self) -> list[OffsetRange]:
@@ -117,26 +119,21 @@ class Change(ABC):
 
     def write(self, table: TableStore, snapshot: TableSnapshot) -> int:
         """Write the change on top of `snapshot`; returns the version. Raises what `TableStore.write` raises."""
+        event_time = self.state.event_time.carried if self.state.event_time else None
+        seen = snapshot.entry.schemas if snapshot.entry else NO_SCHEMAS
         unchanged = LedgerEntry(
             commit=self.commit,
             run=self.run,
             kind=self.kind,
             sequence=snapshot.next_sequence,
             table=snapshot.table_id,
-            topic=self.state.topic,
             ranges=(),
-            covered=self.state.covered,
-            epochs=self.state.epochs,
-            ids=self.state.ids,
-            last_messages=self.state.last_messages,
+            state=replace(self.state, event_time=event_time, found=TopicFindings()),
             choices=self.choices,
-            start_times=self.state.start_times,
-            event_time=self.state.event_time.carried if self.state.event_time else None,
-            schemas=tuple(sorted({*(snapshot.entry.schemas if snapshot.entry else ()), *self.schemas})),
-            key_schemas=tuple(sorted({*(snapshot.entry.key_schemas if snapshot.entry else ()), *self.key_schemas})),
+            schemas=seen.with_ids(self.schemas),
         )
         entry, replaced = self.complete(unchanged, table, snapshot)
-        entry = replace(entry, last_messages=_before_cursors(entry))
+        entry = replace(entry, state=replace(entry.state, last_messages=_before_cursors(entry.state)))
         failpoint(f"before {self.kind} entry")
         version = table.write(snapshot, entry, self.facts, replaced)
         failpoint(f"after {self.kind} entry")
@@ -169,7 +166,8 @@ class CommitResult:
     def overtaken(self, fetched: Sequence[SliceFacts]) -> int:
         """The number of fetched offsets that were not committed, because another run was first."""
         ranges = {facts.offsets for facts in self.committed}
-        return sum(facts.offsets.size for facts in fetched if facts.offsets not in ranges and EXPIRED not in facts.gaps)
+        loadable = (facts.offsets for facts in fetched if EXPIRED not in facts.range.gaps)
+        return sum(offsets.size for offsets in loadable if offsets not in ranges)
 
 
 def commit(
@@ -283,17 +281,16 @@ class LoadChange(Change):
         table.check(self.facts)
         failpoint("files checked")
         covered = extended(self.state.covered, self.fetched_ranges)
-        loaded = replace(
-            entry,
-            ranges=tuple(map(CommittedRange.of, self.facts)),
+        state = replace(
+            entry.state,
             covered=covered,
             epochs={**self.state.epochs, **self._new_epochs(covered)},
             last_messages=self._new_last_messages(),
             start_times=self._start_times_after(covered),
-            columns=columns,
             event_time=self.times.after(self.state, covered, self.facts),
         )
-        return loaded, ()
+        ranges = tuple(facts.committed for facts in self.facts)
+        return replace(entry, state=state, ranges=ranges, columns=columns), ()
 
     def _start_times_after(self, covered: Coverage) -> StartTimes:
         """The start of partitions that the table still does not cover. The first commit of a table decides it."""
@@ -306,9 +303,9 @@ class LoadChange(Change):
             return {}
         newest = dict(self.state.last_messages)
         for facts in self.facts:
-            newest_message = newest.get(facts.offsets.partition)
-            if facts.last is not None and (newest_message is None or newest_message.offset < facts.last.offset):
-                newest[facts.offsets.partition] = facts.last
+            newest_message, last = newest.get(facts.partition), facts.observed.last
+            if last is not None and (newest_message is None or newest_message.offset < last.offset):
+                newest[facts.partition] = last
         return newest
 
     def _new_epochs(self, covered: Coverage) -> LeaderEpochs:
@@ -327,9 +324,9 @@ class LoadChange(Change):
         # run and of the other. Brokers report no truncation directly: another leader epoch stands for a possible one.
         state = self._state_in(newest)
         remaining = self._remaining(state)
-        if not remaining and not state.adopted:
+        if not remaining and not state.found.adopted:
             return None
-        partitions = {facts.offsets.partition for facts in remaining}
+        partitions = {facts.partition for facts in remaining}
         for partition in sorted(partitions & (self.state.covered.keys() - state.covered.keys())):
             # A rewind went to a version before the partition's first load. The partition must not begin at the cursor
             # of this load, with a hole before it.
@@ -355,9 +352,9 @@ class LoadChange(Change):
     def _check_last_messages(self, state: TableState, newest: TableSnapshot) -> None:
         """Check that other runs, which committed a part of the slices, have read the same messages (fault P11)."""
         for facts in self.facts:
-            stored, last = state.last_messages.get(facts.offsets.partition), facts.last
+            stored, last = state.last_messages.get(facts.partition), facts.observed.last
             if stored and last and stored.offset == last.offset and stored.digest != last.digest:
-                raise self._refused(newest, f"partition {facts.offsets.partition} has another log since")
+                raise self._refused(newest, f"partition {facts.partition} has another log since")
 
     def _remaining(self, state: TableState) -> tuple[SliceFacts, ...]:
         """The slices that a table in this state does not hold yet.
@@ -370,7 +367,7 @@ class LoadChange(Change):
             (facts for facts in self.facts if not _contains(covered, facts.offsets)), key=lambda facts: facts.offsets
         )
         remaining: list[SliceFacts] = []
-        for partition, slices in groupby(new, key=lambda facts: facts.offsets.partition):
+        for partition, slices in groupby(new, key=lambda facts: facts.partition):
             of_partition = list(slices)
             ranges = [facts.offsets for facts in of_partition]
             if partition in covered:
@@ -402,7 +399,7 @@ class LoadChange(Change):
 
     def _state_in(self, newest: TableSnapshot) -> TableState:
         entry = newest.entry
-        if entry is None or entry.topic.incarnation == self.state.replaced:
+        if entry is None or entry.topic.incarnation == self.state.found.replaced:
             return self.state
         if entry.topic != self.state.topic:
             raise self._refused(newest, f"the table holds incarnation {entry.topic.incarnation} now")
@@ -435,9 +432,9 @@ def state_after(entry: LedgerEntry, state: TableState) -> TableState:
     Raises:
         CommitRefused: the other run has loaded another incarnation of the topic.
     """
-    now = TableState.after(entry)
-    if state.adopted is not None and now.ids == state.adopted:
-        if "on_recreated" in state.followed:
+    now, found = entry.state, state.found
+    if found.adopted is not None and now.ids == found.adopted:
+        if "on_recreated" in found.followed:
             # The epochs and messages of the former topic say nothing about the new one, so the plan dropped them.
             return replace(state, covered=now.covered)
         ids = replace(state.ids, topic_id=now.ids.topic_id)
@@ -448,12 +445,12 @@ def state_after(entry: LedgerEntry, state: TableState) -> TableState:
     return replace(now, ids=now.ids.learned_except_topic_id(state.ids))
 
 
-def _before_cursors(entry: LedgerEntry) -> LastMessages:
-    """The last messages that are still in the table after the entry."""
+def _before_cursors(state: TableState) -> LastMessages:
+    """The last messages that are still in the table."""
     return {
         partition: message
-        for partition, message in entry.last_messages.items()
-        if partition in entry.covered and message.offset < entry.covered[partition][1]
+        for partition, message in state.last_messages.items()
+        if partition in state.covered and message.offset < state.covered[partition][1]
     }
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from kafka_io.model import BrokerPartition, OffsetRange
-from pipelines.ledger.work import CommittedRange
+from pipelines.ledger.committed_range import CommittedRange
 from pipelines.table.table_store import TableSnapshot, TableStore
 
 MIXED = "mixed"

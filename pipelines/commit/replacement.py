@@ -11,9 +11,9 @@ from kafka_io.model import OffsetRange
 from pipelines.commit.commit import Change, columns_to_add, state_after
 from pipelines.commit.offset_ranges import split_ranges, with_counts
 from pipelines.layout.columns import NO_COLUMNS
+from pipelines.ledger.committed_range import CommittedRange, LoadedRange
 from pipelines.ledger.incarnations import incarnations
 from pipelines.ledger.ledger import CommitKind, Coverage, LedgerEntry
-from pipelines.ledger.work import CommittedRange, LoadedRange
 from pipelines.plan.valid_through import moved_back
 from pipelines.table.table_store import TableSnapshot, TableStore
 from resources.errors import CommitRefused, LoadError
@@ -45,21 +45,18 @@ class ReplaceChange(Change):
         by_topic = {incarnation.topic: incarnation.ranges for incarnation in incarnations(table.entries(snapshot))}
         inside, outside = split_ranges(by_topic.get(self.state.topic, ()), self.ranges)
         self._check_shortfall(table, snapshot, outside)
-        fetched = list(map(CommittedRange.of, self.facts))
+        fetched = [facts.range for facts in self.facts]
         # The replaced rows are written into new files. So the entry's ranges do not name the files of before.
-        ranges = [
-            replace(committed, path=None, more_paths=())
-            for committed in (*fetched, *with_counts(table, snapshot, outside))
-        ]
+        kept = [replace(committed, paths=()) for committed in with_counts(table, snapshot, outside)]
         columns = columns_to_add(self.state, snapshot, self.columns)
         covered = self.coverage_after(self.state.covered)
+        event_time = moved_back(self.state, table, snapshot, self.ranges, by=self.kind)
         changed = replace(
             entry,
-            ranges=tuple(ranges),
-            covered=covered,
+            state=replace(entry.state, covered=covered, event_time=event_time),
+            ranges=(*fetched, *kept),
             columns=columns,
             written=tuple(map(LoadedRange.of, fetched)),
-            event_time=moved_back(self.state, table, snapshot, self.ranges, by=self.kind),
         )
         return changed, inside
 

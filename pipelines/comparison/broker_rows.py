@@ -16,7 +16,7 @@ from pipelines.fetch.decoding import Decoding
 from pipelines.fetch.fetch import COMMITTED
 from pipelines.fetch.typed_rows import IncompletePlan, TypedRows
 from pipelines.layout.rows import table_rows
-from pipelines.ledger.work import CommittedRange
+from pipelines.ledger.committed_range import CommittedRange
 from resources.errors import LogTruncated
 
 
@@ -80,7 +80,7 @@ class BrokerRows(ExitStack):
                 return self._typed.rows(batch, {})
             except IncompletePlan as missing:
                 assert self._decoding is not None
-                self._decoding.learn_missing([missing])
+                self._decoding.learn_from([missing.needs])
                 assert self._decoding.plan is not None
                 self._typed = TypedRows(self._decoding.plan)
 

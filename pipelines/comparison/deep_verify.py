@@ -21,8 +21,9 @@ from pipelines.fetch.decode_plan import check_format
 from pipelines.fetch.decoding import Decoding, OpenRegistry, no_registry
 from pipelines.fetch.unreadable import GAPS
 from pipelines.identity.identity import table_state
+from pipelines.ledger.committed_range import CommittedRange
+from pipelines.ledger.failure import SliceFailure
 from pipelines.ledger.ledger import TopicIdentity
-from pipelines.ledger.work import CommittedRange, SliceFailure
 from pipelines.table.table_store import TableSnapshot
 from pipelines.verify.verify import Proof, verify
 from resources.errors import TopicUnknown

@@ -14,9 +14,9 @@ import pyarrow.compute as pc
 from kafka_io.model import BrokerPartition
 from pipelines.layout.layout import RAW, TableLayout
 from pipelines.layout.rows import FILE_SCHEMA, RAW_TIME_COLUMN, without_empty_lists
+from pipelines.ledger.committed_range import CommittedRange
 from pipelines.ledger.incarnations import incarnations
 from pipelines.ledger.ledger import TopicIdentity
-from pipelines.ledger.work import CommittedRange
 from pipelines.table.table_store import TableSnapshot, TableStore
 from resources.stores.lake import lake_errors
 

@@ -24,8 +24,9 @@ from pipelines.cursors.imported import ImportedOffsets
 from pipelines.cursors.spark import spark_offsets
 from pipelines.delta.delta_table import LakeTable
 from pipelines.identity.truncation import check_incarnation
+from pipelines.ledger.committed_range import EXPIRED, CommittedRange
 from pipelines.ledger.ledger import RecordedChoice, TableState, TopicIdentity
-from pipelines.ledger.work import EXPIRED, SliceFacts
+from pipelines.ledger.slice_facts import SliceFacts
 from pipelines.load.discovered import with_errors_apart
 from pipelines.load.run import Run
 from pipelines.table.table_store import TableSnapshot
@@ -269,10 +270,14 @@ def _change(
     return ImportChange(
         state=TableState.new(TopicIdentity.of(run.cluster, entry), entry.also),
         facts=tuple(
-            SliceFacts(offsets=begin, gaps={EXPIRED: begin.size} if begin.size else {}, loaded_at_us=now_us)
+            SliceFacts(range=CommittedRange(offsets=begin, gaps=_expired(begin), loaded_at_us=now_us))
             for _, begin in sorted(begins.items())
         ),
         epochs={id_: bound.epoch for id_, bound in bounds.items() if bound.epoch >= 0},
         choices=tuple(choices),
         run=run.id,
     )
+
+
+def _expired(offsets: OffsetRange) -> Mapping[str, int]:
+    return {EXPIRED: offsets.size} if offsets.size else {}

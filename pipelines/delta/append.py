@@ -16,7 +16,7 @@ from pipelines.delta.commits import Action
 from pipelines.delta.delta_log_segment import DeltaLogSegment, TableDefinition
 from pipelines.delta.writes import add_action, fields_after, transactions
 from pipelines.ledger.ledger import KEY, LedgerEntry
-from pipelines.ledger.work import SliceFacts
+from pipelines.ledger.slice_facts import SliceFacts
 from pipelines.table.table_store import TableSnapshot
 from resources.failpoints import failpoint
 

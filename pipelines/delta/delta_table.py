@@ -28,8 +28,9 @@ from pipelines.delta.writes import append, checkpoint_interval, convert, propert
 from pipelines.delta.written_files import check_files
 from pipelines.layout.layout import RAW, TableLayout
 from pipelines.layout.rows import decoded_rows
+from pipelines.ledger.committed_range import CommittedRange
 from pipelines.ledger.ledger import CommitKind, LedgerEntry
-from pipelines.ledger.work import CommittedRange, SliceFacts
+from pipelines.ledger.slice_facts import SliceFacts
 from pipelines.table.open_table import file_paths
 from pipelines.table.row_filter import arrow_filter
 from pipelines.table.table_store import CommitConflict, CommitOutcomeUnknown, TableSnapshot
@@ -192,7 +193,7 @@ class LakeTable(TableReader):
         """
         self._check_not_replaced(snapshot)
         segment = DeltaVersion.of(snapshot).segment
-        files = [facts for facts in new_slices if facts.path]
+        files = [facts for facts in new_slices if facts.files]
         # deltalake's delete commits nothing if it finds no row: then the entry is appended without files.
         replaces = entry.kind in _REPLACING and (files or any(self.count_rows(snapshot, replaced)))
         appends = not replaces and entry.target is None and entry.kind is not CommitKind.CONVERT

@@ -17,8 +17,9 @@ from pipelines.layout.event_days import EventDays
 from pipelines.layout.file_statistics import with_decimals
 from pipelines.layout.layout import NO_DAY, TableLayout
 from pipelines.layout.rows import FILE_SCHEMA
+from pipelines.ledger.committed_range import CommittedRange
 from pipelines.ledger.ledger import KEY, SEQUENCE, LedgerEntry
-from pipelines.ledger.work import CommittedRange, DataFile, SliceFacts
+from pipelines.ledger.slice_facts import DataFile, SliceFacts
 from pipelines.table.table_store import TableSnapshot
 from resources.failpoints import failpoint
 
@@ -79,7 +80,7 @@ def replace_rows(
     ones.
     """
     writer, committing = DeltaVersion.of(snapshot).writer, properties(snapshot, entry)
-    ranges = [*replaced, *map(CommittedRange.of, new_files)]
+    ranges = [*replaced, *(facts.range for facts in new_files)]
     predicate = " OR ".join(sql_filter(committed, snapshot.layout) for committed in ranges)
     if new_files:
         # "merge" adds the columns that a table of an older version lacks.
@@ -123,10 +124,10 @@ def _staged(
     schema = pa.schema([*layout.file_schema, *others])
 
     def rows() -> Iterator[pa.RecordBatch]:
-        for facts in files:
-            days = EventDays(layout, facts.loaded_at_us) if layout.is_by_day else None
-            date = None if days else pa.scalar(_folder_value(str(facts.path), layout)).cast(pa.date32())
-            dataset = pads.dataset([str(facts.path)], schema=schema, filesystem=store, format="parquet")
+        for slice_range, path in ((facts.range, file.path) for facts in files for file in facts.files):
+            days = EventDays(layout, slice_range.loaded_at_us) if layout.is_by_day else None
+            date = None if days else pa.scalar(_folder_value(path, layout)).cast(pa.date32())
+            dataset = pads.dataset([path], schema=schema, filesystem=store, format="parquet")
             for batch in dataset.to_batches():
                 column = days.column(batch) if days else pa.repeat(date, batch.num_rows)
                 yield batch.append_column(layout.partition_field, column)

@@ -9,7 +9,7 @@ import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
 from kafka_io.errors import Where
-from pipelines.ledger.work import DataFile, SliceFacts
+from pipelines.ledger.slice_facts import DataFile, SliceFacts
 from resources.errors import FileRefused
 from resources.stores import durable
 from resources.stores.lake import each_of, filesystem, lake_errors

@@ -13,7 +13,7 @@ from pipelines.fetch.fetch_task import FetchTask
 from pipelines.fetch.slice_file import ROW_GROUP_BYTES, SliceFile
 from pipelines.layout.event_days import EventDays
 from pipelines.layout.layout import NO_DAY
-from pipelines.ledger.work import DataFile
+from pipelines.ledger.slice_facts import DataFile
 
 _MAX_WAITING_BYTES = 2 * ROW_GROUP_BYTES
 """The rows of all open days that wait in memory. One day has as much, so this is little more than for one file."""

@@ -17,17 +17,16 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-import pyarrow.ipc
 
 from kafka_io.errors import InvalidSchema
 from kafka_io.schema_registry.client import SchemaRegistry
-from kafka_io.values.json.inference import merged_fields
 from pipelines.fetch.decode_plan import DecodePlan, Learned, PartPlan, WriterSchemas, plan_decoding
 from pipelines.fetch.formats import encoding_of
-from pipelines.fetch.typed_rows import IncompletePlan
+from pipelines.fetch.typed_rows import fields_of, merged_needs
 from pipelines.layout.delta_schema import delta_fields, type_text
+from pipelines.ledger.ledger import NO_SCHEMAS, SchemaIds
+from pipelines.ledger.slice_facts import DecodingNeeds, SliceFacts
 from pipelines.ledger.slice_times import RECORD_TIME, EventTimeColumn, is_time
-from pipelines.ledger.work import SliceFacts
 from pipelines.table.table_store import TableSnapshot
 from resources.errors import TooManyColumns
 
@@ -62,21 +61,17 @@ class Decoding:
         self.warnings: Sequence[str] = ()
         self._earlier_warnings: Sequence[str] = ()
         self._columns_of_files: pa.Schema | None = None
-        entry = snapshot.entry
+        seen = snapshot.entry.schemas if snapshot.entry else NO_SCHEMAS
         self.learn(
-            entry.schemas if entry and format_.has_schemas else (),
-            key_ids=entry.key_schemas if entry and format_.has_key_schemas else (),
+            seen.values if format_.has_schemas else (),
+            key_ids=seen.keys if format_.has_key_schemas else (),
         )
 
     @property
-    def schema_ids(self) -> tuple[int, ...]:
-        """The ids of the known schemas of values."""
-        return tuple(sorted(self._values.learned.schemas.known))
-
-    @property
-    def key_schema_ids(self) -> tuple[int, ...]:
-        """The ids of the known schemas of keys."""
-        return tuple(sorted(self._keys.learned.schemas.known))
+    def schema_ids(self) -> SchemaIds:
+        """The ids of the known schemas."""
+        values, keys = self._values.learned.schemas.known, self._keys.learned.schemas.known
+        return SchemaIds(values=tuple(sorted(values)), keys=tuple(sorted(keys)))
 
     @property
     def partition_by(self) -> str:
@@ -116,7 +111,7 @@ class Decoding:
 
         Without that, an older schema that a later fetch finds could give a column of this file another type.
         """
-        if self.plan and any(slice_facts.path for slice_facts in facts):
+        if self.plan and any(slice_facts.files for slice_facts in facts):
             self._columns_of_files = self.plan.stored
 
     @property
@@ -127,24 +122,11 @@ class Decoding:
         parts = ((self.plan, self._format.has_schemas), (self.plan.keys, self._format.has_key_schemas))
         return any(part and _is_unknown(part, has_schemas=has_schemas) for part, has_schemas in parts)
 
-    def learn_from(self, undecoded: Iterable[SliceFacts]) -> None:
-        """Learn the ids and fields that these slices have and the plan lacks; see `learn`."""
-        facts = list(undecoded)
-        self.learn(
-            (id_ for slice_facts in facts for id_ in slice_facts.unknown_schemas),
-            _merged(slice_facts.new_fields for slice_facts in facts),
-            key_ids=(id_ for slice_facts in facts for id_ in slice_facts.unknown_key_schemas),
-            key_fields=_merged(slice_facts.new_key_fields for slice_facts in facts),
-        )
-
-    def learn_missing(self, missing: Sequence[IncompletePlan]) -> None:
-        """Learn the ids and fields that batches had and the plan lacked; see `learn`."""
-        self.learn(
-            (id_ for part in missing for id_ in part.ids),
-            merged_fields(part.fields for part in missing),
-            key_ids=(id_ for part in missing for id_ in part.key_ids),
-            key_fields=merged_fields(part.key_fields for part in missing),
-        )
+    def learn_from(self, needs: Iterable[DecodingNeeds]) -> None:
+        """Learn what records need and the plan lacks; see `learn`."""
+        merged = merged_needs(needs)
+        values, keys = merged.values, merged.keys
+        self.learn(values.schemas, fields_of(values), key_ids=keys.schemas, key_fields=fields_of(keys))
 
     def learn(
         self,
@@ -226,8 +208,3 @@ def _is_unknown(part: PartPlan, *, has_schemas: bool) -> bool:
     if has_schemas:
         return not part.schemas.ids
     return encoding_of(part.encoding).of_sample is not None and not part.values
-
-
-def _merged(samples: Iterable[bytes]) -> Sequence[pa.Field]:
-    """The fields of samples, which are messages of Arrow's format; an empty one has none."""
-    return merged_fields(list(pa.ipc.read_schema(pa.py_buffer(sample))) for sample in samples if sample)

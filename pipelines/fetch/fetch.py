@@ -7,7 +7,7 @@ disk, the task fails and Spark starts it again; no commit will name the files of
 
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
@@ -22,15 +22,16 @@ from kafka_io.reader.source import Source
 from kafka_io.reader.unreadable import is_unreadable
 from kafka_io.records.decoded_batch import DecodedBatch
 from kafka_io.records.last_message import LastMessage
-from kafka_io.values.json.inference import merged_fields
 from pipelines.fetch.day_files import DayFiles
 from pipelines.fetch.fetch_task import FetchTask, decode_task, to_json
 from pipelines.fetch.slice_file import SliceFile
-from pipelines.fetch.typed_rows import IncompletePlan, TypedRows
+from pipelines.fetch.typed_rows import IncompletePlan, TypedRows, merged_needs
 from pipelines.fetch.unreadable import SkipByChoice, readable_batches
 from pipelines.layout.rows import RAW_TIME_COLUMN, table_rows
+from pipelines.ledger.committed_range import CommittedRange
+from pipelines.ledger.failure import SliceFailure
+from pipelines.ledger.slice_facts import DecodingNeeds, Observations, SliceFacts
 from pipelines.ledger.slice_times import TimesOfRows
-from pipelines.ledger.work import SliceFacts, SliceFailure, described
 from resources.failpoints import failpoint
 from resources.stores import durable
 from resources.stores.table_files import table_errors
@@ -72,23 +73,25 @@ def _fetch_group(source: Source, tasks: Sequence[FetchTask], readers: KeptReader
             except Exception as error:  # noqa: BLE001 - whatever fails belongs to this slice and is reported with it
                 facts = [_failed(task.offsets, task, error)]
             for part in facts:
-                yield part if part.failure else replace(part, source=_name(reader.serving(task.planned)))
+                yield part if part.failure else _from(reader.serving(task.planned), part)
     with table_errors(tasks[0].table_uri):
         for folder in unforced:
             durable.sync(folder)
 
 
 def _failed(offsets: OffsetRange, task: FetchTask, error: Exception) -> SliceFacts:
-    return SliceFacts(offsets=offsets, failure=SliceFailure.of(error, task.where))
+    return SliceFacts(range=CommittedRange(offsets=offsets), failure=SliceFailure.of(error, task.where))
+
+
+def _from(broker: Broker | None, facts: SliceFacts) -> SliceFacts:
+    """The facts with the broker that served the slice."""
+    source = f"{broker.id}@{broker.address}" if broker else ""
+    return replace(facts, range=replace(facts.range, source=source))
 
 
 def _isolation(source: Source) -> str:
     """The setting `isolation` with which the source is read."""
     return COMMITTED if source.read_settings.committed else "uncommitted"
-
-
-def _name(broker: Broker | None) -> str:
-    return f"{broker.id}@{broker.address}" if broker else ""
 
 
 def _fetch_slice(
@@ -108,32 +111,37 @@ def _fetch_slice(
             if rows.next_offset == task.offsets.start or not is_unreadable(error):
                 raise
             failed = [_failed(replace(task.offsets, start=rows.next_offset), task, error)]
-    if rows.is_undecoded:
-        return [rows.missing]
+    if rows.needs:
+        return [SliceFacts(range=CommittedRange(offsets=task.offsets), needs=merged_needs(rows.needs))]
     partition = task.offsets.partition
     offsets = replace(task.offsets, stop=rows.next_offset)
-    fetched = SliceFacts(
+    fetched = CommittedRange(
         offsets=offsets,
         rows=output.rows,
         bytes=rows.column_bytes if partition.broker is None else offsets.size,
-        **described(output.files),
         gaps=dict(rows.gaps),
         isolation=_isolation(task.source) if partition.broker is None else "",
+        loaded_at_us=task.loaded_at_us,
+    )
+    observed = Observations(
+        seconds=time.monotonic() - began,
+        last=rows.last_message,
         odd_times=rows.odd_times,
         bad=rows.typed.bad if rows.typed else 0,
         bad_examples=tuple(rows.typed.examples) if rows.typed else (),
-        last=rows.last_message,
-        holes=OffsetRange(partition, *rows.holes) if rows.holes else None,
         skipped=tuple(skip.skipped),
+        holes=OffsetRange(partition, *rows.holes) if rows.holes else None,
         times=rows.times.result if rows.times else None,
-        seconds=time.monotonic() - began,
-        loaded_at_us=task.loaded_at_us,
     )
-    return [fetched, *failed]
+    return [SliceFacts(range=fetched, files=output.files, observed=observed), *failed]
 
 
 class _SliceRows:
-    """Turns decoded batches into rows of a file, and counts what the facts report."""
+    """Turns decoded batches into rows of a file, and counts what the facts report.
+
+    Attributes:
+        needs: what the plan lacks. With it, nothing of this attempt will be used.
+    """
 
     def __init__(self, task: FetchTask) -> None:
         partition = task.offsets.partition
@@ -145,8 +153,7 @@ class _SliceRows:
         }
         self.typed = TypedRows(task.decode) if task.decode else None
         self.times = TimesOfRows(task.times, before_ms=task.loaded_at_us // 1000) if task.times else None
-        self._offsets = task.offsets
-        self._missing: list[IncompletePlan] = []
+        self.needs: list[DecodingNeeds] = []
         self._raw_time_column = task.layout.name(RAW_TIME_COLUMN)
         self.next_offset = task.offsets.start
         self.gaps: Counter[str] = Counter()
@@ -154,22 +161,6 @@ class _SliceRows:
         self.column_bytes = 0
         self.odd_times = 0
         self.last_message: LastMessage | None = None
-
-    @property
-    def is_undecoded(self) -> bool:
-        """Whether the plan lacks something, so that nothing of this attempt will be used."""
-        return bool(self._missing)
-
-    @property
-    def missing(self) -> SliceFacts:
-        """The facts of a slice for which the plan lacks something."""
-        return SliceFacts(
-            offsets=self._offsets,
-            unknown_schemas=tuple(sorted({id_ for part in self._missing for id_ in part.ids})),
-            new_fields=_message(part.fields for part in self._missing),
-            unknown_key_schemas=tuple(sorted({id_ for part in self._missing for id_ in part.key_ids})),
-            new_key_fields=_message(part.key_fields for part in self._missing),
-        )
 
     def add(self, decoded: DecodedBatch, output: SliceFile | DayFiles) -> None:
         """Write the batch's rows."""
@@ -184,16 +175,10 @@ class _SliceRows:
             try:
                 rows = as_rows(decoded.batch, self._constants)
             except IncompletePlan as missing:
-                self._missing.append(missing)
+                self.needs.append(missing.needs)
             else:
                 self.odd_times += rows.num_rows - rows.column(self._raw_time_column).null_count
                 if self.times:
                     self.times.add(rows)
-                if not self.is_undecoded:  # nothing of this attempt will be used
+                if not self.needs:
                     output.write(rows)
-
-
-def _message(samples: Iterable[Sequence[pa.Field]]) -> bytes:
-    """The fields of samples as an Arrow IPC message; empty if there are none."""
-    fields = merged_fields(samples)
-    return pa.schema(fields).serialize().to_pybytes() if fields else b""

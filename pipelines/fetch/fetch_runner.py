@@ -16,7 +16,7 @@ from kafka_io.reader.kept_readers import KeptReaders
 from kafka_io.reader.source import warm
 from pipelines.fetch.fetch import FACTS_SCHEMA, TASK_SCHEMA, fetch_slices, fetch_through
 from pipelines.fetch.fetch_task import FetchTask, decode_facts, to_json, with_shared_rate
-from pipelines.ledger.work import SliceFacts
+from pipelines.ledger.slice_facts import SliceFacts
 from resources.machines.spark_job import SparkJob, cores_of
 from resources.progress import Progress
 

@@ -16,8 +16,8 @@ from kafka_io.reader.reader import PlannedRange
 from kafka_io.reader.source import Source
 from pipelines.fetch.decode_plan import DecodePlan
 from pipelines.layout.layout import LOADED, RAW, TableLayout
+from pipelines.ledger.slice_facts import SliceFacts
 from pipelines.ledger.slice_times import EventTimeColumn
-from pipelines.ledger.work import SliceFacts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

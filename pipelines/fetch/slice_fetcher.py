@@ -15,8 +15,9 @@ from pipelines.fetch.fetch_task import FetchTask
 from pipelines.identity.holes import with_causes
 from pipelines.identity.truncation import check_incarnation
 from pipelines.layout.layout import RAW
+from pipelines.ledger.committed_range import CommittedRange
 from pipelines.ledger.ledger import LedgerEntry
-from pipelines.ledger.work import SliceFacts
+from pipelines.ledger.slice_facts import DecodingNeeds, SliceFacts
 from pipelines.plan.bytes_per_offset import committed_bytes_per_offset, read_sample, sizes_by_bytes
 from pipelines.plan.plan import PlannedStep
 from pipelines.plan.slices import SliceSizes, group_slices
@@ -99,13 +100,14 @@ class SliceFetcher:
         # A first load would fetch everything twice, once to see the columns. A sample shows most of them.
         if decoding.needs_sample and (sample := _sample_of(order.slices)):
             unseen = replace(order.again(sample), to_message=sample, on_progress=no_progress)
-            decoding.learn_from(self.fetch_slices(unseen, decoding))
+            decoding.learn_from(_needs(self.fetch_slices(unseen, decoding)))
         facts = self.fetch_slices(order, decoding)
         decoding.keep_columns(facts)
-        while undecoded := [slice_facts for slice_facts in facts if slice_facts.is_undecoded]:
-            decoding.learn_from(undecoded)
-            facts = [slice_facts for slice_facts in facts if not slice_facts.is_undecoded]
-            facts += self.fetch_slices(order.again([slice_facts.offsets for slice_facts in undecoded]), decoding)
+        while needs := _needs(facts):
+            decoding.learn_from(needs)
+            again = order.again([slice_facts.offsets for slice_facts in facts if slice_facts.needs])
+            facts = [slice_facts for slice_facts in facts if not slice_facts.needs]
+            facts += self.fetch_slices(again, decoding)
             decoding.keep_columns(facts)
         return sorted(facts, key=lambda slice_facts: slice_facts.offsets)
 
@@ -117,7 +119,8 @@ class SliceFetcher:
             KafkaIOError: there are holes, and the topic's cleanup.policy cannot be read now.
         """
         loaded_at_us = microseconds(order.began)
-        facts = [SliceFacts(offsets=offsets, loaded_at_us=loaded_at_us) for offsets in order.slices if not offsets.size]
+        empty = [offsets for offsets in order.slices if not offsets.size]
+        facts = [SliceFacts(range=CommittedRange(offsets=offsets, loaded_at_us=loaded_at_us)) for offsets in empty]
         decode = decoding.plan
         layout = decode.layout if decode else RAW.partitioned_by(decoding.partition_by)
         has_day_files = layout.is_by_day and not order.below  # staged rows get their days in the commit
@@ -160,6 +163,11 @@ class SliceFetcher:
             for offsets in group:
                 planned = replace(_planned_range(topic, offsets), to_message=offsets in to_message)
                 yield task(spark_task=number, source=self.cluster.source(offsets.partition), planned=planned)
+
+
+def _needs(facts: Sequence[SliceFacts]) -> list[DecodingNeeds]:
+    """What the plan lacks for slices that it could not decode."""
+    return [slice_facts.needs for slice_facts in facts if slice_facts.needs]
 
 
 def _sample_of(slices: Sequence[OffsetRange]) -> Sequence[OffsetRange]:

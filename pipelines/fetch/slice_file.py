@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 
 from pipelines.layout.file_statistics import file_stats
 from pipelines.layout.layout import RAW, TableLayout
-from pipelines.ledger.work import DataFile
+from pipelines.ledger.slice_facts import DataFile
 from resources.failpoints import failpoint
 from resources.stores import durable
 from resources.stores.table_files import table_errors, table_files

@@ -4,31 +4,31 @@ A value that does not decode is a row too: it has the reason in `_error` and the
 per record in Python, except for the records that do not decode.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.ipc
 
 from kafka_io.values.decoding import DecodedValues, FailedValue, ValueDecoder, in_order
-from kafka_io.values.json.inference import grow_by_fields, split_sample
+from kafka_io.values.json.inference import grow_by_fields, merged_fields, split_sample
 from pipelines.fetch.decode_plan import DecodePlan, PartPlan
 from pipelines.fetch.formats import encoding_of
 from pipelines.layout.columns import ERROR_COLUMN, KEY_PREFIX, RAW_COLUMN, TOMBSTONE_COLUMN
 from pipelines.layout.rows import FILE_SCHEMA, table_rows
-from pipelines.ledger.work import BadRecord
+from pipelines.ledger.slice_facts import BadRecord, DecodingNeeds, PartNeeds
 
 _MAX_EXAMPLES = 3
 _TEXT = pa.string()
 
 
 class IncompletePlan(Exception):
-    """The plan lacks schemas or fields that records of a batch have. The error has their ids and fields."""
+    """The plan lacks schemas or fields that records of a batch have."""
 
-    def __init__(self, values: "DecodedPart", keys: "DecodedPart | None" = None) -> None:
-        self.ids, self.fields = values.unknown, values.fields
-        self.key_ids, self.key_fields = (keys.unknown, keys.fields) if keys else (frozenset[int](), ())
+    def __init__(self, needs: DecodingNeeds) -> None:
+        self.needs = needs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,19 +38,32 @@ class DecodedPart:
     Args:
         columns: the columns for fields, by name.
         failures: what does not decode.
-        unknown: ids of schemas that the driver must resolve first.
-        fields: fields that must get columns first.
+        needs: schemas that the driver must resolve first, and fields that must get columns first.
     """
 
     columns: Mapping[str, pa.Array]
     failures: Sequence[FailedValue]
-    unknown: frozenset[int]
-    fields: Sequence[pa.Field]
+    needs: PartNeeds
 
-    @property
-    def is_incomplete(self) -> bool:
-        """Whether the plan lacks something."""
-        return bool(self.unknown or self.fields)
+
+def _part_needs(schemas: Iterable[int], fields: Sequence[pa.Field]) -> PartNeeds:
+    message = pa.schema(fields).serialize().to_pybytes() if fields else b""
+    return PartNeeds(schemas=tuple(sorted(schemas)), fields=message)
+
+
+def merged_needs(needs: Iterable[DecodingNeeds]) -> DecodingNeeds:
+    """What all of these need together."""
+    needs = list(needs)
+    return DecodingNeeds(values=_merged([each.values for each in needs]), keys=_merged([each.keys for each in needs]))
+
+
+def _merged(needs: Sequence[PartNeeds]) -> PartNeeds:
+    return _part_needs({id_ for part in needs for id_ in part.schemas}, merged_fields(map(fields_of, needs)))
+
+
+def fields_of(needs: PartNeeds) -> Sequence[pa.Field]:
+    """The fields that need columns."""
+    return list(pa.ipc.read_schema(pa.py_buffer(needs.fields))) if needs.fields else ()
 
 
 class TypedRows:
@@ -81,8 +94,9 @@ class TypedRows:
         raw = kafka.column("value")
         values = self._values.decode(raw)
         keys = self._keys.decode(kafka.column("key")) if self._keys else None
-        if values.is_incomplete or (keys and keys.is_incomplete):
-            raise IncompletePlan(values, keys)
+        needs = DecodingNeeds(values=values.needs, keys=keys.needs if keys else PartNeeds())
+        if needs != DecodingNeeds():
+            raise IncompletePlan(needs)
         failures, columns = values.failures, dict(values.columns)
         if keys:
             of_keys = {failure.row: f"key: {failure.reason}" for failure in keys.failures}
@@ -122,8 +136,7 @@ class _PartRows:
         return DecodedPart(
             columns=dict(zip(decoded.rows.schema.names, decoded.rows.columns, strict=True)),
             failures=failures,
-            unknown=decoded.unknown_schemas - self._refused.keys(),
-            fields=self._new_fields(values, decoded),
+            needs=_part_needs(decoded.unknown_schemas - self._refused.keys(), self._new_fields(values, decoded)),
         )
 
     def _new_fields(self, values: pa.BinaryArray, decoded: DecodedValues) -> Sequence[pa.Field]:

@@ -16,7 +16,7 @@ from kafka_io.reader.reader import PlannedRange, Reader
 from kafka_io.reader.unreadable import UnreadableRange, is_unreadable
 from kafka_io.records.decoded_batch import DecodedBatch
 from pipelines.fetch.fetch_task import FetchTask
-from pipelines.ledger.work import SkippedOffsets
+from pipelines.ledger.ledger import RecordedChoice
 from resources.stores import durable
 from resources.stores.table_files import table_errors, table_files
 
@@ -89,7 +89,7 @@ class SkipByChoice:
 
     def __init__(self, task: FetchTask) -> None:
         self._task = task
-        self.skipped: list[SkippedOffsets] = []
+        self.skipped: list[RecordedChoice] = []
 
     def __call__(self, error: LocatedError, unreadable: UnreadableRange) -> str:
         """See Decide. An error names the setting that continues."""
@@ -104,7 +104,7 @@ class SkipByChoice:
             raise type(error)(reason, where, *error.args[2:])
         offsets = OffsetRange(self._task.offsets.partition, unreadable.start, unreadable.stop)
         path = _kept(self._task, offsets, unreadable.data) if unreadable.data else None
-        self.skipped.append(SkippedOffsets(setting=setting, offsets=offsets, reason=error.reason, path=path))
+        self.skipped.append(RecordedChoice.of(setting, "skip", offsets, reason=error.reason, path=path))
         return GAPS[setting]
 
 

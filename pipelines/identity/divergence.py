@@ -16,9 +16,9 @@ from kafka_io.errors import KafkaIOError, OffsetOutOfRange
 from kafka_io.model import Bounds, BrokerPartition, OffsetRange
 from kafka_io.reader.unreadable import is_unreadable
 from kafka_io.records.last_message import LastMessage
+from pipelines.ledger.committed_range import EXPIRED, CommittedRange
 from pipelines.ledger.incarnations import incarnations
 from pipelines.ledger.ledger import CommitKind, LedgerEntry, TableState
-from pipelines.ledger.work import EXPIRED, CommittedRange
 from pipelines.table.table_store import TableSnapshot, TableStore
 from resources.errors import CursorAheadOfLog, TopicRecreated
 
@@ -65,7 +65,7 @@ def compare_last_messages(
         partition: OffsetRange(partition, message.offset, state.covered[partition][1])
         for partition, message in state.last_messages.items()
         if partition in bounds
-        and not state.same_topic_id
+        and not state.found.same_topic_id
         and bounds[partition].earliest <= message.offset
         and state.covered[partition][1] < bounds[partition].latest + with_idle
     }
@@ -97,7 +97,7 @@ def check_same_logs(cluster: Cluster, state: TableState, bounds: Mapping[BrokerP
         KafkaIOError: a log cannot be read.
     """
     differing, _, errors = compare_last_messages(cluster, state, bounds, with_idle=True)
-    for partition in sorted(state.last_messages.keys() & bounds.keys()) if not state.same_topic_id else ():
+    for partition in sorted(state.last_messages.keys() & bounds.keys()) if not state.found.same_topic_id else ():
         if bounds[partition].latest < state.covered[partition][1]:
             differing.setdefault(partition, bounds[partition].latest)
     for error in errors.values():
@@ -120,7 +120,7 @@ def check_expired(cluster: Cluster, state: TableState, skipped: Iterable[OffsetR
         CursorAheadOfLog: a log ends before them.
         KafkaIOError: a log cannot be read.
     """
-    ends = {offsets.partition: offsets.stop for offsets in skipped} if not state.same_topic_id else {}
+    ends = {offsets.partition: offsets.stop for offsets in skipped} if not state.found.same_topic_id else {}
     bounds: dict[BrokerPartition, Bounds] = {}
     for partition, answer in cluster.bounds(state.topic.name, ends).items() if ends else ():
         if not isinstance(answer, Bounds):
@@ -175,7 +175,7 @@ def unexplained_beginnings(
 
     Such a log has offsets that are in the table without a message; see `DivergenceSearch.with_expired`.
     """
-    if state.same_topic_id:
+    if state.found.same_topic_id:
         return {}
     messages = {partition: message.offset for partition, message in state.last_messages.items()}
     return {
@@ -305,7 +305,7 @@ class DivergenceSearch:
             if entry.topic != self.state.topic or partition not in entry.covered:
                 break
             end = min(end, entry.covered[partition][1])  # what is after it was taken back since
-            message = entry.last_messages.get(partition)
+            message = entry.state.last_messages.get(partition)
             if message and message.offset < end:
                 messages[message.offset] = (message, end)
             if entry.kind is CommitKind.REWIND:

@@ -52,7 +52,7 @@ class FormerName:
         with suppress(LoadError):  # a table that cannot be read shows nothing
             snapshot = LakeTable.of(self.lake, cluster, state.topic.name).existing()
             if snapshot is not None and snapshot.entry is not None:
-                return TableState.after(snapshot.entry).ids.shares_one(state.ids)
+                return snapshot.entry.state.ids.shares_one(state.ids)
         return False
 
 

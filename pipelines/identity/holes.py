@@ -11,9 +11,11 @@ from kafka_io.cluster.cluster import Cluster
 from kafka_io.errors import KafkaIOError, Where
 from kafka_io.model import OffsetRange
 from kafka_io.records.gaps import COMPACTED, HOLE
+from pipelines.ledger.committed_range import CommittedRange
 from pipelines.ledger.coverage import is_backfill
+from pipelines.ledger.failure import SliceFailure
 from pipelines.ledger.ledger import Coverage
-from pipelines.ledger.work import SliceFacts, SliceFailure
+from pipelines.ledger.slice_facts import SliceFacts
 from resources.errors import OffsetsMissing
 
 MISSING = "missing"
@@ -26,7 +28,7 @@ def with_causes(cluster: Cluster, topic: str, facts: Sequence[SliceFacts]) -> li
     Raises:
         KafkaIOError: the topic's policy cannot be read now, but perhaps later.
     """
-    if not any(HOLE in slice_facts.gaps for slice_facts in facts):
+    if not any(HOLE in slice_facts.range.gaps for slice_facts in facts):
         return list(facts)
     reason = _why_not_compacted(cluster, topic)
     return [_with_cause(slice_facts, reason) for slice_facts in facts]
@@ -47,12 +49,13 @@ def _why_not_compacted(cluster: Cluster, topic: str) -> str:
 
 def _with_cause(facts: SliceFacts, reason: str) -> SliceFacts:
     """The facts whose holes compaction explains, unless there is a `reason` against it."""
-    if HOLE not in facts.gaps:
+    if HOLE not in facts.range.gaps:
         return facts
-    gaps = dict(facts.gaps)
+    gaps = dict(facts.range.gaps)
     cause, count = MISSING if reason else COMPACTED, gaps.pop(HOLE)
     gaps[cause] = gaps.get(cause, 0) + count
-    return replace(facts, gaps=gaps, holes=facts.holes if reason else None, holes_reason=reason)
+    observed = replace(facts.observed, holes=facts.observed.holes if reason else None, holes_reason=reason)
+    return replace(facts, range=replace(facts.range, gaps=gaps), observed=observed)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,27 +76,27 @@ class Refusal:
         all_facts: list[SliceFacts] = []
         intact_parts: dict[object, OffsetRange] = {}
         for slice_facts in facts:
-            if slice_facts.holes is None:
+            offsets, holes = slice_facts.offsets, slice_facts.observed.holes
+            if holes is None:
                 all_facts.append(slice_facts)
                 continue
-            offsets, holes = slice_facts.offsets, slice_facts.holes
             failed, intact_part = replace(offsets, start=holes.start), replace(offsets, stop=holes.start)
             if is_backfill(offsets, covered):  # it is committed from its end
                 failed, intact_part = replace(offsets, stop=holes.stop), replace(offsets, start=holes.stop)
                 intact_parts.pop((offsets.partition, True), None)
             # Only the first failed slice of a partition adjoins what can be committed; of a backfill, the last one.
             intact_parts.setdefault((offsets.partition, is_backfill(offsets, covered)), intact_part)
-            all_facts.append(SliceFacts(offsets=failed, failure=_failure(slice_facts, where)))
+            all_facts.append(SliceFacts(range=CommittedRange(offsets=failed), failure=_failure(slice_facts, where)))
         return cls(facts=all_facts, intact=[offsets for offsets in intact_parts.values() if offsets.size > 0])
 
 
 def _failure(facts: SliceFacts, where: Where) -> SliceFailure:
-    holes, count = facts.holes, facts.gaps[MISSING]
+    holes, reason, count = facts.observed.holes, facts.observed.holes_reason, facts.range.gaps[MISSING]
     assert holes is not None
     offsets = f"offsets [{holes.start}, {holes.stop})"
     which = offsets if count == holes.size else f"{count} of the {offsets}"
     error = OffsetsMissing(
-        f"the log has lost {which} before they were loaded: no record batch has them, and {facts.holes_reason}; "
+        f"the log has lost {which} before they were loaded: no record batch has them, and {reason}; "
         'on_missing = "skip" counts them as a gap and loads what comes after them'
     )
     return SliceFailure.of(error, where.within(Where(partition=str(facts.partition), offset=holes.start)))

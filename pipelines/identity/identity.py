@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from kafka_io.model import Bounds, BrokerPartition, TopicIds
 from pipelines.identity.divergence import Divergence
-from pipelines.ledger.ledger import TableState, TopicIdentity
+from pipelines.ledger.ledger import TableState, TopicFindings, TopicIdentity
 from pipelines.table.table_store import TableSnapshot
 from resources.errors import ClusterChanged, LoadError, TopicRecreated
 from resources.settings.choices import Choices
@@ -33,7 +33,7 @@ def table_state(
     new = TableState.new(topic, aliases)
     if snapshot.entry is None:
         return new
-    stored = TableState.after(snapshot.entry)
+    stored = snapshot.entry.state
     followed = _check_cluster(snapshot, topic, stored.ids, choices)
     difference = stored.ids.difference(new.ids)
     if difference:
@@ -41,7 +41,8 @@ def table_state(
     same_topic_id = bool(new.ids.topic_id) and stored.ids.topic_id == new.ids.topic_id
     adopted = stored.ids if followed else None
     ids = stored.ids.learned_except_topic_id(new.ids)  # see with_topic_id
-    return replace(stored, ids=ids, same_topic_id=same_topic_id, adopted=adopted, shown=new, followed=followed)
+    found = TopicFindings(same_topic_id=same_topic_id, adopted=adopted, shown=new, followed=followed)
+    return replace(stored, ids=ids, found=found)
 
 
 def _check_cluster(snapshot: TableSnapshot, topic: TopicIdentity, stored: TopicIds, choices: Choices) -> dict[str, str]:
@@ -85,16 +86,18 @@ def other_incarnation(
         TopicRecreated: the user made no choice.
     """
     assert snapshot.entry is not None
-    stored = TableState.after(snapshot.entry)
+    stored = snapshot.entry.state
     followed = {**followed, "on_recreated": choices.on_recreated}
     match choices.on_recreated:
         case "restart":
             topic = new.topic
             if same_ids:
                 topic = replace(topic, incarnation=f"{topic.incarnation}+{snapshot.entry.sequence}")
-            return replace(new, topic=topic, replaced=stored.topic.incarnation, followed=followed)
+            found = TopicFindings(replaced=stored.topic.incarnation, followed=followed)
+            return replace(new, topic=topic, found=found)
         case "adopt":
-            return replace(stored, ids=new.ids, epochs={}, last_messages={}, adopted=stored.ids, followed=followed)
+            found = TopicFindings(adopted=stored.ids, followed=followed)
+            return replace(stored, ids=new.ids, epochs={}, last_messages={}, found=found)
     raise _recreated(snapshot, stored, difference)
 
 
@@ -119,7 +122,7 @@ def check_epochs(
     Raises:
         TopicRecreated: an epoch is lower, and the user made no choice.
     """
-    for partition, epoch in sorted(state.epochs.items()) if not state.same_topic_id else ():
+    for partition, epoch in sorted(state.epochs.items()) if not state.found.same_topic_id else ():
         if partition in bounds and 0 <= bounds[partition].epoch < epoch:
             difference = f"leader epoch {bounds[partition].epoch} instead of {epoch} in partition {partition}"
             return other_log(snapshot, state, difference, choices)
@@ -151,12 +154,12 @@ def with_topic_id(state: TableState, bounds: Mapping[BrokerPartition, Bounds]) -
     has no leader, or waits for the user's choice, its last message is needed to recognise its log, and the id is
     learned by a later load. Partitions that were loaded before brokers had epochs get those of now.
     """
-    if state.shown is None or not state.shown.ids.topic_id:
+    if state.found.shown is None or not state.found.shown.ids.topic_id:
         return state
     epochs = {
         partition: bound.epoch for partition, bound in bounds.items() if partition in state.covered and bound.epoch >= 0
     }
-    return replace(state, ids=state.ids.learned(state.shown.ids), epochs={**epochs, **state.epochs})
+    return replace(state, ids=state.ids.learned(state.found.shown.ids), epochs={**epochs, **state.epochs})
 
 
 def other_log(snapshot: TableSnapshot, state: TableState, difference: str, choices: Choices) -> TableState:
@@ -165,4 +168,5 @@ def other_log(snapshot: TableSnapshot, state: TableState, difference: str, choic
     Raises:
         TopicRecreated: the user made no choice.
     """
-    return other_incarnation(snapshot, state.shown or state, difference, choices, state.followed, same_ids=True)
+    found = state.found
+    return other_incarnation(snapshot, found.shown or state, difference, choices, found.followed, same_ids=True)

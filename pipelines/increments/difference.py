@@ -24,9 +24,9 @@ from itertools import chain
 
 from kafka_io.model import BrokerPartition, OffsetRange
 from pipelines.increments.offset_sets import OffsetSet
+from pipelines.ledger.committed_range import CommittedRange, LoadedRange
 from pipelines.ledger.incarnations import effective_entries
 from pipelines.ledger.ledger import CommitKind, Coverage, LedgerEntry, TopicIdentity
-from pipelines.ledger.work import CommittedRange, LoadedRange
 
 Entries = Iterable[tuple[int, LedgerEntry]]
 

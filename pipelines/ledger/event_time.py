@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from typing import NamedTuple, Self
 
 from kafka_io.model import BrokerPartition
-from kafka_io.typed_json import convert
+from kafka_io.typed_json import JsonObject, convert
 
 MAX_LATE_HOURS = 48
 """The maximum number of hours for which an entry counts late rows."""
@@ -139,20 +139,17 @@ class EventTime:
         """The event time with the valid-through that the partitions prove. It never goes back here."""
         return replace(self, valid_through_ms=latest(self.valid_through_ms, self.proven_ms))
 
-    def as_dict(self) -> dict[str, object]:
+    def as_dict(self) -> JsonObject:
         """The form in which the ledger stores it, and in which `penstock history --json` prints it."""
         stored = {item.name: getattr(self, item.name) for item in fields(self)}
         return {**stored, "partitions": {str(id_): asdict(time) for id_, time in self.partitions.items()}}
 
     @classmethod
-    def from_dict(cls, stored: Mapping[str, object]) -> Self:
+    def from_dict(cls, stored: JsonObject) -> Self:
         """The inverse of `as_dict`."""
-        return convert({**stored, "partitions": by_partition(stored["partitions"])}, cls)
-
-
-def by_partition(stored: object) -> Mapping[BrokerPartition, object]:
-    """A JSON object whose names are partitions, by these."""
-    return {BrokerPartition.parse(text): value for text, value in convert(stored, dict[str, object]).items()}
+        by_text = convert(stored["partitions"], dict[str, PartitionTime])
+        partitions = {BrokerPartition.parse(text): time for text, time in by_text.items()}
+        return replace(convert({**stored, "partitions": {}}, cls), partitions=partitions)
 
 
 def utc_text(time_ms: int) -> str:

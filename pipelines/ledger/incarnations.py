@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from kafka_io.model import BrokerPartition, OffsetRange
+from pipelines.ledger.committed_range import CommittedRange
 from pipelines.ledger.ledger import CommitKind, LedgerEntry, TopicIdentity
-from pipelines.ledger.work import CommittedRange
 
 MAX_PROBLEMS = 100
 """The maximum number of problems of an incarnation that are reported."""

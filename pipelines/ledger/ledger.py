@@ -6,22 +6,22 @@ text, the `LedgerEntry`: the committed ranges with their rows, gaps and files.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cache
 from importlib import metadata
-from typing import TYPE_CHECKING, Self, TypedDict
+from typing import TYPE_CHECKING, Any, Self, TypedDict
 
 import msgspec
 
 from kafka_io.errors import Where
 from kafka_io.model import BrokerPartition, OffsetRange, TopicEntry, TopicIds
 from kafka_io.records.last_message import LastMessage
-from kafka_io.typed_json import convert, decode_json
+from kafka_io.typed_json import JsonObject, convert, decode_json
 from pipelines.layout.delta_schema import DeltaField
-from pipelines.ledger.event_time import EventTime, by_partition
-from pipelines.ledger.work import CommittedRange, LoadedRange, SliceFacts
+from pipelines.ledger.committed_range import CommittedRange, LoadedRange
+from pipelines.ledger.event_time import EventTime
 
 if TYPE_CHECKING:
     from kafka_io.cluster.cluster import Cluster
@@ -82,21 +82,21 @@ class TopicIdentity:
 
 
 class Totals(TypedDict):
-    """The sums over slices; the gaps by cause."""
+    """Sums over ranges; `gaps` are by cause."""
 
     rows: int
     bytes: int
     files: int
-    gaps: dict[str, int]
+    gaps: Mapping[str, int]
 
 
-def totals(slices: Sequence[CommittedRange]) -> Totals:
-    """The sums over the slices."""
+def totals(ranges: Sequence[CommittedRange]) -> Totals:
+    """The sums over the ranges."""
     return {
-        "rows": sum(part.rows for part in slices),
-        "bytes": sum(part.bytes for part in slices),
-        "files": len({path for part in slices for path in part.paths}),
-        "gaps": dict(sum((Counter(part.gaps) for part in slices), Counter())),
+        "rows": sum(part.rows for part in ranges),
+        "bytes": sum(part.bytes for part in ranges),
+        "files": len({path for part in ranges for path in part.paths}),
+        "gaps": dict(sum((Counter(part.gaps) for part in ranges), Counter())),
     }
 
 
@@ -123,18 +123,10 @@ class RecordedChoice:
         )
 
     @classmethod
-    def of(cls, setting: str, value: str, offsets: OffsetRange) -> Self:
+    def of(cls, setting: str, value: str, offsets: OffsetRange, *, reason: str = "", path: str | None = None) -> Self:
         """The choice `setting = value`, made for `offsets`."""
-        return cls(
-            setting=setting, value=value, partition=str(offsets.partition), start=offsets.start, stop=offsets.stop
-        )
-
-
-def skip_choices(facts: Iterable[SliceFacts]) -> Iterator[RecordedChoice]:
-    """The choices by which slices skipped records that cannot be read."""
-    for skipped in (skipped for slice_facts in facts for skipped in slice_facts.skipped):
-        choice = RecordedChoice.of(skipped.setting, "skip", skipped.offsets)
-        yield replace(choice, reason=skipped.reason, path=skipped.path)
+        id_, start, stop = str(offsets.partition), offsets.start, offsets.stop
+        return cls(setting=setting, value=value, partition=id_, start=start, stop=stop, reason=reason, path=path)
 
 
 @cache
@@ -144,91 +136,23 @@ def _installed_version() -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LedgerEntry:
-    """The content of one commit: its ranges, and the `[start, cursor)` of every known partition after it.
-
-    The entry's ranges replace all earlier ranges that they overlap. Offsets outside of `covered` are no longer in the
-    table.
+class TopicFindings:
+    """What a run found out about the identity of a table's topic, and what the user chose about it.
 
     Args:
-        commit: the commit's own id; it finds the commit if the answer to the write was lost.
-        run: the id of the run that made the commit.
-        code: the version of Penstock that made the commit.
-        kind: what the commit does.
-        sequence: the commit's number; every commit of the table adds one.
-        topic: the topic, in the incarnation that was loaded.
-        ranges: what the commit loaded or replaced.
-        covered: what the table covers after the commit.
-        epochs: the leader epochs under which the bounds of the partitions were last read, if leaders have epochs.
-        ids: all ids of the topic that the loads have seen; None in a table that older code wrote.
-        last_messages: the last message before the cursor of each partition, if the topic has no topic id.
-        choices: the user's choices that this commit follows.
-        target: the version that a rewind restored.
-        table: the id of the table; empty in entries of versions before 0.7.
-        start_times: for partitions that are not covered, the start that the user chose for the table. Other partitions
-            that are not covered begin at offset 0.
-        columns: the columns that the commit added to a typed table, or that got further members, as fields of Delta's
-            schema.
-        schemas: the ids of all schemas of values that the loads of the table have seen.
-        key_schemas: the ids of all schemas of keys that the loads of the table have seen.
-        written: the rows that a replay or a redecode has written in place of others. The ranges of a replay also name
-            rows that it only copied, and a redecode has no ranges.
-        event_time: up to which event time the table is complete; None if the settings do not ask for it.
+        same_topic_id: whether the table and the cluster know the same topic id, so that nothing else must be compared.
+        replaced: the former incarnation, if the topic was recreated and the user chose to load the new one into the
+            same table.
+        adopted: the ids that the table had, if they contradict the cluster's and the user chose to continue.
+        shown: the state of a new table of the topic, as the cluster shows the topic now.
+        followed: the choices, as setting and value.
     """
 
-    commit: str
-    run: str
-    code: str = field(default_factory=_installed_version)
-    kind: CommitKind
-    sequence: int
-    topic: TopicIdentity
-    ranges: tuple[CommittedRange, ...]
-    covered: Coverage
-    epochs: LeaderEpochs = field(default_factory=dict)
-    ids: TopicIds | None = None
-    last_messages: LastMessages = field(default_factory=dict)
-    choices: tuple[RecordedChoice, ...] = ()
-    target: int | None = None
-    table: str = ""
-    start_times: StartTimes = field(default_factory=dict)
-    columns: tuple[DeltaField, ...] = ()
-    schemas: tuple[int, ...] = ()
-    key_schemas: tuple[int, ...] = ()
-    written: tuple[LoadedRange, ...] = ()
-    event_time: EventTime | None = None
-
-    def to_json(self) -> str:
-        """The entry as text for the commit info."""
-        stored = {item.name: getattr(self, item.name) for item in fields(self)}
-        stored["ranges"] = [committed.as_dict() for committed in self.ranges]
-        for name in _BY_PARTITION:
-            stored[name] = {str(partition): value for partition, value in stored[name].items()}
-        stored["event_time"] = self.event_time.as_dict() if self.event_time else None
-        for name in ("columns", "schemas", "key_schemas", "written", "event_time"):
-            if not stored[name]:
-                del stored[name]
-        return msgspec.json.encode(stored).decode()
-
-    @classmethod
-    def from_json(cls, text: str) -> Self:
-        """The inverse of `to_json`.
-
-        Raises:
-            ValueError: the text is not an entry.
-        """
-        # Versions before 0.7.0 do not write these two.
-        stored = {"last_messages": {}, "start_times": {}, **decode_json(text, dict[str, object])}
-        unknown = stored.keys() - {item.name for item in fields(cls)}
-        if unknown:
-            raise ValueError(f"a newer version of Penstock has written {sorted(unknown)}")
-        for name in _BY_PARTITION:
-            stored[name] = by_partition(stored[name])
-        stored["ranges"] = [
-            CommittedRange.from_dict(part) for part in convert(stored["ranges"], list[dict[str, object]])
-        ]
-        if stored.get("event_time"):
-            stored["event_time"] = EventTime.from_dict(convert(stored["event_time"], dict[str, object]))
-        return convert(stored, cls)
+    same_topic_id: bool = False
+    replaced: str | None = None
+    adopted: TopicIds | None = None
+    shown: "TableState | None" = None
+    followed: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -239,13 +163,12 @@ class TableState:
         topic: the topic. The table keeps the incarnation of its first load, because the cursors' names contain it.
         ids: the ids of the topic: those that the table knows, and those that the cluster shows.
         covered: what the table covers.
-        epochs, last_messages, event_time: see LedgerEntry.
-        same_topic_id: whether the table and the cluster know the same topic id, so that nothing else must be compared.
-        replaced: the former incarnation, if the topic was recreated and the user chose to load the new one into the
-            same table.
-        adopted: the ids that the table had, if they contradict the cluster's and the user chose to continue.
-        shown: the state of a new table of the topic, as the cluster shows the topic now.
-        followed: the user's choices about the topic's identity, as setting and value.
+        epochs: the leader epochs under which the bounds of the partitions were last read, if leaders have epochs.
+        last_messages: the last message before the cursor of each partition, if the topic has no topic id.
+        start_times: for partitions that are not covered, the start that the user chose for the table. Other partitions
+            that are not covered begin at offset 0.
+        event_time: up to which event time the table is complete; None if the settings do not ask for it.
+        found: what this run found out about the topic. No entry keeps it.
     """
 
     topic: TopicIdentity
@@ -253,18 +176,14 @@ class TableState:
     covered: Coverage = field(default_factory=dict)
     epochs: LeaderEpochs = field(default_factory=dict)
     last_messages: LastMessages = field(default_factory=dict)
-    same_topic_id: bool = False
-    replaced: str | None = None
     start_times: StartTimes = field(default_factory=dict)
-    adopted: TopicIds | None = None
-    shown: "TableState | None" = None
-    followed: Mapping[str, str] = field(default_factory=dict)
     event_time: EventTime | None = None
+    found: TopicFindings = field(default_factory=TopicFindings)
 
     @property
     def begun(self) -> bool:
         """Whether a load has begun the table. If so, the table decides where its other partitions begin (fault P01)."""
-        return bool(self.covered) or self.replaced is not None
+        return bool(self.covered) or self.found.replaced is not None
 
     def cursor(self, partition: BrokerPartition) -> int | None:
         """The next offset to load; None if the brokers must be asked where the partition begins.
@@ -280,16 +199,151 @@ class TableState:
         """The state before the first load. `aliases` are other names of the topic's incarnation."""
         return cls(topic=topic, ids=TopicIds.parse(topic.incarnation, *aliases, cluster_id=topic.cluster_id))
 
-    @classmethod
-    def after(cls, entry: LedgerEntry) -> Self:
-        """The state in which a commit left the table."""
-        ids = entry.ids or cls.new(entry.topic).ids
-        return cls(
-            topic=entry.topic,
-            ids=ids,
-            covered=entry.covered,
-            epochs=entry.epochs,
-            last_messages=entry.last_messages,
-            start_times=entry.start_times,
-            event_time=entry.event_time,
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SchemaIds:
+    """Ids of schemas in registries: those of values, and those of keys."""
+
+    values: tuple[int, ...] = ()
+    keys: tuple[int, ...] = ()
+
+    def with_ids(self, others: "SchemaIds") -> "SchemaIds":
+        """These ids and the others, in order."""
+        return SchemaIds(
+            values=tuple(sorted({*self.values, *others.values})), keys=tuple(sorted({*self.keys, *others.keys}))
         )
+
+
+NO_SCHEMAS = SchemaIds()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LedgerEntry:
+    """The content of one commit: its ranges, and the state in which it leaves the table.
+
+    The entry's ranges replace all earlier ranges that they overlap. Offsets that the state does not cover are no longer
+    in the table.
+
+    Args:
+        commit: the commit's own id; it finds the commit if the answer to the write was lost.
+        run: the id of the run that made the commit.
+        code: the version of Penstock that made the commit.
+        kind: what the commit does.
+        sequence: the commit's number; every commit of the table adds one.
+        ranges: what the commit loaded or replaced.
+        state: the topic, in the incarnation that was loaded, and what the table covers after the commit.
+        choices: the user's choices that this commit follows.
+        target: the version that a rewind restored.
+        table: the id of the table; empty in entries of versions before 0.7.
+        columns: the columns that the commit added to a typed table, or that got further members, as fields of Delta's
+            schema.
+        schemas: the ids of all schemas that the loads of the table have seen.
+        written: the rows that a replay or a redecode has written in place of others. The ranges of a replay also name
+            rows that it only copied, and a redecode has no ranges.
+    """
+
+    commit: str
+    run: str
+    code: str = field(default_factory=_installed_version)
+    kind: CommitKind
+    sequence: int
+    ranges: tuple[CommittedRange, ...]
+    state: TableState
+    choices: tuple[RecordedChoice, ...] = ()
+    target: int | None = None
+    table: str = ""
+    columns: tuple[DeltaField, ...] = ()
+    schemas: SchemaIds = NO_SCHEMAS
+    written: tuple[LoadedRange, ...] = ()
+
+    @property
+    def topic(self) -> TopicIdentity:
+        """The topic, in the incarnation that was loaded."""
+        return self.state.topic
+
+    @property
+    def covered(self) -> Coverage:
+        """What the table covers after the commit."""
+        return self.state.covered
+
+    @property
+    def event_time(self) -> EventTime | None:
+        """Up to which event time the table is complete after the commit."""
+        return self.state.event_time
+
+    def to_json(self) -> str:
+        """The entry as text for the commit info. The order of its fields is that of all versions."""
+        state = self.state
+        stored = {
+            "commit": self.commit,
+            "run": self.run,
+            "code": self.code,
+            "kind": self.kind,
+            "sequence": self.sequence,
+            "topic": state.topic,
+            "ranges": [committed.as_dict() for committed in self.ranges],
+            "covered": _by_text(state.covered),
+            "epochs": _by_text(state.epochs),
+            "ids": state.ids,
+            "last_messages": _by_text(state.last_messages),
+            "choices": self.choices,
+            "target": self.target,
+            "table": self.table,
+            "start_times": _by_text(state.start_times),
+        }
+        if_any = {
+            "columns": self.columns,
+            "schemas": self.schemas.values,
+            "key_schemas": self.schemas.keys,
+            "written": self.written,
+            "event_time": state.event_time and state.event_time.as_dict(),
+        }
+        return msgspec.json.encode(stored | {name: value for name, value in if_any.items() if value}).decode()
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """The inverse of `to_json`.
+
+        Raises:
+            ValueError: the text is not an entry.
+            TypeError: it has a field of a later version, which may change what the others mean.
+        """
+        stored = decode_json(text, dict[str, Any])
+        return cls(
+            **{
+                "state": _popped_state(stored),
+                "schemas": SchemaIds(
+                    values=tuple(stored.pop("schemas", ())), keys=tuple(stored.pop("key_schemas", ()))
+                ),
+                **stored,
+                "kind": CommitKind(stored["kind"]),
+                "ranges": tuple(map(CommittedRange.from_dict, stored["ranges"])),
+                "choices": convert(stored["choices"], tuple[RecordedChoice, ...]),
+                "columns": tuple(stored.get("columns", ())),
+                "written": convert(stored.get("written", ()), tuple[LoadedRange, ...]),
+            }
+        )
+
+
+def _popped_state(stored: dict[str, Any]) -> TableState:
+    """The state that the JSON of an entry contains, whose fields are taken out of it. Older versions lack some."""
+    topic = convert(stored.pop("topic"), TopicIdentity)
+    covered, messages = _by_partition(stored.pop("covered")), _by_partition(stored.pop("last_messages", {}))
+    ids, event_time = stored.pop("ids", None), stored.pop("event_time", None)
+    return TableState(
+        topic=topic,
+        ids=convert(ids, TopicIds) if ids else TableState.new(topic).ids,
+        covered={partition: tuple(offsets) for partition, offsets in covered.items()},
+        epochs=_by_partition(stored.pop("epochs")),
+        last_messages={partition: convert(message, LastMessage) for partition, message in messages.items()},
+        start_times=_by_partition(stored.pop("start_times", {})),
+        event_time=EventTime.from_dict(event_time) if event_time else None,
+    )
+
+
+def _by_text(values: Mapping[BrokerPartition, object]) -> JsonObject:
+    return {str(partition): value for partition, value in values.items()}
+
+
+def _by_partition(stored: Mapping[str, Any]) -> dict[BrokerPartition, Any]:
+    return {BrokerPartition.parse(text): value for text, value in stored.items()}

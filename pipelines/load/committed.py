@@ -8,8 +8,8 @@ from pipelines.commit.commit import CommitResult, LoadChange, commit, committabl
 from pipelines.fetch.slice_fetcher import microseconds
 from pipelines.layout.columns import NO_COLUMNS
 from pipelines.ledger.coverage import begun_earlier
-from pipelines.ledger.ledger import Coverage, RecordedChoice, skip_choices
-from pipelines.ledger.work import SliceFacts
+from pipelines.ledger.ledger import Coverage, RecordedChoice
+from pipelines.ledger.slice_facts import SliceFacts
 from pipelines.load.fetched import Fetched
 from pipelines.load.planned import Planned
 from pipelines.load.run import Run
@@ -55,7 +55,7 @@ def commit_step(run: Run, fetched: Fetched) -> Committed:
     """
     reconciled, change = fetched.planned.reconciled, _change(run, fetched)
     # Without slices an entry is written only for what must not be forgotten: an adopted topic, a later event time.
-    if change.facts or change.state.adopted or change.times.is_due(change.state):
+    if change.facts or change.state.found.adopted or change.times.is_due(change.state):
         result = commit(reconciled.discovered.table, reconciled.snapshot, change)
     else:
         result = CommitResult(version=reconciled.snapshot.version)
@@ -83,11 +83,10 @@ def _change(run: Run, fetched: Fetched) -> LoadChange:
         facts=committed,
         epochs={partition: bounds[partition].epoch for partition in partitions if bounds[partition].epoch >= 0},
         start_times=window.start_times(unknown),
-        choices=(*planned.step.choices(state), *_missing_choices(committed), *skip_choices(committed)),
+        choices=(*planned.step.choices(state), *_missing_choices(committed), *_skip_choices(committed)),
         run=run.id,
         columns=decoding.plan.stored if decoding.plan else NO_COLUMNS,
         schemas=decoding.schema_ids,
-        key_schemas=decoding.key_schema_ids,
         times=times,
     )
 
@@ -106,8 +105,13 @@ def times_of(run: Run, planned: Planned) -> TimesOfLoad:
     )
 
 
+def _skip_choices(committed: Sequence[SliceFacts]) -> Iterator[RecordedChoice]:
+    """The choices by which records that cannot be read are skipped."""
+    return (choice for slice_facts in committed for choice in slice_facts.observed.skipped)
+
+
 def _missing_choices(committed: Sequence[SliceFacts]) -> Iterator[RecordedChoice]:
     """The choices by which missing offsets are skipped."""
     for slice_facts in committed:
-        if slice_facts.holes:
-            yield RecordedChoice.of("on_missing", "skip", slice_facts.holes)
+        if slice_facts.observed.holes:
+            yield RecordedChoice.of("on_missing", "skip", slice_facts.observed.holes)

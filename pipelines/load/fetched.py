@@ -11,8 +11,10 @@ from pipelines.fetch.unreadable import GAPS
 from pipelines.identity.divergence import check_expired, check_same_logs
 from pipelines.identity.holes import Refusal
 from pipelines.identity.truncation import check_incarnation
+from pipelines.ledger.committed_range import EXPIRED, CommittedRange
+from pipelines.ledger.failure import SliceFailure
 from pipelines.ledger.ledger import TableState
-from pipelines.ledger.work import EXPIRED, DecodedCounts, SliceFacts, SliceFailure
+from pipelines.ledger.slice_facts import DecodedCounts, SliceFacts
 from pipelines.load.planned import Planned
 from pipelines.load.run import Run
 from pipelines.load.stage import Stage
@@ -112,7 +114,7 @@ def _expired(run: Run, planned: Planned) -> Iterator[SliceFacts]:
         check_incarnation(run.cluster, planned.reconciled.topic, [offsets.partition for offsets in skipped])
     loaded_at_us = microseconds(planned.reconciled.discovered.began)
     for offsets in skipped:
-        yield SliceFacts(offsets=offsets, loaded_at_us=loaded_at_us, gaps={EXPIRED: offsets.size})
+        yield SliceFacts(range=CommittedRange(offsets=offsets, loaded_at_us=loaded_at_us, gaps={EXPIRED: offsets.size}))
 
 
 def _check_logs(run: Run, planned: Planned, facts: Sequence[SliceFacts]) -> None:

@@ -13,7 +13,7 @@ from kafka_io.errors import LocatedError, Where
 from kafka_io.model import BrokerPartition
 from pipelines.fetch.slice_fetcher import microseconds
 from pipelines.identity.earlier_loads import Evidence, FormerName, MirroredOffsets
-from pipelines.ledger.work import SliceFailure
+from pipelines.ledger.failure import SliceFailure
 from pipelines.load.committed import Committed, commit_step
 from pipelines.load.discovered import Discovery
 from pipelines.load.fetched import fetch

@@ -21,7 +21,8 @@ from kafka_io.model import Bounds, BrokerPartition
 from kafka_io.stopping import Stopped, check_stop, stops_with
 from pipelines.fetch.fetch_runner import Runner
 from pipelines.fetch.fetch_task import FetchTask
-from pipelines.ledger.work import SliceFacts, SliceFailure
+from pipelines.ledger.failure import SliceFailure
+from pipelines.ledger.slice_facts import SliceFacts
 from pipelines.load.first_answers import FirstAnswers
 from pipelines.load.load import Loader
 from pipelines.load.sharing import SharedCluster, Turns

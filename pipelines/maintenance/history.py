@@ -8,9 +8,9 @@ from typing import Any, Self
 from pipelines.delta.commits import DeltaCommit
 from pipelines.delta.delta_table import LakeTable
 from pipelines.layout.delta_schema import type_text
+from pipelines.ledger.committed_range import CommittedRange
 from pipelines.ledger.event_time import utc_text
 from pipelines.ledger.ledger import Coverage, LedgerEntry, totals
-from pipelines.ledger.work import CommittedRange
 from resources.errors import TableMissing
 
 
@@ -62,7 +62,7 @@ class HistoryEntry:
         commit: the commit.
         undone_by: the version of the rewind that cancelled it.
         rows: the number of rows in the ranges.
-        bytes: the bytes that were read for the ranges (see SliceFacts).
+        bytes: the bytes that were read for the ranges (see CommittedRange).
         files: the number of files that hold the ranges.
         gaps: the number of offsets without a row, by cause.
     """

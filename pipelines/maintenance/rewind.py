@@ -13,9 +13,9 @@ from kafka_io.model import BrokerPartition
 from pipelines.commit.commit import Change, commit
 from pipelines.delta.commits import DeltaCommit, newest_commits
 from pipelines.delta.delta_table import LakeTable
+from pipelines.ledger.committed_range import CommittedRange
 from pipelines.ledger.event_time import EventTime
 from pipelines.ledger.ledger import CommitKind, Coverage, LedgerEntry, TableState
-from pipelines.ledger.work import CommittedRange
 from pipelines.table.open_table import OpenTable
 from pipelines.table.table_store import TableSnapshot, TableStore
 from resources.errors import CommitRefused, RewindRefused, TableMissing
@@ -40,7 +40,7 @@ class RewindChange(Change):
         """See Change. Since the plan was made, housekeeping may have announced that it deletes files of the target."""
         table.check_restorable(snapshot, self.target)
         event_time = entry.event_time and replace(entry.event_time, moved_back_by=self.kind)
-        return replace(entry, target=self.target, event_time=event_time), ()
+        return replace(entry, state=replace(entry.state, event_time=event_time), target=self.target), ()
 
     def rebased(self, newest: TableSnapshot) -> Self:
         """The same change, if no other commit was added."""
@@ -182,8 +182,8 @@ def restored_state(newest: LedgerEntry, target: LedgerEntry | None) -> TableStat
     Before its first load the table had the topic of today, and covered nothing. What later loads have learned of the
     topic stays true.
     """
-    now = TableState.after(newest)
-    restored = TableState.after(target) if target else TableState(topic=now.topic)
+    now = newest.state
+    restored = target.state if target else TableState(topic=now.topic)
     if restored.event_time is None and now.event_time:  # nothing is proven of the version
         event_time = EventTime(column=now.event_time.column, lateness_ms=now.event_time.lateness_ms)
         restored = replace(restored, event_time=event_time)

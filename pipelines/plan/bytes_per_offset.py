@@ -3,7 +3,7 @@
 There an offset counts a record, and slices of large records must hold fewer of them. Brokers before 1.0 do not report
 how large a log is. The estimate comes from what the table's newest commit read of the partition. If that says nothing,
 a small read of the first records gives it, which works with every version of Kafka. Bytes are those of decoded columns,
-as in SliceFacts. A wrong estimate makes slices larger or smaller than they should be, and has no other effect.
+as in CommittedRange. A wrong estimate makes slices larger or smaller than they should be, and has no other effect.
 """
 
 from collections import defaultdict

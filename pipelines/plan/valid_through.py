@@ -12,7 +12,7 @@ from kafka_io.model import Bounds, BrokerPartition, OffsetRange
 from pipelines.ledger.event_time import NO_PROOF, EventTime, LogAnswer, PartitionTime, late_rows, latest
 from pipelines.ledger.incarnations import effective_entries
 from pipelines.ledger.ledger import Coverage, LedgerEntry, TableState
-from pipelines.ledger.work import SliceFacts
+from pipelines.ledger.slice_facts import SliceFacts
 from pipelines.table.table_store import TableSnapshot, TableStore
 
 if TYPE_CHECKING:
@@ -79,13 +79,14 @@ class TimesOfLoad:
             return None
         before, lost_by = self._before(state)
         largest: dict[BrokerPartition, int | None] = {}
-        for part in (part for part in facts if part.times):
-            largest[part.partition] = latest(largest.get(part.partition), part.times.max_ms if part.times else None)
+        for part in facts:
+            seen = part.observed.times
+            largest[part.partition] = latest(largest.get(part.partition), seen.max_ms if seen else None)
         times = {
             id_: self._partition_after(id_, before, covered, largest.get(id_))
             for id_ in sorted({*before.partitions, *self.partitions, *covered})
         }
-        late = late_rows(slice_facts.times.late for slice_facts in facts if slice_facts.times)
+        late = late_rows(seen.late for slice_facts in facts if (seen := slice_facts.observed.times))
         event_time = replace(before, partitions=times, late=late, moved_back_by=lost_by)
         if _has_older(state.covered, covered):
             # A backfill adds rows to hours that may have been announced. The next commit announces them again.
@@ -96,7 +97,7 @@ class TimesOfLoad:
         """The event time that a commit starts from, and why that of the table is dropped; empty if it is kept."""
         fresh = EventTime(column=self.column, lateness_ms=self.lateness_ms)
         before = state.event_time
-        if state.replaced or state.adopted:
+        if state.found.replaced or state.found.adopted:
             return fresh, "recreation"
         if before is None:
             return fresh, ""

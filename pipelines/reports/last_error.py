@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Self
 
 from kafka_io.errors import LocatedError
-from pipelines.ledger.work import SliceFailure
+from pipelines.ledger.failure import SliceFailure
 from pipelines.reports.topic_records import TopicRecords
 from resources.printed import HIDDEN, printed_property
 from resources.stores.lake import Lake, lake_errors

@@ -12,7 +12,7 @@ from typing import Self
 from uuid import uuid4
 
 from kafka_io.errors import LocatedError, Where
-from pipelines.ledger.work import SliceFailure
+from pipelines.ledger.failure import SliceFailure
 from pipelines.reports.lineage import Event, LineageSender, cluster_address, version_and_columns
 from pipelines.reports.lineage_events import DatasetName, JobEnd, JobKind, JobOutput, LineageJob, run_uuid
 from resources.settings.settings import Settings

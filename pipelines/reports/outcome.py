@@ -6,10 +6,12 @@ Lag is counted in offsets up to the high watermark: in records from 0.8 on, in b
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Self
 
 from kafka_io.model import Bounds, BrokerPartition, OffsetRange
+from pipelines.ledger.failure import SliceFailure
 from pipelines.ledger.ledger import Coverage, TableState
-from pipelines.ledger.work import NOTHING_DECODED, DecodedCounts, SliceFacts, SliceFailure
+from pipelines.ledger.slice_facts import NOTHING_DECODED, DecodedCounts, SliceFacts
 from resources.printed import HIDDEN, INLINED, printed_property
 
 
@@ -20,7 +22,7 @@ class PartitionLoad:
     Args:
         offsets: what was committed; empty if nothing was new.
         rows: the number of committed rows.
-        bytes: the bytes that were read for them (see SliceFacts).
+        bytes: the bytes that were read for them (see CommittedRange).
         files: the number of files with these rows.
         lag_before: the offsets that the broker held beyond the cursor when the load was planned.
         lag: the offsets among these that no load had committed when this one ended.
@@ -45,6 +47,24 @@ class PartitionLoad:
     seconds: float = 0.0
     source: str = ""
 
+    def with_slice(self, facts: SliceFacts) -> Self:
+        """The result with a committed slice. Slices are too many to keep them; they adjoin, so they are one range."""
+        loaded, observed = facts.range, facts.observed
+        own = self.offsets if self.offsets.size else loaded.offsets
+        start, stop = min(own.start, loaded.offsets.start), max(own.stop, loaded.offsets.stop)
+        return replace(
+            self,
+            offsets=replace(own, start=start, stop=stop),
+            rows=self.rows + loaded.rows,
+            bytes=self.bytes + loaded.bytes,
+            files=self.files + len(facts.files),
+            gaps=dict(Counter(self.gaps) + Counter(loaded.gaps)),
+            odd_times=self.odd_times + observed.odd_times,
+            bad_records=self.bad_records + observed.bad,
+            seconds=self.seconds + observed.seconds,
+            source=loaded.source or self.source,
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicLoad:
@@ -55,7 +75,7 @@ class TopicLoad:
         table: the table's URI.
         version: the table's version after the load.
         rows: the number of rows that this load added.
-        bytes: the bytes that were read for them (see SliceFacts).
+        bytes: the bytes that were read for them (see CommittedRange).
         files: the number of files that this load added.
         error: what failed, with the first of `failures`; None if everything that was planned is committed.
         failures: everything that failed.
@@ -142,7 +162,7 @@ class RunRecord:
     version: int | None = None
     warnings: list[str] = field(default_factory=list)
     failures: list[SliceFailure] = field(default_factory=list)
-    sums: dict[BrokerPartition, "PartitionSums"] = field(default_factory=dict)
+    sums: dict[BrokerPartition, PartitionLoad] = field(default_factory=dict)
     decoded: DecodedCounts = NOTHING_DECODED
     slowest: SliceFacts | None = None
     lag_before: dict[BrokerPartition, int] = field(default_factory=dict)
@@ -163,7 +183,7 @@ class RunRecord:
                 self.cursors[id_] = cursor, bound.high_watermark
                 self.lag_before.setdefault(id_, max(0, bound.high_watermark - cursor))
             if bound is None or id_ in state.covered or bound.earliest < bound.high_watermark:
-                self.sums.setdefault(id_, PartitionSums())
+                self.sums.setdefault(id_, _no_slices(id_))
 
     def add(self, committed: Sequence[SliceFacts], covered: Coverage) -> None:
         """Add the slices that a step committed; `covered` is the table's coverage after the commit."""
@@ -171,14 +191,16 @@ class RunRecord:
             if id_ in covered:
                 self.cursors[id_] = covered[id_][1], latest
         for facts in committed:
-            self.sums.setdefault(facts.partition, PartitionSums()).add(facts)
-            if facts.source and (self.slowest is None or facts.seconds > self.slowest.seconds):
-                self.slowest = replace(facts, stats={}, more_files=())  # the statistics are large
+            id_ = facts.partition
+            self.sums[id_] = self.sums.get(id_, _no_slices(id_)).with_slice(facts)
+            slowest_s = self.slowest.observed.seconds if self.slowest else -1.0
+            if facts.range.source and facts.observed.seconds > slowest_s:
+                self.slowest = replace(facts, files=())  # their statistics are large
         self.decoded = self.decoded.plus(committed)
 
     def outcome(self, *, seconds: float) -> TopicLoad:
         """The result of the run, which took this time."""
-        partitions = tuple(self._partition_load(id_, self.sums[id_]) for id_ in sorted(self.sums))
+        partitions = tuple(map(self._partition_load, sorted(self.sums)))
         and_more = f" (and {len(self.failures) - 1} more)" if self.failures[1:] else ""
         return TopicLoad(
             topic=self.topic,
@@ -201,53 +223,20 @@ class RunRecord:
             trace=next((failure.trace for failure in self.failures if failure.trace), None),
         )
 
-    def _partition_load(self, id_: BrokerPartition, sums: "PartitionSums") -> PartitionLoad:
+    def _partition_load(self, id_: BrokerPartition) -> PartitionLoad:
         """The load of one partition."""
-        cursor, latest = self.cursors[id_]
-        return PartitionLoad(
-            offsets=OffsetRange(id_, *(sums.offsets or (cursor, cursor))),
-            rows=sums.rows,
-            bytes=sums.bytes,
-            files=sums.files,
-            gaps=dict(sums.gaps),
-            odd_times=sums.odd_times,
-            bad_records=sums.bad,
+        (cursor, latest), load = self.cursors[id_], self.sums[id_]
+        return replace(
+            load,
+            offsets=load.offsets if load.offsets.size else OffsetRange(id_, cursor, cursor),
             lag_before=self.lag_before.get(id_),
             lag=None if latest is None else max(0, latest - cursor),
-            seconds=round(sums.seconds, 3),
-            source=sums.source,
+            seconds=round(load.seconds, 3),
         )
 
 
-@dataclass(slots=True, kw_only=True)
-class PartitionSums:
-    """What a run has committed of one partition; see PartitionLoad. The slices of a run are too many to keep them.
-
-    Committed slices are adjacent, so together they are one range, `offsets`; None if nothing was committed.
-    """
-
-    offsets: tuple[int, int] | None = None
-    rows: int = 0
-    bytes: int = 0
-    files: int = 0
-    gaps: Counter[str] = field(default_factory=Counter)
-    odd_times: int = 0
-    bad: int = 0
-    seconds: float = 0.0
-    source: str = ""
-
-    def add(self, facts: SliceFacts) -> None:
-        """Add a committed slice."""
-        start, stop = self.offsets or (facts.offsets.start, facts.offsets.stop)
-        self.offsets = min(start, facts.offsets.start), max(stop, facts.offsets.stop)
-        self.rows += facts.rows
-        self.bytes += facts.bytes
-        self.files += len(facts.paths)
-        self.gaps.update(facts.gaps)
-        self.odd_times += facts.odd_times
-        self.bad += facts.bad
-        self.seconds += facts.seconds
-        self.source = facts.source or self.source
+def _no_slices(id_: BrokerPartition) -> PartitionLoad:
+    return PartitionLoad(offsets=OffsetRange(id_, 0, 0), rows=0, gaps={})
 
 
 def _odd_times_warning(partitions: Sequence[PartitionLoad]) -> Iterator[str]:

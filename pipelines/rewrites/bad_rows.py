@@ -21,7 +21,7 @@ from pipelines.fetch.typed_rows import TypedRows
 from pipelines.layout.columns import ERROR_COLUMN
 from pipelines.layout.layout import TableLayout
 from pipelines.layout.rows import FILE_SCHEMA
-from pipelines.ledger.work import CommittedRange
+from pipelines.ledger.committed_range import CommittedRange
 from pipelines.rewrites.redecode_result import DecodedAgain
 from pipelines.table.row_filter import arrow_filter
 from pipelines.table.table_store import TableSnapshot

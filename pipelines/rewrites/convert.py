@@ -13,13 +13,13 @@ from typing import Self
 
 import pyarrow as pa
 
-from kafka_io.model import BrokerPartition, OffsetRange
 from pipelines.commit.bad_records import check_bad_records
 from pipelines.commit.commit import Change, columns_to_add, commit
 from pipelines.fetch.decoding import Decoding
-from pipelines.ledger.ledger import CommitKind, LedgerEntry, TableState
-from pipelines.ledger.work import CommittedRange, SliceFacts
-from pipelines.rewrites.converted_files import ConvertedFile, ConvertedFiles, raw_files
+from pipelines.ledger.committed_range import CommittedRange
+from pipelines.ledger.ledger import CommitKind, LedgerEntry
+from pipelines.ledger.slice_facts import SliceFacts
+from pipelines.rewrites.converted_files import NO_OFFSETS, ConvertedFile, ConvertedFiles, raw_files
 from pipelines.rewrites.redecode import Redecode, RedecodeRequest
 from pipelines.rewrites.redecode_result import DecodedAgain, TopicRedecode
 from pipelines.rewrites.staging import remove_staged
@@ -109,7 +109,7 @@ def _converted(run: Redecode, files: ConvertedFiles, snapshot: TableSnapshot) ->
     for file in files.of(snapshot):
         converted.append(file)
         rows += file.facts.rows
-        not_converted = SliceFacts(offsets=OffsetRange(BrokerPartition(None, 0), 0, 0), rows=max(0, total - rows))
+        not_converted = SliceFacts(range=CommittedRange(offsets=NO_OFFSETS, rows=max(0, total - rows)))
         check_bad_records(request.format, [*(done.facts for done in converted), not_converted], request.table.where)
         request.on_progress(rows, total)
     return converted
@@ -118,7 +118,8 @@ def _converted(run: Redecode, files: ConvertedFiles, snapshot: TableSnapshot) ->
 def _total(converted: Sequence[ConvertedFile]) -> DecodedAgain:
     total = DecodedAgain()
     for file in converted:
-        total.add(DecodedAgain(decoded=file.facts.rows - file.facts.bad, bad=Counter(file.reasons), changed=True))
+        decoded = file.facts.rows - file.facts.observed.bad
+        total.add(DecodedAgain(decoded=decoded, bad=Counter(file.reasons), changed=True))
     return total
 
 
@@ -132,12 +133,11 @@ def _commit(
     """
     assert snapshot.entry is not None
     change = ConvertChange(
-        state=TableState.after(snapshot.entry),
+        state=snapshot.entry.state,
         facts=tuple(file.facts for file in converted),
         run=request.run,
         columns=files.columns,
         schemas=files.decoding.schema_ids,
-        key_schemas=files.decoding.key_schema_ids,
         sources=frozenset(file.path for file in raw_files(snapshot)),
     )
     return commit(request.table, snapshot, change).version
@@ -178,7 +178,7 @@ class ConvertChange(Change):
         """
         if newest.entry is None or file_paths(newest.opened) != self.sources:
             raise self._files_changed()
-        return replace(self, state=TableState.after(newest.entry))
+        return replace(self, state=newest.entry.state)
 
     def _files_changed(self) -> FilesChanged:
         return FilesChanged("other runs change the files of the table; run again", self.state.topic.where)

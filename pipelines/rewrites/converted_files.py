@@ -27,7 +27,9 @@ from pipelines.fetch.typed_rows import IncompletePlan, TypedRows
 from pipelines.layout.columns import ERROR_COLUMN, ColumnConflict, missing_columns, with_columns
 from pipelines.layout.layout import NO_DAY, TableLayout
 from pipelines.layout.rows import FILE_SCHEMA, cast
-from pipelines.ledger.work import SliceFacts
+from pipelines.ledger.committed_range import CommittedRange
+from pipelines.ledger.ledger import NO_SCHEMAS, SchemaIds
+from pipelines.ledger.slice_facts import DecodingNeeds, Observations, SliceFacts
 from pipelines.rewrites.bad_rows import batches_of, reasons_of
 from pipelines.rewrites.staging import STAGING_FOLDER
 from pipelines.table.table_store import TableSnapshot
@@ -60,6 +62,10 @@ def raw_files(snapshot: TableSnapshot) -> list[RawFile]:
     return sorted(files, key=lambda file: file.path)
 
 
+NO_OFFSETS = OffsetRange(BrokerPartition(None, 0), 0, 0)
+"""The place of a file without rows."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConvertedFile:
     """The note about a converted file.
@@ -67,15 +73,13 @@ class ConvertedFile:
     Args:
         facts: the file. Its `offsets` are the place of the first record that does not decode, or of the first record.
         columns: the columns for fields that it has, as an Arrow IPC message.
-        schemas: the ids of the schemas of its values.
-        key_schemas: the ids of the schemas of its keys.
+        schemas: the ids of the schemas of its values and keys.
         reasons: why records do not decode, with the number of records.
     """
 
     facts: SliceFacts
     columns: bytes
-    schemas: tuple[int, ...] = ()
-    key_schemas: tuple[int, ...] = ()
+    schemas: SchemaIds = NO_SCHEMAS
     reasons: Mapping[str, int] = field(default_factory=dict)
 
     @property
@@ -119,7 +123,7 @@ class ConvertedFiles:
 
     def resume(self, files: Sequence[RawFile]) -> None:
         """Find what earlier runs have converted of these files. Files that are lost or do not fit are left out."""
-        columns, ids, key_ids = pa.schema([]), set[int](), set[int]()
+        columns, ids = pa.schema([]), NO_SCHEMAS
         for file in files:
             note = self._note(file)
             try:
@@ -129,11 +133,10 @@ class ConvertedFiles:
             if note and missing is not None:
                 self._done[file.path] = note
                 columns = with_columns(columns, missing)
-                ids.update(note.schemas)
-                key_ids.update(note.key_schemas)
+                ids = ids.with_ids(note.schemas)
         if self._done:
             self.decoding.fix_columns(columns)
-            self.decoding.learn(ids, key_ids=key_ids)
+            self.decoding.learn(ids.values, key_ids=ids.keys)
         if any(missing_columns(self.columns, note.values) for note in self._done.values()):
             self._done.clear()
 
@@ -147,7 +150,7 @@ class ConvertedFiles:
                 note = decode_json(text, ConvertedFile)
             except ValueError:  # a loss of power truncated it
                 return None
-            if note.facts.path and self._store.get_file_info(note.facts.path).size != note.facts.size:
+            if any(self._store.get_file_info(file.path).size != file.size for file in note.facts.files):
                 return None
         return note
 
@@ -206,20 +209,20 @@ class ConvertedFiles:
                     for typed_rows in typed.rows(batch):
                         if not self._dry_run:
                             output.write(typed_rows)
-            if not typed.missing:
+            if not typed.needs:
                 return typed.note(output, self.decoding)
-            self.decoding.learn_missing(typed.missing)
+            self.decoding.learn_from(typed.needs)
 
 
 class _TypedFile:
     """The rows of one file, and what the note says about them.
 
     Attributes:
-        missing: the ids and fields that the plan does not have. Without them the file is not complete.
+        needs: what the plan lacks. Without it the file is not complete.
     """
 
     def __init__(self, plan: DecodePlan) -> None:
-        self.missing: list[IncompletePlan] = []
+        self.needs: list[DecodingNeeds] = []
         self._plan = plan
         self._typed = TypedRows(plan)
         self._rows = 0
@@ -235,9 +238,9 @@ class _TypedFile:
         try:
             typed = self._typed.of_raw_rows(raw)
         except IncompletePlan as missing:
-            self.missing.append(missing)
+            self.needs.append(missing.needs)
             return
-        if batch.num_rows and not self.missing:
+        if batch.num_rows and not self.needs:
             self._count(raw, typed.column(ERROR_COLUMN))
             yield typed
 
@@ -254,18 +257,13 @@ class _TypedFile:
     def note(self, output: SliceFile, decoding: Decoding) -> ConvertedFile:
         """The note about the file, which is complete."""
         facts = SliceFacts(
-            offsets=self._place or OffsetRange(BrokerPartition(None, 0), 0, 0),
-            rows=self._rows,
-            path=output.path if output.rows else None,
-            size=output.size,
-            stats=output.stats,
-            bad=self._typed.bad,
-            bad_examples=tuple(self._typed.examples),
+            range=CommittedRange(offsets=self._place or NO_OFFSETS, rows=self._rows),
+            files=output.files,
+            observed=Observations(bad=self._typed.bad, bad_examples=tuple(self._typed.examples)),
         )
         return ConvertedFile(
             facts=facts,
             columns=self._plan.stored.serialize().to_pybytes(),
             schemas=decoding.schema_ids,
-            key_schemas=decoding.key_schema_ids,
             reasons=dict(self._reasons),
         )

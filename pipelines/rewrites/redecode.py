@@ -20,8 +20,10 @@ from pipelines.fetch.decode_plan import check_format
 from pipelines.fetch.decoding import Decoding, OpenRegistry
 from pipelines.fetch.typed_rows import IncompletePlan
 from pipelines.layout.columns import missing_columns
-from pipelines.ledger.ledger import CommitKind, LedgerEntry, TableState
-from pipelines.ledger.work import CommittedRange, LoadedRange, SliceFacts, SliceFailure
+from pipelines.ledger.committed_range import CommittedRange, LoadedRange
+from pipelines.ledger.failure import SliceFailure
+from pipelines.ledger.ledger import CommitKind, LedgerEntry
+from pipelines.ledger.slice_facts import DataFile, DecodingNeeds, SliceFacts
 from pipelines.plan.valid_through import moved_back
 from pipelines.rewrites.bad_rows import BadRanges, RowsDecodedAgain, find_bad_ranges
 from pipelines.rewrites.redecode_result import DecodedAgain, TopicRedecode
@@ -170,17 +172,17 @@ class _Step:
             KafkaIOError: the registry does not answer.
             LakeUnavailable: the store does not answer.
         """
-        incomplete: list[IncompletePlan] | None = None
-        while incomplete is None or incomplete:
-            self.decoding.learn_missing(incomplete or ())
+        needs: list[DecodingNeeds] | None = None
+        while needs is None or needs:
+            self.decoding.learn_from(needs or ())
             assert self.decoding.plan is not None
-            self.counts, self._facts, incomplete = DecodedAgain(), [], []
+            self.counts, self._facts, needs = DecodedAgain(), [], []
             rows = RowsDecodedAgain(self._snapshot, self.decoding.plan, self._request.table.uri)
             for number, committed in enumerate(self._bad.ranges):
                 try:
                     self._facts += self._staged(rows, committed, f"{self._folder}/{number}.parquet")
                 except IncompletePlan as error:
-                    incomplete.append(error)
+                    needs.append(error.needs)
 
     def _staged(self, rows: RowsDecodedAgain, committed: CommittedRange, path: str) -> Sequence[SliceFacts]:
         """The facts of the file with the rows of a range, which it writes; none if another run took the rows away."""
@@ -193,15 +195,17 @@ class _Step:
         store = filesystem(table.uri, table.lake.options)
         with lake_errors(table.uri):
             store.create_dir(self._folder, recursive=True)
-            with (
-                store.open_output_stream(path) as stream,
-                pq.ParquetWriter(stream, rows.schema, compression="zstd") as file,
-            ):
-                for batch in batches:
-                    count += batch.num_rows
-                    file.write_batch(batch)
-        facts = SliceFacts(offsets=committed.offsets, rows=count, loaded_at_us=committed.loaded_at_us, path=path)
-        return [facts] if count else []
+            with store.open_output_stream(path) as stream:
+                with pq.ParquetWriter(stream, rows.schema, compression="zstd") as file:
+                    for batch in batches:
+                        count += batch.num_rows
+                        file.write_batch(batch)
+                size = stream.tell()
+        if not count:
+            return []
+        written = CommittedRange(offsets=committed.offsets, rows=count, loaded_at_us=committed.loaded_at_us)
+        staged = DataFile(path=path, size=size, rows=count)
+        return [SliceFacts(range=written, files=(staged,))]
 
     def commit(self) -> int:
         """Replace the rows of the ranges by the staged ones; returns the new version.
@@ -213,12 +217,11 @@ class _Step:
         assert entry is not None
         assert plan is not None
         change = RedecodeChange(
-            state=TableState.after(entry),
+            state=entry.state,
             facts=tuple(self._facts),
             run=self._request.run,
             columns=plan.stored,
             schemas=self.decoding.schema_ids,
-            key_schemas=self.decoding.key_schema_ids,
             table=self._request.table,
             staged_from=self._snapshot,
         )
@@ -248,7 +251,7 @@ class RedecodeChange(Change):
         Otherwise another program has added or deleted rows, and the commit would lose rows or bring deleted ones back.
         """
         columns = columns_to_add(self.state, snapshot, self.columns)
-        ranges = [CommittedRange.of(facts) for facts in self.facts]
+        ranges = [facts.range for facts in self.facts]
         for committed, rows in zip(ranges, table.count_rows(snapshot, ranges), strict=True):
             if rows != committed.rows:
                 raise CommitRefused(
@@ -258,7 +261,7 @@ class RedecodeChange(Change):
         offsets = [committed.offsets for committed in ranges]
         event_time = moved_back(self.state, table, snapshot, offsets, by=self.kind)
         written = tuple(map(LoadedRange.of, ranges))
-        return replace(entry, columns=columns, written=written, event_time=event_time), ()
+        return replace(entry, state=replace(entry.state, event_time=event_time), columns=columns, written=written), ()
 
     def rebased(self, newest: TableSnapshot) -> Self:
         """The same change on top of loads and compactions, which change no rows.
@@ -273,4 +276,4 @@ class RedecodeChange(Change):
             raise CommitRefused(
                 f"version {version} of the table changed rows meanwhile; run again", self.state.topic.where
             )
-        return replace(self, state=TableState.after(newest.entry))
+        return replace(self, state=newest.entry.state)

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from pipelines.ledger.work import Failable
+from pipelines.ledger.failure import Failable
 from resources.printed import HIDDEN, printed_property
 
 _MAX_REASONS = 100

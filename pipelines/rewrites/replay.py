@@ -21,8 +21,9 @@ from pipelines.fetch.decoding import Decoding
 from pipelines.fetch.slice_fetcher import FetchOrder, microseconds
 from pipelines.identity.divergence import check_same_logs
 from pipelines.layout.columns import NO_COLUMNS
+from pipelines.ledger.committed_range import CommittedRange
+from pipelines.ledger.failure import SliceFailure
 from pipelines.ledger.ledger import CommitKind, Coverage, RecordedChoice, TableState
-from pipelines.ledger.work import CommittedRange, SliceFailure
 from pipelines.load.discovered import open_table
 from pipelines.load.run import Run
 from pipelines.plan.day_cuts import day_cuts
@@ -104,7 +105,6 @@ def _replay(run: Run, table: LakeTable, request: ReplayRequest, began: datetime,
             fetched_rows=staged.rows,
             columns=columns,
             schemas=decoding.schema_ids,
-            key_schemas=decoding.key_schema_ids,
         )
         version = _commit(table, snapshot, change)
     staged.remove()

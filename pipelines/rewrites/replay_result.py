@@ -6,8 +6,9 @@ from typing import Self
 
 from kafka_io.model import OffsetRange
 from pipelines.comparison.compare import Comparison
+from pipelines.ledger.failure import Failable
 from pipelines.ledger.ledger import totals
-from pipelines.ledger.work import Failable, SliceFacts
+from pipelines.ledger.slice_facts import SliceFacts
 from resources.printed import INLINED, printed_property
 
 
@@ -30,7 +31,7 @@ class PartitionReplay:
     @classmethod
     def of(cls, offsets: OffsetRange, facts: Sequence[SliceFacts], comparison: Comparison) -> Self:
         """The result for `offsets`; `facts` are all slices of the replay."""
-        own = totals([slice_facts for slice_facts in facts if slice_facts.offsets.partition == offsets.partition])
+        own = totals([slice_facts.range for slice_facts in facts if slice_facts.partition == offsets.partition])
         return cls(offsets=offsets, rows=own["rows"], gaps=own["gaps"], comparison=comparison)
 
 

@@ -9,7 +9,8 @@ import pyarrow.parquet as pq
 from kafka_io.model import OffsetRange
 from pipelines.delta.delta_table import LakeTable
 from pipelines.layout.layout import TableLayout
-from pipelines.ledger.work import CommittedRange, SliceFacts
+from pipelines.ledger.committed_range import CommittedRange
+from pipelines.ledger.slice_facts import SliceFacts
 from resources.stores.lake import filesystem
 
 STAGING_FOLDER = "_replays"
@@ -40,13 +41,13 @@ class StagedFiles:
     def batches(self, offsets: OffsetRange) -> Iterator[pa.RecordBatch]:
         """The rows of a range that consists of whole slices, in order of offset."""
         for facts in self.facts:
-            if facts.offsets.partition == offsets.partition and facts.path:
-                with self._store.open_input_file(facts.path) as file:
+            for staged in facts.files if facts.partition == offsets.partition else ():
+                with self._store.open_input_file(staged.path) as file:
                     yield from pq.ParquetFile(file).iter_batches()
 
     def rows(self, part: CommittedRange) -> int:
         """The number of staged rows with the offsets of `part`."""
-        paths = [facts.path for facts in self.facts if facts.offsets.partition == part.partition and facts.path]
+        paths = [file.path for facts in self.facts if facts.partition == part.partition for file in facts.files]
         if not paths:
             return 0
         import pyarrow.dataset as pads  # noqa: PLC0415 - it imports pandas, which most processes do not need

@@ -111,7 +111,7 @@ def _with_registry(
     """The schemas that the table has met, with the newest one of the topic's subject, and the plan for all of them."""
     decoding = Decoding(format_, snapshot, open_registry)
     registry = open_registry(str(format_.registry))
-    met = frozenset(snapshot.entry.schemas if snapshot.entry else ())
+    met = frozenset(snapshot.entry.schemas.values if snapshot.entry else ())
     newest = None
     with suppress(SchemaNotFound):  # only the default naming strategy is tried
         newest = registry.newest(f"{topic}-value").schema

@@ -10,7 +10,7 @@ from pipelines.delta.delta_table import LakeTable
 from pipelines.increments.difference import ledger_difference
 from pipelines.increments.rows import SpanRows
 from pipelines.increments.source import NOTHING, ConsumerProgress, SourceVersion
-from pipelines.ledger.work import SliceFailure
+from pipelines.ledger.failure import SliceFailure
 from pipelines.state_tables.changes import KeyComparison
 from pipelines.state_tables.files import StateFiles
 from pipelines.state_tables.state_table import DELETED, POSITION, StateDefinition, state_output

@@ -19,8 +19,8 @@ from kafka_io.zookeeper.listing import SkippedNode
 from pipelines.delta.delta_table import LakeTable
 from pipelines.identity.identity import table_state
 from pipelines.identity.truncation import vanished_partitions
+from pipelines.ledger.failure import SliceFailure
 from pipelines.ledger.ledger import CommitKind, LedgerEntry, TableState, TopicIdentity, totals
-from pipelines.ledger.work import SliceFailure
 from pipelines.reports.last_error import LastError, LastErrors
 from pipelines.status.status import LastLoad, PartitionStatus, RetentionPeriod, RetentionSource, TopicStatus
 from pipelines.table.open_table import TableSize

@@ -12,7 +12,7 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from kafka_io.errors import Where
-from pipelines.ledger.work import SliceFailure
+from pipelines.ledger.failure import SliceFailure
 from pipelines.status.collect import cluster_statuses
 from pipelines.status.metrics import ClusterFacts, metric_families
 from pipelines.status.status import now_ms

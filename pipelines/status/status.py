@@ -19,7 +19,7 @@ from resources.printed import HIDDEN, INLINED, PrintedError, printed_property
 
 if TYPE_CHECKING:  # the command line imports this module at each start; the lake and readers are slow to import
     from kafka_io.cluster.open_transactions import OpenTransaction
-    from pipelines.ledger.work import SliceFailure
+    from pipelines.ledger.failure import SliceFailure
     from pipelines.reports.last_error import LastError
     from pipelines.table.open_table import TableSize
 
@@ -133,7 +133,7 @@ class LastLoad:
         planned_ms: when the load, or the last of its steps, was planned, in ms since 1970.
         committed_ms: when it was committed, in ms since 1970; None if that is not known.
         rows: the number of rows that the commit added.
-        bytes: the bytes that were read for them (see SliceFacts).
+        bytes: the bytes that were read for them (see CommittedRange).
         files: the number of files that it added.
     """
 

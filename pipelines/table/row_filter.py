@@ -5,7 +5,7 @@ import pyarrow.compute as pc
 
 from pipelines.layout.layout import TableLayout
 from pipelines.layout.rows import FILE_SCHEMA
-from pipelines.ledger.work import CommittedRange
+from pipelines.ledger.committed_range import CommittedRange
 
 
 def arrow_filter(committed: CommittedRange, layout: TableLayout) -> pc.Expression:

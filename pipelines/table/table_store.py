@@ -12,8 +12,9 @@ import pyarrow as pa
 from kafka_io.errors import Where
 from kafka_io.records.last_message import LastMessage
 from pipelines.layout.layout import RAW, TableLayout
+from pipelines.ledger.committed_range import CommittedRange
 from pipelines.ledger.ledger import LedgerEntry
-from pipelines.ledger.work import CommittedRange, SliceFacts
+from pipelines.ledger.slice_facts import SliceFacts
 from pipelines.table.open_table import OpenTable
 from resources.errors import CommitRefused
 

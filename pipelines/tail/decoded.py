@@ -56,7 +56,7 @@ class ValueDecoding:
             try:
                 return self._typed.rows(records, {})
             except IncompletePlan as missing:
-                self._decoding.learn_missing([missing])
+                self._decoding.learn_from([missing.needs])
                 self._typed = None
 
 

@@ -19,9 +19,10 @@ from pipelines.delta.commits import DeltaCommit
 from pipelines.delta.delta_table import LakeTable
 from pipelines.delta.open_version import DeltaVersion
 from pipelines.layout.event_days import files_of_other_days
+from pipelines.ledger.committed_range import CommittedRange
+from pipelines.ledger.failure import Failable, SliceFailure
 from pipelines.ledger.incarnations import MAX_PROBLEMS, Extent, RangeFold
 from pipelines.ledger.ledger import SEQUENCE, Coverage, LedgerEntry, TopicIdentity
-from pipelines.ledger.work import CommittedRange, Failable, SliceFailure
 from pipelines.table.open_table import OpenTable
 from pipelines.verify.complete_files import CompleteFiles
 from pipelines.verify.range_file import RangeColumns, RangeFile, Window

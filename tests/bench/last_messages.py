@@ -67,7 +67,8 @@ def _load_in_two_steps(job: Job) -> LastMessageCost:
 def _ignoring_topic_ids() -> Iterator[None]:
     def without_topic_id(*args: Any, **options: Any) -> TableState:
         state = table_state(*args, **options)
-        return replace(state, ids=replace(state.ids, topic_id=""), same_topic_id=False)
+        found = replace(state.found, same_topic_id=False)
+        return replace(state, ids=replace(state.ids, topic_id=""), found=found)
 
     with patch.object(load_module, "table_state", without_topic_id):
         yield

@@ -18,7 +18,7 @@ from kafka_io.records import decoder
 from pipelines.fetch import slice_file
 from pipelines.fetch.fetch_runner import fetch_here
 from pipelines.fetch.fetch_task import FetchTask
-from pipelines.ledger.work import SliceFacts
+from pipelines.ledger.slice_facts import SliceFacts
 from resources.progress import Progress
 from tests.bench.cases import Job
 from tests.bench.comparison import Comparison, Pair, Timer, compare

@@ -29,8 +29,8 @@ from kafka_io.model import BrokerPartition, OffsetRange
 from pipelines.delta.commits import DeltaCommit
 from pipelines.delta.delta_table import LakeTable
 from pipelines.layout.rows import FILE_SCHEMA
-from pipelines.ledger.ledger import KEY, SEQUENCE, CommitKind, LedgerEntry, TopicIdentity
-from pipelines.ledger.work import CommittedRange
+from pipelines.ledger.committed_range import CommittedRange
+from pipelines.ledger.ledger import KEY, SEQUENCE, CommitKind, LedgerEntry, TableState, TopicIdentity
 from pipelines.verify.verify import verify
 from resources.stores.lake import Lake
 from tests.bench.measure import Usage, measured
@@ -95,21 +95,19 @@ def _entry(partitions: int) -> LedgerEntry:
         code="bench",
         kind=CommitKind.LOAD,
         sequence=_SEQUENCE,
-        topic=_TOPIC,
         ranges=tuple(
             CommittedRange(
                 offsets=OffsetRange(partition, _START, _STOP),
                 rows=1,
                 bytes=100,
                 loaded_at_us=_LOADED_US,
-                path=f"date=2026-01-02/{partition}-{_SEQUENCE}.parquet",
+                paths=(f"date=2026-01-02/{partition}-{_SEQUENCE}.parquet",),
                 source="1@broker:9092",
                 isolation="committed",
             )
             for partition in ids
         ),
-        covered=dict.fromkeys(ids, (0, _STOP)),
-        epochs=dict.fromkeys(ids, 5),
+        state=TableState(topic=_TOPIC, covered=dict.fromkeys(ids, (0, _STOP)), epochs=dict.fromkeys(ids, 5)),
     )
 
 

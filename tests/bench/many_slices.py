@@ -21,7 +21,8 @@ from uuid import UUID
 from kafka_io.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest
 from pipelines.fetch import slice_fetcher
 from pipelines.fetch.fetch_task import FetchTask, to_json
-from pipelines.ledger.work import SliceFacts
+from pipelines.ledger.committed_range import CommittedRange
+from pipelines.ledger.slice_facts import SliceFacts
 from resources.kafka import open_cluster
 from resources.progress import Progress
 from resources.settings.settings import Caps, ClusterSettings, Settings
@@ -62,8 +63,9 @@ class SentTasks:
         self.sent = {number: list(map(to_json, step)) for number, step in enumerate((tasks, *ahead))}
         on_progress(len(tasks), len(tasks))
         return [
-            SliceFacts(offsets=task.offsets, loaded_at_us=task.loaded_at_us, gaps={"control": task.offsets.size})
+            SliceFacts(range=CommittedRange(offsets=task.offsets, loaded_at_us=task.loaded_at_us, gaps=gaps))
             for task in tasks
+            for gaps in [{"control": task.offsets.size}]
         ]
 
 

@@ -20,9 +20,9 @@ from kafka_io.model import BrokerPartition, OffsetRange
 from pipelines.commit.commit import LoadChange, commit
 from pipelines.delta.delta_table import LakeTable
 from pipelines.identity.identity import table_state
+from pipelines.ledger.committed_range import CommittedRange
 from pipelines.ledger.incarnations import incarnations
-from pipelines.ledger.ledger import KEY, SEQUENCE, CommitKind, LedgerEntry, TopicIdentity
-from pipelines.ledger.work import CommittedRange, SliceFacts
+from pipelines.ledger.ledger import KEY, SEQUENCE, CommitKind, LedgerEntry, TableState, TopicIdentity
 from resources.stores.lake import Lake
 from tests.bench import long_history
 from tests.bench.measure import Usage, measured
@@ -40,15 +40,21 @@ def one_commit(root: Path) -> Callable[[], None]:
     """One commit of 100,000 files of 10,000 partitions: check the files, write the log entry, fsync everything."""
     small = SmallTable(root)
     pattern = small.write(0, 10 * _ROWS)
-    content = (Path(small.uri) / str(pattern.path)).read_bytes()
+    content = (Path(small.uri) / pattern.files[0].path).read_bytes()
     files_per_partition = FILES // PARTITIONS
     facts = []
     for number in range(FILES):
         partition, start = number // files_per_partition, number % files_per_partition * 10 * _ROWS
-        path = f"{Path(str(pattern.path)).parent}/{partition}-{start}.parquet"
+        path = f"{Path(pattern.files[0].path).parent}/{partition}-{start}.parquet"
         (Path(small.uri) / path).write_bytes(content)
         facts.append(
-            replace(pattern, offsets=OffsetRange(BrokerPartition(0, partition), start, start + 10 * _ROWS), path=path)
+            replace(
+                pattern,
+                range=replace(
+                    pattern.range, offsets=OffsetRange(BrokerPartition(0, partition), start, start + 10 * _ROWS)
+                ),
+                files=(replace(pattern.files[0], path=path),),
+            )
         )
     empty = small.table.snapshot()
     change = LoadChange(state=table_state(empty, small.topic), facts=tuple(facts), run="bench")
@@ -95,16 +101,15 @@ def many_commits(root: Path) -> LakeTable:
 
 def _commit(number: int) -> str:
     id_ = BrokerPartition(None, 0)
-    facts = SliceFacts(offsets=OffsetRange(BrokerPartition(None, 0), number - 1, number), gaps={"control": 1})
+    committed = CommittedRange(offsets=OffsetRange(id_, number - 1, number), gaps={"control": 1})
     entry = LedgerEntry(
         commit=f"{number:032x}",
         run=f"run {number}",
         code="bench",
         kind=CommitKind.LOAD,
         sequence=number,
-        topic=_TOPIC,
-        ranges=(CommittedRange.of(facts),),
-        covered={id_: (0, number)},
+        ranges=(committed,),
+        state=TableState(topic=_TOPIC, covered={id_: (0, number)}),
     )
     actions = [
         {"commitInfo": {"timestamp": number, "operation": "WRITE", KEY: entry.to_json()}},

@@ -96,8 +96,7 @@ def check_tables(upgraded: UpgradedTopic, broker: RealBroker, topic: str) -> Non
         assert lake.prove_deeply(topic).problems == (), name
         entries = lake.entries(topic)
         assert [entry.choices for entry in entries] == [()] * LOADS, name
-        ids = entries[0].ids
-        assert ids is not None
+        ids = entries[0].state.ids
         assert bool(ids.created_zxid) == ("Z" in ADDRESSES[name]), name
         topic_ids.add(ids.topic_id)
     [topic_id] = topic_ids

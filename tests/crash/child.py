@@ -22,7 +22,7 @@ from pipelines.cli.main import main
 from pipelines.fetch.fetch_runner import FetchRunner, fetch_here
 from pipelines.fetch.fetch_task import FetchTask
 from pipelines.increments import delta_output, duckdb_output, postgres_output  # noqa: F401
-from pipelines.ledger.work import SliceFacts
+from pipelines.ledger.slice_facts import SliceFacts
 from pipelines.load import load, planned  # noqa: F401
 from pipelines.maintenance import clean, rewind  # noqa: F401
 from pipelines.rewrites import convert, redecode, replay  # noqa: F401

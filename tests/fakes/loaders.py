@@ -15,7 +15,7 @@ from pipelines.fetch.fetch_runner import fetch_here
 from pipelines.fetch.fetch_task import FetchTask
 from pipelines.fetch.slice_fetcher import SliceFetcher
 from pipelines.identity.earlier_loads import Evidence
-from pipelines.ledger.work import SliceFacts
+from pipelines.ledger.slice_facts import SliceFacts
 from pipelines.load.load import Loader
 from pipelines.load.run import LoadSettings, Run, Tables
 from pipelines.reports.last_error import LastError

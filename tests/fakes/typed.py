@@ -16,7 +16,7 @@ from pipelines.comparison.deep_verify import DeepProof, deep_verify
 from pipelines.delta.delta_table import LakeTable
 from pipelines.fetch.fetch_runner import fetch_here
 from pipelines.fetch.fetch_task import FetchTask
-from pipelines.ledger.work import SliceFacts
+from pipelines.ledger.slice_facts import SliceFacts
 from pipelines.load.load import Loader
 from pipelines.reports.outcome import TopicLoad
 from pipelines.rewrites.replay import replay

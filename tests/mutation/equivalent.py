@@ -12,7 +12,7 @@ EQUIVALENT: Mapping[tuple[str, str, str], str] = {
     (
         "pipelines/commit/commit.py",
         "LoadChange._new_last_messages",
-        "newest_message.offset < facts.last.offset -> newest_message.offset <= facts.last.offset",
+        "newest_message.offset < last.offset -> newest_message.offset <= last.offset",
     ): "two slices of a commit do not overlap, so their last messages have different offsets",
     (
         "pipelines/verify/complete_files.py",

@@ -14,7 +14,7 @@ import click
 import pytest
 
 from kafka_io.errors import ConnectFailed, LocatedError, Where
-from pipelines.ledger.work import SliceFailure
+from pipelines.ledger.failure import SliceFailure
 from resources.errors import CursorExpired
 from resources.explanations import texts
 from resources.explanations.codes import RETIRED, ROWS, code_of, exit_code_of, row_of
@@ -183,7 +183,7 @@ sys.addaudithook(lambda event, values: opened.append(str(values[0])) if event ==
 import pipelines.fetch.fetch
 import pipelines.load.load
 from kafka_io.errors import Where
-from pipelines.ledger.work import SliceFailure
+from pipelines.ledger.failure import SliceFailure
 from resources.errors import CursorExpired
 
 failure = SliceFailure.of(CursorExpired("gone"), Where(topic="clicks"))

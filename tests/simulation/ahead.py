@@ -11,7 +11,7 @@ from pipelines.fetch import fetch_runner as execute
 from pipelines.fetch.fetch_runner import FetchRunner
 from pipelines.fetch.fetch_task import FetchTask, to_json
 from pipelines.fetch.slice_fetcher import microseconds
-from pipelines.ledger.work import SliceFacts
+from pipelines.ledger.slice_facts import SliceFacts
 from pipelines.load import planned
 from resources.progress import Progress
 from tests.simulation.workers import SimWorkers

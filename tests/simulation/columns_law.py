@@ -19,7 +19,7 @@ from kafka_io.values.debezium.columns import OP, TS_MS
 from kafka_io.values.json.reading import JsonReading, reading_of
 from pipelines.fetch.fetch_task import FetchTask
 from pipelines.ledger.ledger import LedgerEntry
-from pipelines.ledger.work import SliceFacts
+from pipelines.ledger.slice_facts import SliceFacts
 from pipelines.reports.outcome import TopicLoad
 from resources.settings.topic_formats import TopicFormat
 from tests.simulation.broken import require
@@ -66,7 +66,7 @@ class ColumnsLaw:
             self.unresolved[key] = False
         for slice_facts in facts:
             key = (run, works[0].loaded_at_us, slice_facts.offsets)
-            self.unresolved[key] = bool(slice_facts.unknown_schemas or slice_facts.new_fields)
+            self.unresolved[key] = slice_facts.needs is not None
             self.fetched_rows[run] += slice_facts.rows
 
     def check(self, version: int) -> None:
@@ -147,7 +147,7 @@ class ColumnsLaw:
             is_known == (error is None) and (error is None or _UNKNOWN_SCHEMA in str(error)),
             f"{row} was decoded with {error} although the registry answered {is_known} about {schema_id}",
         )
-        require(error is not None or schema_id in entry.schemas, f"the ledger does not have the schema of {row}")
+        require(error is not None or schema_id in entry.schemas.values, f"the ledger does not have the schema of {row}")
 
     def _check_limits(self, run: str) -> None:
         """Check that a run commits no more records that do not decode than its settings allow."""
@@ -158,8 +158,11 @@ class ColumnsLaw:
         require(bad <= most, f"{run} committed {bad} of {rows} rows that do not decode, but {format_} allows {most}")
 
     def _check_schemas(self, entry: LedgerEntry, version: int) -> None:
-        known = next((entry.schemas for _, entry in self.store.logged_entries(version - 1)), ())
-        require(set(known) <= set(entry.schemas), f"the ledger forgot a schema: {known} became {entry.schemas}")
+        known = next((entry.schemas.values for _, entry in self.store.logged_entries(version - 1)), ())
+        require(
+            set(known) <= set(entry.schemas.values),
+            f"the ledger forgot a schema: {known} became {entry.schemas.values}",
+        )
 
     def check_report(self, run: str, load: TopicLoad) -> None:
         """Check what a load reports about records that do not decode, and why it says that a column is in its way."""

@@ -97,7 +97,7 @@ class IdentityLaw:
             self._check_read(entry, answers)
         if answers and planned_on and planned_on.topic == entry.topic and any(reads.values()):
             self._check_ids(entry, before, planned_on, answers)
-            if not planned_on.ids or not planned_on.ids.topic_id:
+            if not planned_on.state.ids.topic_id:
                 # A log that was only truncated does not keep the other partitions from being loaded (fault N07).
                 others = {id_ for id_, life in lives.items() if life != self.cluster.incarnation}
                 self._check_logs(entry, planned_on, answers, reads.keys(), others)
@@ -108,10 +108,10 @@ class IdentityLaw:
 
         The user can choose to continue the table with another cluster (fault N17).
         """
-        known = entry.ids.cluster_id if entry.ids else ""
+        known = entry.state.ids.cluster_id
         for read in (read for part in reads.values() for read in part):
             require(read.cluster_id == known, f"{entry.run} read {read.cluster_id}, and committed it as {known}")
-        before = planned_on.ids.cluster_id if planned_on and planned_on.ids else ""
+        before = planned_on.state.ids.cluster_id if planned_on else ""
         chosen = any(choice.setting == "on_cluster_changed" for choice in entry.choices)
         require(
             chosen or not reads or entry.kind is not CommitKind.LOAD or before in {"", known},
@@ -121,7 +121,7 @@ class IdentityLaw:
     def _check_read(self, entry: LedgerEntry, answers: Answers) -> None:
         """Check that the topic which was read is the one whose ids the commit records."""
         # The run has to ask again after it has read: what was shown from then until now, it could see.
-        recorded = entry.ids or TopicIds()
+        recorded = entry.state.ids
         could_see = all(_are_of_two_topics(recorded, ids) for ids in (answers.ids_after_read, self.cluster.shown_ids))
         require(not could_see, f"{entry.run} read {answers.ids_after_read}, and committed it as {recorded}")
 
@@ -139,14 +139,14 @@ class IdentityLaw:
     def _check_ids(
         self, entry: LedgerEntry, before: LedgerEntry | None, planned_on: LedgerEntry, answers: Answers
     ) -> None:
-        known = planned_on.ids or TopicIds()
+        known = planned_on.state.ids
         for incarnation, shown in answers.topics_of_step:
             require(
                 not _are_of_two_topics(known, shown),
                 f"{entry.run} was shown {shown} of {incarnation}, and committed to a table of {known}",
             )
-        kept, topic_ids = entry.ids or TopicIds(), [ids for _, ids in answers.topics_of_step]
-        known_before = (before and before.ids) or TopicIds()
+        kept, topic_ids = entry.state.ids, [ids for _, ids in answers.topics_of_step]
+        known_before = before.state.ids if before else TopicIds()
         # The table learns a topic id when all its logs were compared, because nothing else is compared after that. A
         # run that others have overtaken, if only with a compaction, leaves it to the next one.
         is_first = answers.bounds[-1].version == len(self.store.versions) - 2
@@ -194,7 +194,7 @@ class IdentityLaw:
         """Check the logs of the partitions that were read, and of others that show what the topic is."""
         judged = read | (others - answers.silent)
         bounds = {id_: bound for id_, bound in answers.bounds[-1].bounds.items() if id_ in judged}
-        for id_, epoch in planned_on.epochs.items():
+        for id_, epoch in planned_on.state.epochs.items():
             require(
                 id_ not in bounds or not 0 <= bounds[id_].epoch < epoch,
                 f"{entry.run} was answered an epoch below {epoch} of partition {id_}, and committed",
@@ -238,7 +238,7 @@ class IdentityLaw:
         """
         if shows_other_ids(answers, entry):
             return True
-        if entry.ids and entry.ids.topic_id and self.cluster.era.has_ids:
+        if entry.state.ids.topic_id and self.cluster.era.has_ids:
             return False
         changed = (
             self._has_changed(log, read) for id_, log in self.cluster.logs.items() for read in reads.get(id_, ())
@@ -281,7 +281,7 @@ class IdentityLaw:
 
 def shows_other_ids(answers: Answers, entry: LedgerEntry) -> bool:
     """Whether a run was shown ids that contradict those of the entry."""
-    return any(_are_of_two_topics(entry.ids or TopicIds(), shown) for _, shown in answers.topics)
+    return any(_are_of_two_topics(entry.state.ids, shown) for _, shown in answers.topics)
 
 
 def _are_of_two_topics(known: TopicIds, shown: TopicIds) -> bool:

@@ -14,9 +14,9 @@ from itertools import pairwise
 from kafka_io.model import BrokerPartition
 from pipelines.commit.offset_ranges import MIXED
 from pipelines.identity.holes import MISSING
+from pipelines.ledger.committed_range import EXPIRED, CommittedRange
 from pipelines.ledger.incarnations import IncarnationRanges, incarnations
 from pipelines.ledger.ledger import CommitKind, Coverage, LedgerEntry
-from pipelines.ledger.work import EXPIRED, CommittedRange
 from pipelines.reports.outcome import TopicLoad
 from resources.settings.choices import Choices
 from tests.simulation.begin_law import BeginLaw
@@ -291,12 +291,12 @@ class Oracle:
         if result is None or self.life(result[1]) != self.cluster.incarnation:
             return
         entry, [incarnation, *_] = result[1], self._incarnations
-        read = {id_: (entry.covered[id_][1], epoch) for id_, epoch in entry.epochs.items()}
+        read = {id_: (entry.covered[id_][1], epoch) for id_, epoch in entry.state.epochs.items()}
         truncated = self.cluster.true_truncations(read)
-        knows_topic_id = bool(entry.ids and entry.ids.topic_id)
+        knows_topic_id = bool(entry.state.ids.topic_id)
         for id_ in entry.covered if self.cluster.era.has_epochs else ():
             # Where no topic id is known, the last messages of partitions without an epoch show truncations to a load.
-            if id_ not in self.cluster.logs or (not knows_topic_id and id_ not in entry.epochs):
+            if id_ not in self.cluster.logs or (not knows_topic_id and id_ not in entry.state.epochs):
                 continue
             if not self.is_of_cluster(entry, id_):
                 continue
@@ -389,7 +389,7 @@ class Oracle:
         """
         if len(load.failures) == 1 and load.failures[0].kind in {"Corrupt", "TooLarge"}:
             [failure] = load.failures
-            partition, offset = BrokerPartition.parse(failure.where["partition"]), failure.where["offset"]
+            partition, offset = BrokerPartition.parse(str(failure.where["partition"])), int(failure.where["offset"])
             start, cursor = covered.get(partition, (0, offset))
             ends_of_others = {other.offsets.stop for other in of_others if other.partition == partition}
             require(

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Sequence
 
 from kafka_io.model import BrokerPartition
+from pipelines.ledger.committed_range import CommittedRange
 from pipelines.ledger.ledger import CommitKind, LedgerEntry
-from pipelines.ledger.work import CommittedRange
 from resources.settings.choices import Choices
 from tests.simulation.broken import require
 from tests.simulation.store import SimStore

@@ -3,7 +3,8 @@
 from collections.abc import Callable
 
 from kafka_io.model import BrokerPartition, OffsetRange
-from pipelines.ledger.work import SliceFacts
+from pipelines.ledger.committed_range import CommittedRange
+from pipelines.ledger.slice_facts import SliceFacts
 from tests.simulation.scheduler import Scheduler
 from tests.simulation.store import Row, SimStore
 from tests.small_table import Small
@@ -24,12 +25,13 @@ class SmallStore(Small):
         id_ = BrokerPartition(0, partition)
         present = [Row(id_, offset, self._loaded_at, offset) for offset in list(range(start, stop, 10))[:rows]]
         return SliceFacts(
-            offsets=OffsetRange(BrokerPartition(0, partition), start, stop),
-            rows=len(present),
-            bytes=stop - start,
-            path=self.table.stage(present) if present else None,
-            size=len(present),
-            loaded_at_us=self._loaded_at,
+            range=CommittedRange(
+                offsets=OffsetRange(id_, start, stop),
+                rows=len(present),
+                bytes=stop - start,
+                loaded_at_us=self._loaded_at,
+            ),
+            files=self.table.staged_files(present),
         )
 
     def rows(self) -> int:

@@ -19,8 +19,9 @@ from pipelines.fetch.fetch_task import FetchTask
 from pipelines.layout.columns import NO_COLUMNS
 from pipelines.layout.layout import EVENT_DAY, LOADED, TableLayout
 from pipelines.layout.rows import FILE_SCHEMA
+from pipelines.ledger.committed_range import CommittedRange
 from pipelines.ledger.ledger import LedgerEntry
-from pipelines.ledger.work import CommittedRange, SliceFacts
+from pipelines.ledger.slice_facts import DataFile, SliceFacts
 from pipelines.table.table_store import CommitConflict, CommitOutcomeUnknown, TableSnapshot
 from resources.errors import (
     CommitUnknown,
@@ -136,6 +137,10 @@ class SimStore:
         self.staged[path] = tuple(rows)
         self.file_columns[path] = self.versions[-1].columns if columns is None else columns
         return path
+
+    def staged_files(self, rows: Sequence[Row]) -> tuple[DataFile, ...]:
+        """Write a data file, if there are rows, and return what a worker reports of it."""
+        return (DataFile(path=self.stage(rows), size=len(rows), rows=len(rows)),) if rows else ()
 
     @property
     def rows(self) -> list[Row]:

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from kafka_io.model import BrokerPartition, OffsetRange
-from pipelines.ledger.ledger import CommitKind, Coverage, LedgerEntry
-from pipelines.ledger.work import CommittedRange, SliceFacts
+from pipelines.ledger.committed_range import CommittedRange
+from pipelines.ledger.ledger import CommitKind, Coverage, LedgerEntry, TableState
+from pipelines.ledger.slice_facts import DataFile, SliceFacts
 from pipelines.table.table_store import CommitConflict, TableSnapshot
 from resources.errors import CommitUnknown, FileRefused, LakeUnavailable, LogTorn, TableForeign, TableReplaced
 from tests.simulation.scheduler import Odds, Scheduler
@@ -83,16 +84,15 @@ def entry(
 ) -> LedgerEntry:
     """The ledger entry that a commit on top of `snapshot` writes."""
     before = snapshot.entry.covered if snapshot.entry else {}
+    added = {slice_facts.partition: (0, slice_facts.offsets.stop) for slice_facts in facts}
     return LedgerEntry(
         commit=uuid.uuid4().hex,
         run="run",
         code="test",
         kind=kind,
         sequence=snapshot.next_sequence,
-        topic=small.topic,
-        ranges=tuple(CommittedRange.of(slice_facts) for slice_facts in facts),
-        covered=covered
-        or {**before, **{slice_facts.offsets.partition: (0, slice_facts.offsets.stop) for slice_facts in facts}},
+        ranges=tuple(slice_facts.committed for slice_facts in facts),
+        state=TableState(topic=small.topic, covered=covered or {**before, **added}),
         target=target,
     )
 
@@ -306,7 +306,8 @@ def test_a_rewind_restores_the_rows_of_its_target(small: Small) -> None:  # faul
 
 def test_a_missing_data_file_is_refused(small: Small) -> None:  # fault L07
     ghost = SliceFacts(
-        offsets=OffsetRange(BrokerPartition(0, 0), 0, 10), rows=1, path="date=2026-01-02/ghost.parquet", size=7
+        range=CommittedRange(offsets=OffsetRange(BrokerPartition(0, 0), 0, 10), rows=1),
+        files=(DataFile(path="date=2026-01-02/ghost.parquet", size=7, rows=1),),
     )
     with pytest.raises(FileRefused, match="ghost"):
         small.table.check([small.write(0, 10), ghost])

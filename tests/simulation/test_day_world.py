@@ -1,7 +1,6 @@
 """Worlds with folders of event days break no law, and those with a deliberate fault break one."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 from unittest.mock import patch
 
 import pyarrow as pa
@@ -9,7 +8,7 @@ import pytest
 
 from pipelines.layout import event_days
 from pipelines.layout.event_days import EventDays
-from pipelines.ledger.work import DataFile, described
+from pipelines.ledger.slice_facts import DataFile
 from tests.simulation import workers
 from tests.simulation.__main__ import run
 from tests.simulation.world import DAYS, Failed
@@ -25,8 +24,8 @@ def test_no_law_is_broken_in_worlds_with_folders_of_days(is_typed: bool) -> None
     assert run(_DAYS, 1, is_typed=is_typed, is_by_day=True) == _DAYS // DAYS
 
 
-def _first_file_only(files: Sequence[DataFile]) -> dict[str, Any]:
-    return described(files[:1])
+def _first_file_only(files: Sequence[DataFile]) -> tuple[DataFile, ...]:
+    return tuple(files[:1])
 
 
 def _whole_batch(days: EventDays, rows: pa.RecordBatch) -> Iterator[tuple[object, pa.RecordBatch]]:
@@ -40,7 +39,7 @@ def _in_one_folder(days: EventDays, rows: pa.RecordBatch) -> Iterator[tuple[obje
 
 
 BROKEN: Mapping[str, tuple[object, str, object]] = {
-    "only the first file of a slice is committed": (workers, "described", _first_file_only),
+    "only the first file of a slice is committed": (workers, "reported", _first_file_only),
     "a row is in the files of all days": (EventDays, "split", _whole_batch),
     "a row is in the folder of another day": (EventDays, "split", _in_one_folder),
     "every day of a slice is open": (event_days, "MAX_OPEN_DAYS", 1000),

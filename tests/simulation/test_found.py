@@ -13,8 +13,9 @@ from pipelines.commit.offset_ranges import with_counts
 from pipelines.commit.replacement import CutChange
 from pipelines.fetch.fetch_task import FetchTask
 from pipelines.identity.identity import table_state
+from pipelines.ledger.committed_range import CommittedRange
 from pipelines.ledger.ledger import CommitKind, TopicIdentity
-from pipelines.ledger.work import CommittedRange, SliceFacts
+from pipelines.ledger.slice_facts import SliceFacts
 from pipelines.maintenance.rewind import RewindChange
 from pipelines.plan.window import LoadWindow
 from pipelines.reports.outcome import TopicLoad
@@ -39,7 +40,11 @@ def calm() -> Scheduler:
 
 
 def fact(start: int, stop: int) -> SliceFacts:
-    return SliceFacts(offsets=OffsetRange(BrokerPartition(None, 0), start, stop), gaps={"compacted": stop - start})
+    return compacted(OffsetRange(BrokerPartition(None, 0), start, stop))
+
+
+def compacted(offsets: OffsetRange) -> SliceFacts:
+    return SliceFacts(range=CommittedRange(offsets=offsets, gaps={"compacted": offsets.size}))
 
 
 def load_change(snapshot: TableSnapshot, facts: list[SliceFacts], epoch: int) -> LoadChange:
@@ -59,7 +64,7 @@ def test_a_backfill_keeps_the_epoch_of_the_run_that_moved_the_cursor() -> None: 
     land(store, snapshot, [fact(0, 50)], 5)
     entry = store.snapshot().entry
     assert entry is not None
-    assert (entry.covered[A], entry.epochs[A]) == ((0, 70), 6)
+    assert (entry.covered[A], entry.state.epochs[A]) == ((0, 70), 6)
 
 
 def test_a_run_is_refused_if_another_run_moved_the_cursor_under_another_leader() -> None:  # faults B02, B04
@@ -72,7 +77,7 @@ def test_a_run_is_refused_if_another_run_moved_the_cursor_under_another_leader()
     land(store, snapshot, [fact(50, 60), fact(60, 70)], 6)
     entry = store.snapshot().entry
     assert entry is not None
-    assert (entry.covered[A], entry.epochs[A]) == ((0, 70), 6)
+    assert (entry.covered[A], entry.state.epochs[A]) == ((0, 70), 6)
 
 
 def test_a_load_does_not_continue_after_offsets_that_were_cut_and_loaded_again_meanwhile() -> None:  # fault B04
@@ -135,12 +140,12 @@ def test_a_load_that_adopts_a_cluster_sees_that_another_run_moved_the_cursor_und
 def test_a_load_that_adopts_a_cluster_forgets_the_epochs_of_rows_that_were_taken_back_meanwhile() -> None:
     store = SimStore(scheduler=calm())  # faults B04, N17
     empty = store.snapshot()
-    begun = SliceFacts(offsets=OffsetRange(BrokerPartition(None, 2), 0, 10), gaps={"compacted": 10})
+    begun = compacted(OffsetRange(BrokerPartition(None, 2), 0, 10))
     commit(store, empty, loaded_from("one", empty, [begun], 5), sleep=lambda _: None)
     target = store.snapshot()
     commit(store, target, loaded_from("one", target, [fact(0, 50)], 5), sleep=lambda _: None)
     snapshot = store.snapshot()
-    other = SliceFacts(offsets=OffsetRange(BrokerPartition(None, 1), 0, 10), gaps={"compacted": 10})
+    other = compacted(OffsetRange(BrokerPartition(None, 1), 0, 10))
     change = loaded_from("two", snapshot, [other], 5)
     assert snapshot.entry is not None
     restored = table_state(target, replace(CLICKS, cluster_id="one"))
@@ -149,7 +154,7 @@ def test_a_load_that_adopts_a_cluster_forgets_the_epochs_of_rows_that_were_taken
     commit(store, snapshot, change, sleep=lambda _: None)
     entry = store.snapshot().entry
     assert entry is not None
-    assert entry.epochs.keys() == entry.covered.keys() == {BrokerPartition(None, 1), BrokerPartition(None, 2)}
+    assert entry.state.epochs.keys() == entry.covered.keys() == {BrokerPartition(None, 1), BrokerPartition(None, 2)}
 
 
 class DelayingStore(SimStore):

@@ -12,9 +12,10 @@ import pytest
 from kafka_io.model import BrokerPartition
 from pipelines.commit.commit import LoadChange, commit
 from pipelines.delta.delta_table import LakeTable
+from pipelines.ledger.committed_range import CommittedRange
 from pipelines.ledger.incarnations import incarnations
 from pipelines.ledger.ledger import LedgerEntry
-from pipelines.ledger.work import CommittedRange, SliceFacts
+from pipelines.ledger.slice_facts import SliceFacts
 from pipelines.table.table_store import CommitOutcomeUnknown, TableSnapshot, TableStore
 from resources.errors import LakeUnavailable, LoadError
 from tests.simulation.scheduler import Odds, Scheduler, hooked

@@ -7,6 +7,7 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -16,9 +17,11 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from kafka_io.model import Bounds, BrokerPartition, OffsetRange
 from pipelines.commit.commit import LoadChange, commit, committable
 from pipelines.identity.identity import table_state
+from pipelines.ledger.committed_range import EXPIRED, CommittedRange
+from pipelines.ledger.failure import SliceFailure
 from pipelines.ledger.incarnations import incarnations
 from pipelines.ledger.ledger import Coverage, TopicIdentity
-from pipelines.ledger.work import EXPIRED, SliceFacts, SliceFailure
+from pipelines.ledger.slice_facts import SliceFacts
 from pipelines.plan.plan import plan, plan_backfill
 from pipelines.plan.slices import SliceSizes
 from pipelines.plan.window import OffsetWindow
@@ -130,18 +133,17 @@ class TwoRuns(RuleBasedStateMachine):
             unfinished = self.unfinished[run]
             self.times += 1
             facts = [self._fetched(offsets, number in fails) for number, offsets in enumerate(unfinished.slices)]
-            expired = [replace(self._facts(offsets), gaps={EXPIRED: offsets.size}) for offsets in unfinished.skipped]
+            expired = [self._facts(offsets, gaps={EXPIRED: offsets.size}) for offsets in unfinished.skipped]
             unfinished.facts = sorted([*expired, *facts], key=lambda slice_facts: slice_facts.offsets)
 
     def _fetched(self, offsets: OffsetRange, fails: bool) -> SliceFacts:
         if fails or offsets.start < self.logs[offsets.partition][0]:
             return replace(self._facts(offsets), failure=SliceFailure(kind="NetworkError", reason="no answer"))
         rows = [Row(offsets.partition, offset, self.times, offset) for offset in range(offsets.start, offsets.stop)]
-        path = self.store.stage(rows) if rows else None
-        return replace(self._facts(offsets), rows=len(rows), path=path, size=len(rows))
+        return replace(self._facts(offsets, rows=len(rows)), files=self.store.staged_files(rows))
 
-    def _facts(self, offsets: OffsetRange) -> SliceFacts:
-        return SliceFacts(offsets=offsets, loaded_at_us=self.times)
+    def _facts(self, offsets: OffsetRange, **counts: Any) -> SliceFacts:
+        return SliceFacts(range=CommittedRange(offsets=offsets, loaded_at_us=self.times, **counts))
 
     @precondition(lambda self: self.unfinished)
     @rule(run=RUNS, fates=FATES)

@@ -18,8 +18,8 @@ from pipelines.fetch.slice_fetcher import SliceFetcher
 from pipelines.fetch.typed_rows import decoder_of
 from pipelines.layout.columns import with_columns
 from pipelines.layout.delta_schema import DeltaField
-from pipelines.ledger.ledger import TableState
-from pipelines.ledger.work import SliceFacts
+from pipelines.ledger.ledger import SchemaIds, TableState
+from pipelines.ledger.slice_facts import SliceFacts
 from pipelines.load import fetched
 from pipelines.table.table_store import TableSnapshot
 from resources.errors import CommitRefused
@@ -95,7 +95,7 @@ BROKEN: Mapping[str, tuple[object, str, object]] = {
     "bytes that do not decode are lost": (typed_rows, "_failed_columns", _without_bytes),
     "values are in the rows of their neighbours": (typed_rows, "decoder_of", _Shifted),
     "the limits for bad records are not checked": (fetched, "check_bad_records", _no_limits),
-    "the ids of schemas are not recorded": (Decoding, "schema_ids", ()),
+    "the ids of schemas are not recorded": (Decoding, "schema_ids", SchemaIds()),
     "new keys of JSON objects get no column": (typed_rows._PartRows, "_new_fields", lambda *_: ()),
     "slices are fetched again without a reason": (SliceFetcher, "fetch_decoded", _fetched_twice),
 }

@@ -21,8 +21,9 @@ from pipelines.identity import holes, identity
 from pipelines.identity.divergence import _Comparison, _Shown
 from pipelines.identity.truncation import LogComparison, compare_logs
 from pipelines.ledger import coverage
+from pipelines.ledger.committed_range import CommittedRange
 from pipelines.ledger.ledger import TableState
-from pipelines.ledger.work import CommittedRange, SliceFacts
+from pipelines.ledger.slice_facts import SliceFacts
 from pipelines.load import committed, fetched, reconciled
 from pipelines.load.discovered import Discovered
 from pipelines.load.reconciled import _Comparison as _LogsCompared
@@ -179,7 +180,7 @@ BROKEN: Mapping[str, tuple[object, str, object]] = {
         "fetch_slices",
         _skipping_unreadable,
     ),
-    "what is skipped has no receipt": (committed, "skip_choices", lambda _: ()),
+    "what is skipped has no receipt": (committed, "_skip_choices", lambda _: ()),
     "what lies before an unreadable batch is not loaded": (readable, "is_unreadable", lambda _: False),
     "a message that the log does not show counts as lost": (_Comparison, "first_shown", _never_nothing),
     "the logs are compared only before they are read": (fetched, "check_same_logs", lambda *_: None),

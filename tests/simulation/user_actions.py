@@ -11,8 +11,8 @@ from pipelines.fetch.slice_fetcher import FetchOrder
 from pipelines.identity.divergence import check_same_logs
 from pipelines.identity.truncation import truncations
 from pipelines.layout.columns import NO_COLUMNS
+from pipelines.ledger.committed_range import CommittedRange
 from pipelines.ledger.ledger import Coverage
-from pipelines.ledger.work import CommittedRange
 from pipelines.load.discovered import open_table, with_errors_apart
 from pipelines.load.load import Loader
 from pipelines.maintenance.rewind import RewindChange, restored_state
@@ -136,7 +136,7 @@ class UserActions:
         check_same_logs(self.cluster, state, same_logs)
         check_bad_records(format_, facts, state.topic.where)
         self.store.check(facts)
-        staged = [row for part in facts for path in part.paths for row in self.store.staged.get(path, ())]
+        staged = [row for part in facts for file in part.files for row in self.store.staged.get(file.path, ())]
 
         def fetched_rows(part: CommittedRange) -> int:
             offsets = part.offsets

@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from kafka_io.model import BrokerPartition
+from pipelines.ledger.committed_range import EXPIRED
 from pipelines.ledger.event_time import EventTime
 from pipelines.ledger.ledger import CommitKind, LedgerEntry
-from pipelines.ledger.work import EXPIRED
 from tests.simulation.broken import require
 from tests.simulation.brokers import Answers, SimCluster
 from tests.simulation.event_times import SimTimes

@@ -32,8 +32,10 @@ from pipelines.fetch.typed_rows import IncompletePlan, TypedRows
 from pipelines.fetch.unreadable import GAPS, SkipByChoice, readable_batches
 from pipelines.layout.columns import ERROR_COLUMN, NO_COLUMNS, RAW_COLUMN, TOMBSTONE_COLUMN
 from pipelines.layout.layout import TYPED
+from pipelines.ledger.committed_range import CommittedRange
+from pipelines.ledger.failure import SliceFailure
+from pipelines.ledger.slice_facts import DataFile, Observations, SliceFacts
 from pipelines.ledger.slice_times import SliceTimes, TimesOfRows
-from pipelines.ledger.work import DataFile, SliceFacts, SliceFailure, described
 from resources.progress import Progress
 from tests.simulation.brokers import SimCluster
 from tests.simulation.day_law import rows_by_folder
@@ -223,9 +225,7 @@ class SimWorkers:
         try:
             return [self._facts(work, offsets, reads, skip), *failed], reads
         except IncompletePlan as missing:
-            new = pa.schema(missing.fields).serialize().to_pybytes() if missing.fields else b""
-            ids = tuple(sorted(missing.ids))
-            return [SliceFacts(offsets=work.offsets, unknown_schemas=ids, new_fields=new)], reads
+            return [SliceFacts(range=CommittedRange(offsets=work.offsets), needs=missing.needs)], reads
 
     def _facts(self, work: FetchTask, offsets: OffsetRange, reads: Sequence[Read], skip: SkipByChoice) -> SliceFacts:
         payloads = {offset: payload for read in reads for offset, payload in read.payloads.items()}
@@ -244,21 +244,23 @@ class SimWorkers:
         for read in reads:
             if read.skipped:
                 gaps[GAPS[read.skipped]] += read.stop - read.start
-        return SliceFacts(
+        fetched = CommittedRange(
             offsets=offsets,
             rows=len(rows),
             bytes=offsets.size,
-            **described(files),
             gaps={cause: count for cause, count in gaps.items() if count},
+            loaded_at_us=work.loaded_at_us,
+            source="0@sim:1",
+        )
+        observed = Observations(
             holes=OffsetRange(id_, holes[0], holes[-1] + 1) if holes else None,
             skipped=tuple(skip.skipped),
             times=self._times(work, payloads) if work.times else None,
             bad=decoded.typed.bad if decoded else 0,
             bad_examples=tuple(decoded.typed.examples) if decoded else (),
-            loaded_at_us=work.loaded_at_us,
             last=self.cluster.message(*max(payloads.items())) if payloads else None,
-            source="0@sim:1",
         )
+        return SliceFacts(range=fetched, files=reported(files), observed=observed)
 
     def _files(self, work: FetchTask, rows: Sequence[Row]) -> Iterator[DataFile]:
         """Write one file, or one for each day that Penstock's own code gives to rows."""
@@ -303,10 +305,15 @@ class SimWorkers:
         return replace(offsets, stop=min(starts, default=max(offsets.stop, log.latest) if log else offsets.stop))
 
 
+def reported(files: Sequence[DataFile]) -> tuple[DataFile, ...]:
+    """The files as the facts of their slice name them."""
+    return tuple(files)
+
+
 def _used(reads: Iterable[Read], offsets: OffsetRange) -> Iterator[Read]:
     """The reads of what a slice has in the end: not those of a batch that it neither read nor skipped."""
     return (read for read in reads if read.stop <= offsets.stop)
 
 
 def _failed(offsets: OffsetRange, work: FetchTask, error: KafkaIOError | LocatedError) -> SliceFacts:
-    return SliceFacts(offsets=offsets, failure=SliceFailure.of(error, work.where))
+    return SliceFacts(range=CommittedRange(offsets=offsets), failure=SliceFailure.of(error, work.where))

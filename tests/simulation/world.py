@@ -14,7 +14,7 @@ from pipelines.fetch.decoding import no_registry
 from pipelines.fetch.fetch_task import FetchTask
 from pipelines.layout.layout import EVENT_DAY, LOADED
 from pipelines.ledger.ledger import TableState
-from pipelines.ledger.work import SliceFacts
+from pipelines.ledger.slice_facts import SliceFacts
 from pipelines.load.discovered import TopicAnswers
 from pipelines.load.first_answers import FirstAnswers
 from pipelines.load.load import Loader

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from kafka_io.errors import LocatedError, Where
 from pipelines.cli.output.result import show_trace
-from pipelines.ledger.work import SliceFailure
+from pipelines.ledger.failure import SliceFailure
 from resources.explanations.texts import explanations
 
 UNKNOWN_REPAIR = "Run `penstock --debug config check`: it shows the details."

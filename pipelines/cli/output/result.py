@@ -21,7 +21,7 @@ from resources.printed import printed
 from resources.settings.settings import SettingsError
 
 if TYPE_CHECKING:
-    from pipelines.ledger.work import SliceFailure
+    from pipelines.ledger.failure import SliceFailure
 
 _WORDS = "penstock.words"
 _STREAM = "tail"
@@ -46,7 +46,7 @@ class Errors:
             raise
         except Exception as error:  # noqa: BLE001 - the error is printed with its place, and ends the command
             from kafka_io.errors import Where
-            from pipelines.ledger.work import SliceFailure
+            from pipelines.ledger.failure import SliceFailure
 
             self.failures.append(SliceFailure.of(error, Where(cluster=cluster, topic=topic)))
 

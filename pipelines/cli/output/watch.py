@@ -75,7 +75,7 @@ def _loses_exceptions(frame: FrameType | None) -> bool:
 
 def _without_wrong_use(ask: Ask) -> CommandResult:
     """The result of `ask`, in which wrong use is an error."""
-    from pipelines.ledger.work import SliceFailure
+    from pipelines.ledger.failure import SliceFailure
 
     try:
         return ask()

@@ -13,8 +13,9 @@ from pipelines.cli.main import main
 from pipelines.commit.commit import LoadChange, commit
 from pipelines.delta.delta_table import LakeTable
 from pipelines.identity.identity import table_state
+from pipelines.ledger.committed_range import CommittedRange
 from pipelines.ledger.ledger import TopicIdentity
-from pipelines.ledger.work import SliceFacts
+from pipelines.ledger.slice_facts import SliceFacts
 from resources.kafka import open_cluster
 from resources.settings.settings import Settings
 from resources.stores.lake import Lake
@@ -53,13 +54,9 @@ class World:
         table = LakeTable.of(Lake.of(settings), "main", topic)
         snapshot = table.snapshot()
         facts = SliceFacts(
-            offsets=OffsetRange(BrokerPartition(None, 0), 0, stop),
-            rows=0,
-            bytes=0,
-            path=None,
-            size=0,
-            stats={},
-            loaded_at_us=time.time_ns() // 1000,
+            range=CommittedRange(
+                offsets=OffsetRange(BrokerPartition(None, 0), 0, stop), loaded_at_us=time.time_ns() // 1000
+            )
         )
         commit(
             table,

@@ -13,7 +13,7 @@ from kafka_io.testing.modern.config import ModernBrokerConfig
 from kafka_io.testing.modern.server import ModernBrokerServer
 from pipelines.cli.main import main
 from pipelines.cli.output import shown_status
-from pipelines.ledger.work import SliceFailure
+from pipelines.ledger.failure import SliceFailure
 from pipelines.reports.last_error import LastError, LastErrors
 from pipelines.status.status import TopicState
 from resources.stores.lake import Lake

@@ -20,7 +20,7 @@ Penstock = Callable[..., Result]
 @pytest.fixture
 def orphan(small: SmallTable) -> Path:
     """A file that no commit names, ten days old."""
-    file = Path(small.uri) / str(small.write(900, 950).path)
+    file = Path(small.uri) / small.write(900, 950).files[0].path
     ten_days_ago = time.time() - 10 * 86400
     os.utime(file, (ten_days_ago, ten_days_ago))
     return file

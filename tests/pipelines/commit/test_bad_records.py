@@ -5,7 +5,8 @@ import pytest
 from kafka_io.errors import Where
 from kafka_io.model import BrokerPartition, OffsetRange
 from pipelines.commit.bad_records import check_bad_records
-from pipelines.ledger.work import NOTHING_DECODED, BadRecord, DecodedCounts, SliceFacts
+from pipelines.ledger.committed_range import CommittedRange
+from pipelines.ledger.slice_facts import NOTHING_DECODED, BadRecord, DecodedCounts, Observations, SliceFacts
 from resources.errors import BadRecords
 from resources.settings.topic_formats import RAW_FORMAT, TopicFormat
 
@@ -16,7 +17,9 @@ _SHARE = TopicFormat(format="text", bad_records="keep", max_bad_share=0.1)
 def step(rows: int, bad: int, *, partition: int = 0) -> SliceFacts:
     examples = (BadRecord(offset=7, reason="no UTF-8"),) if bad else ()
     offsets = OffsetRange(BrokerPartition(None, partition), 0, rows)
-    return SliceFacts(offsets=offsets, rows=rows, bad=bad, bad_examples=examples)
+    return SliceFacts(
+        range=CommittedRange(offsets=offsets, rows=rows), observed=Observations(bad=bad, bad_examples=examples)
+    )
 
 
 @pytest.mark.parametrize("format_", [RAW_FORMAT, _LIMITED, _SHARE])

@@ -17,8 +17,10 @@ from kafka_io.records.last_message import LastMessage
 from pipelines.commit.commit import commit, committable
 from pipelines.delta import delta_table as table_module
 from pipelines.delta.delta_table import LakeTable
+from pipelines.ledger.committed_range import CommittedRange
 from pipelines.ledger.coverage import NotAdjoining, extended
-from pipelines.ledger.work import SliceFacts, SliceFailure
+from pipelines.ledger.failure import SliceFailure
+from pipelines.ledger.slice_facts import Observations, SliceFacts
 from pipelines.maintenance.rewind import plan_rewind, rewind
 from pipelines.table.table_store import CommitConflict, CommitOutcomeUnknown
 from pipelines.verify.verify import verify
@@ -33,7 +35,8 @@ A, B = BrokerPartition(0, 0), BrokerPartition(0, 1)
 
 def fact(start: int, stop: int, *, partition: int = 0, failed: bool = False) -> SliceFacts:
     failure = SliceFailure(kind="Corrupt", reason="wrong CRC") if failed else None
-    return SliceFacts(offsets=OffsetRange(BrokerPartition(0, partition), start, stop), failure=failure)
+    offsets = OffsetRange(BrokerPartition(0, partition), start, stop)
+    return SliceFacts(range=CommittedRange(offsets=offsets), failure=failure)
 
 
 def test_rows_and_cursor_become_visible_together(small: "SmallTable") -> None:
@@ -203,7 +206,7 @@ def test_an_entry_has_no_epoch_of_a_partition_that_another_run_loaded_and_a_rewi
     commit(small.table, small.table.snapshot(), change)
     entry = small.table.snapshot().entry
     assert entry is not None
-    assert ((entry.covered.get(A), entry.covered[B]), entry.epochs) == ((None, (0, 20)), {B: 1})
+    assert ((entry.covered.get(A), entry.covered[B]), entry.state.epochs) == ((None, (0, 20)), {B: 1})
 
 
 def test_slices_that_another_run_did_not_commit_are_committed(small: "SmallTable") -> None:  # fault O03
@@ -252,7 +255,7 @@ def test_a_file_that_is_not_what_the_worker_wrote_is_refused(
     harm: Callable[[Path], None], reason: str, small: "SmallTable"
 ) -> None:  # fault L07
     facts = small.write(0, 50)
-    harm(Path(small.uri) / str(facts.path))
+    harm(Path(small.uri) / facts.files[0].path)
     with pytest.raises(FileRefused, match=rf"date=2026-01-02/0-0-.*parquet {reason}"):
         small.commit(facts)
     assert small.covered() == {}
@@ -286,13 +289,13 @@ def test_a_commit_that_never_lands_says_so_and_deletes_nothing(small: "SmallTabl
     facts = small.write(0, 50)
     with pytest.raises(LakeUnavailable, match="did not land: connection reset"):
         small.commit(facts, log=Unreliable(small.table, [False] * 3))
-    assert (Path(small.uri) / str(facts.path)).exists()
+    assert (Path(small.uri) / facts.files[0].path).exists()
     small.commit(facts)
     assert small.rows() == 5
 
 
 def with_last(facts: SliceFacts, offset: int, digest: str) -> SliceFacts:
-    return replace(facts, last=LastMessage(offset=offset, digest=digest))
+    return replace(facts, observed=Observations(last=LastMessage(offset=offset, digest=digest)))
 
 
 def test_slices_of_another_log_than_that_of_a_concurrent_run_are_refused(small: "SmallTable") -> None:  # fault P11

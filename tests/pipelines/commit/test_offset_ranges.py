@@ -7,7 +7,7 @@ import pytest
 
 from kafka_io.model import BrokerPartition, OffsetRange
 from pipelines.commit.offset_ranges import MIXED, split_ranges, with_counts
-from pipelines.ledger.work import CommittedRange
+from pipelines.ledger.committed_range import CommittedRange
 
 OF_07, MODERN = BrokerPartition(0, 0), BrokerPartition(None, 0)
 

@@ -11,6 +11,7 @@ from pipelines.commit.commit import commit
 from pipelines.commit.replacement import CutChange
 from pipelines.identity.identity import table_state
 from pipelines.ledger.ledger import CommitKind, RecordedChoice
+from pipelines.ledger.slice_facts import Observations
 from pipelines.verify.verify import verify
 from resources.errors import CommitRefused
 
@@ -55,7 +56,7 @@ def test_a_cut_before_the_table_s_first_offset_leaves_it_empty_there(small: "Sma
 @pytest.mark.parametrize(("end", "kept"), [(71, True), (70, False), (40, False)])
 def test_the_last_message_is_taken_back_with_its_offset(end: int, kept: bool, small: "SmallTable") -> None:  # fault P11
     last = LastMessage(offset=70, digest="digest")
-    small.commit(replace(small.write(0, 80), last=last))
+    small.commit(replace(small.write(0, 80), observed=Observations(last=last)))
     commit(small.table, small.table.snapshot(), cutting(small, end, 80))
     assert table_state(small.table.snapshot(), small.topic).last_messages == ({A: last} if kept else {})
 

@@ -7,7 +7,7 @@ import pytest
 from kafka_io.errors import ConnectFailed
 from kafka_io.model import Bounds, BrokerPartition, OffsetRange
 from pipelines.comparison.broker_rows import BrokerRows
-from pipelines.ledger.work import CommittedRange
+from pipelines.ledger.committed_range import CommittedRange
 from resources.errors import LogTruncated
 
 A = BrokerPartition(None, 0)

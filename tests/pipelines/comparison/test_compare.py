@@ -17,7 +17,7 @@ from pipelines.comparison import table_rows
 from pipelines.comparison.compare import ComparedOffsets, Comparison, compare
 from pipelines.comparison.table_rows import LiveRows
 from pipelines.layout.rows import FILE_SCHEMA, PARTITION_COLUMN
-from pipelines.ledger.work import CommittedRange
+from pipelines.ledger.committed_range import CommittedRange
 
 Record = dict[str, Any]
 LOADED_US = 7

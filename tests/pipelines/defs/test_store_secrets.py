@@ -19,7 +19,7 @@ from kafka_io.testing.modern.server import ModernBrokerServer
 from pipelines.cli.main import main
 from pipelines.fetch import fetch_runner as execute
 from pipelines.fetch.fetch_task import FetchTask, to_json
-from pipelines.ledger.work import SliceFacts
+from pipelines.ledger.slice_facts import SliceFacts
 from resources.progress import Progress
 from resources.settings.settings import PATH_VARIABLE, Settings
 from resources.stores.lake import filesystem

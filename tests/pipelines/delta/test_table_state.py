@@ -10,8 +10,8 @@ from kafka_io.model import Bounds, BrokerPartition, OffsetRange, TopicIds
 from pipelines.commit.commit import LoadChange, commit
 from pipelines.commit.replacement import CutChange
 from pipelines.identity.identity import check_epochs, other_log, table_state, with_topic_id
-from pipelines.ledger.ledger import RecordedChoice, TableState, TopicIdentity
-from pipelines.ledger.work import SliceFacts
+from pipelines.ledger.ledger import RecordedChoice, TableState, TopicFindings, TopicIdentity
+from pipelines.ledger.slice_facts import SliceFacts
 from pipelines.plan.plan import Plan
 from resources.errors import ClusterChanged, CommitRefused, CursorMismatch, TableForeign, TopicRecreated
 from resources.settings.choices import Choices
@@ -33,7 +33,8 @@ def test_another_incarnation_is_refused(small: "SmallTable") -> None:  # faults 
 def test_another_incarnation_starts_with_empty_coverage_by_choice(small: "SmallTable") -> None:  # faults B05, B06
     small.commit(small.write(0, 50))
     state = table_state(small.table.snapshot(), OTHER, choices=Choices(on_recreated="restart"))
-    assert (state.topic, state.ids, state.covered, state.replaced) == (OTHER, TopicIds(created_zxid="8"), {}, "7")
+    assert (state.topic, state.ids, state.covered) == (OTHER, TopicIds(created_zxid="8"), {})
+    assert state.found.replaced == "7"
 
 
 def test_another_incarnation_continues_at_the_cursors_by_choice(small: "SmallTable") -> None:  # fault N05
@@ -78,8 +79,7 @@ def test_a_table_recognises_its_topic_by_any_id_that_it_has_learned(
     entry = small.table.snapshot().entry
     assert entry is not None
     assert entry.covered == {A: (0, 50 * len(views))}
-    assert entry.ids is not None
-    assert entry.ids.cluster_id == "one"
+    assert entry.state.ids.cluster_id == "one"
 
 
 @pytest.mark.parametrize(
@@ -138,7 +138,7 @@ def test_a_topic_of_another_cluster_continues_by_choice(small: "SmallTable") -> 
 def test_the_choice_of_another_cluster_is_recorded_when_all_rows_were_taken_back() -> None:  # fault N17
     followed = {"on_cluster_changed": "adopt"}
     adopted = TableState.new(OTHER)
-    state = replace(adopted, adopted=adopted.ids, followed=followed)
+    state = replace(adopted, found=TopicFindings(adopted=adopted.ids, followed=followed))
     step = Plan(slices=(OffsetRange(A, 0, 17),))
     assert list(step.choices(state)) == [RecordedChoice.of("on_cluster_changed", "adopt", OffsetRange(A, 0, 0))]
 

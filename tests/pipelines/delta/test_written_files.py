@@ -11,7 +11,8 @@ from kafka_io.errors import Where
 from kafka_io.model import BrokerPartition, OffsetRange
 from pipelines.delta import written_files
 from pipelines.delta.written_files import check_files
-from pipelines.ledger.work import DataFile, SliceFacts, described
+from pipelines.ledger.committed_range import CommittedRange
+from pipelines.ledger.slice_facts import DataFile, SliceFacts
 from resources.errors import FileRefused
 from resources.stores import durable
 
@@ -24,7 +25,7 @@ def written(folder: Path, number: int, *, rows: int = 2, claimed_rows: int = 2) 
     pq.write_table(pa.table({"value": list(range(rows))}), folder / path)
     file = DataFile(path=path, size=(folder / path).stat().st_size, rows=claimed_rows, stats={})
     offsets = OffsetRange(BrokerPartition(None, number), 0, rows)
-    return SliceFacts(offsets=offsets, rows=claimed_rows, **described((file,)))
+    return SliceFacts(range=CommittedRange(offsets=offsets, rows=claimed_rows), files=(file,))
 
 
 @pytest.mark.parametrize("is_local", [True, False])

@@ -19,8 +19,9 @@ from pipelines.commit.commit import Change, CommitResult, commit
 from pipelines.fetch import slice_fetcher
 from pipelines.fetch.decoding import Decoding
 from pipelines.layout.layout import TYPED
+from pipelines.ledger.committed_range import CommittedRange
 from pipelines.ledger.ledger import LedgerEntry
-from pipelines.ledger.work import SliceFacts
+from pipelines.ledger.slice_facts import DataFile, SliceFacts
 from pipelines.load import committed
 from pipelines.rewrites.topic_schema import topic_schema
 from pipelines.table.table_store import TableSnapshot, TableStore
@@ -203,10 +204,11 @@ def test_columns_of_files_and_earlier_warnings_stay_when_the_plan_grows(
     settings = topic.settings
     decoding = Decoding(settings.format_of("clicks"), snapshot, partial(open_schema_registry, settings))
     decoding.learn([2, 3])
+    file = DataFile(path="a.parquet", size=1, rows=1)
     assert decoding.plan is not None
     columns, warnings = list(decoding.plan.stored), list(decoding.warnings)
     assert ([column.name for column in columns], len(warnings)) == (["id", "price", "note", "price_2"], 1)
-    decoding.keep_columns([SliceFacts(offsets=offsets, path="a.parquet")])
+    decoding.keep_columns([SliceFacts(range=CommittedRange(offsets=offsets), files=(file,))])
     decoding.learn([1])
     assert list(decoding.plan.stored)[:4] == columns
     assert (decoding.plan.stored.names[4:], list(decoding.warnings)[:1], len(decoding.warnings)) == (
@@ -224,7 +226,7 @@ def test_a_plan_without_files_follows_the_order_of_the_schemas(
     settings = topic.settings
     decoding = Decoding(settings.format_of("clicks"), snapshot, partial(open_schema_registry, settings))
     decoding.learn([2])
-    decoding.keep_columns([SliceFacts(offsets=offsets)])
+    decoding.keep_columns([SliceFacts(range=CommittedRange(offsets=offsets))])
     decoding.learn([1])
     assert decoding.plan is not None
     assert [str(column.type) for column in decoding.plan.stored] == ["int64", "int64", "string", "string"]
@@ -335,7 +337,7 @@ def test_the_schema_command_knows_what_the_table_has(topic: TypedTopic) -> None:
     snapshot = topic.table.existing()
     assert snapshot is not None
     assert isinstance(snapshot.entry, LedgerEntry)
-    assert snapshot.entry.schemas == (1,)
+    assert snapshot.entry.schemas.values == (1,)
 
 
 def test_the_schema_shows_what_the_table_has_met_and_what_the_newest_version_would_change(

@@ -15,7 +15,8 @@ from pipelines.fetch import fetch_runner as executing
 from pipelines.fetch.fetch_runner import FetchRunner
 from pipelines.fetch.fetch_task import FetchTask, decode_task, to_json
 from pipelines.fetch.slice_fetcher import SliceFetcher, _sample_of
-from pipelines.ledger.work import SliceFacts
+from pipelines.ledger.committed_range import CommittedRange
+from pipelines.ledger.slice_facts import SliceFacts
 from resources.progress import no_progress
 from resources.settings.settings import Caps
 
@@ -93,7 +94,8 @@ class FakeJob:
 
 
 def facts_of(tasks: Sequence[FetchTask]) -> list[SliceFacts]:
-    return [SliceFacts(offsets=fetched.offsets, loaded_at_us=fetched.loaded_at_us) for fetched in tasks]
+    ranges = [CommittedRange(offsets=fetched.offsets, loaded_at_us=fetched.loaded_at_us) for fetched in tasks]
+    return [SliceFacts(range=fetched_range) for fetched_range in ranges]
 
 
 @pytest.fixture
@@ -148,7 +150,7 @@ def test_the_jobs_of_the_next_steps_begin_before_the_first_one_is_complete(
         *(compiled, ("waited for", 20)),
     ]
     assert [[part.offsets.start for part in step_facts] for step_facts in facts] == [[0, 0], [10, 10], [20, 20]]
-    assert {part.loaded_at_us for step_facts in facts for part in step_facts} == {0}  # when the job was begun
+    assert {part.range.loaded_at_us for step_facts in facts for part in step_facts} == {0}  # when the job was begun
     assert runner.cores == 6
 
 

@@ -14,7 +14,7 @@ from kafka_io.records.decoded_batch import DecodeLimits
 from pipelines.fetch import slice_file
 from pipelines.fetch.fetch_runner import fetch_here
 from pipelines.fetch.fetch_task import FetchTask
-from pipelines.ledger.work import SliceFacts
+from pipelines.ledger.slice_facts import SliceFacts
 from resources.kafka import open_cluster
 from resources.progress import Progress
 from resources.settings.settings import ClusterSettings, Settings

@@ -21,7 +21,7 @@ from pipelines.layout import layout as layout_module
 from pipelines.layout import rows as rows_module
 from pipelines.layout.rows import PARTITION_COLUMN, RAW_TIME_COLUMN, TABLE_SCHEMA
 from pipelines.ledger.ledger import LedgerEntry
-from pipelines.ledger.work import SliceFacts
+from pipelines.ledger.slice_facts import SliceFacts
 from pipelines.load.load import Loader
 from pipelines.maintenance.clean import clean
 from pipelines.maintenance.rewind import plan_rewind, rewind

@@ -3,6 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
+from typing import Any
 from unittest.mock import Mock, patch
 
 import pytest
@@ -18,8 +19,8 @@ from pipelines.identity.divergence import (
     compare_last_messages,
     unexplained_beginnings,
 )
-from pipelines.ledger.ledger import CommitKind, LedgerEntry, RecordedChoice, TableState, TopicIdentity
-from pipelines.ledger.work import EXPIRED, CommittedRange
+from pipelines.ledger.committed_range import EXPIRED, CommittedRange
+from pipelines.ledger.ledger import CommitKind, LedgerEntry, RecordedChoice, TableState, TopicFindings, TopicIdentity
 from resources.errors import CursorAheadOfLog, TopicRecreated
 
 A, B = BrokerPartition(None, 0), BrokerPartition(None, 1)
@@ -28,7 +29,8 @@ STORED = LastMessage(offset=19, digest="table")
 
 
 def state_of(*, same_topic_id: bool = False) -> TableState:
-    return TableState(topic=CLICKS, covered={A: (0, 20)}, last_messages={A: STORED}, same_topic_id=same_topic_id)
+    found = TopicFindings(same_topic_id=same_topic_id)
+    return TableState(topic=CLICKS, covered={A: (0, 20)}, last_messages={A: STORED}, found=found)
 
 
 def answering(answer: object) -> Mock:
@@ -182,10 +184,8 @@ def search_in(
     """
     edges = [*((A, *edge) for edge in pairwise((0, *stops))), (B, 0, 50)]
     ranges = tuple(CommittedRange(offsets=OffsetRange(*edge), rows=edge[2] - edge[1]) for edge in edges)
-    covered = {A: (0, 20), B: (0, 50)}
-    entry = LedgerEntry(
-        commit="c", run="r", kind=CommitKind.LOAD, sequence=1, topic=CLICKS, ranges=ranges, covered=covered
-    )
+    state = TableState(topic=CLICKS, covered={A: (0, 20), B: (0, 50)})
+    entry = LedgerEntry(commit="c", run="r", kind=CommitKind.LOAD, sequence=1, ranges=ranges, state=state)
     log = Mock(
         entries=lambda _: [(1, entry)],
         row_offsets=lambda _, committed: list(range(committed.offsets.start, committed.offsets.stop)),
@@ -268,11 +268,11 @@ def test_a_broker_that_does_not_answer_ends_the_search() -> None:
         search_in({}, error=ConnectFailed("away")).run(A, Bounds(earliest=0, latest=20))
 
 
-def commit(cursor: int, offset: int, digest: str, *, kind: CommitKind = CommitKind.LOAD) -> LedgerEntry:
+def commit(cursor: int, offset: int, digest: str, *, kind: CommitKind = CommitKind.LOAD, **changes: Any) -> LedgerEntry:
     """A commit after which the table ends at the cursor, with the last message before it."""
     messages = {A: LastMessage(offset=offset, digest=digest)}
-    entry = LedgerEntry(commit="c", run="r", kind=kind, sequence=1, topic=CLICKS, ranges=(), covered={A: (0, cursor)})
-    return replace(entry, last_messages=messages)
+    state = TableState(topic=CLICKS, covered={A: (0, cursor)}, last_messages=messages)
+    return LedgerEntry(commit="c", run="r", kind=kind, sequence=1, ranges=(), state=replace(state, **changes))
 
 
 FOUR_COMMITS = [commit(cursor, cursor - 1, "table") for cursor in (20, 15, 10, 5)]
@@ -347,8 +347,8 @@ def test_a_message_that_cannot_be_read_does_not_show_that_the_log_is_the_same() 
         [commit(10, 9, "table", kind=CommitKind.CUT), commit(20, 14, "log")],
         [commit(14, 9, "table", kind=CommitKind.CUT), commit(20, 14, "log")],
         [commit(20, 9, "table", kind=CommitKind.REWIND), commit(20, 14, "log")],
-        [commit(10, 9, "table"), replace(commit(20, 4, "log"), topic=replace(CLICKS, incarnation="6"))],
-        [commit(10, 9, "table"), replace(commit(20, 4, "log"), covered={B: (0, 20)}), commit(20, 4, "log")],
+        [commit(10, 9, "table"), commit(20, 4, "log", topic=replace(CLICKS, incarnation="6"))],
+        [commit(10, 9, "table"), commit(20, 4, "log", covered={B: (0, 20)}), commit(20, 4, "log")],
     ],
 )
 def test_only_messages_that_a_typed_table_still_has_are_compared(earlier: list[LedgerEntry]) -> None:  # fault P12

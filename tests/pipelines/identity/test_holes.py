@@ -18,8 +18,9 @@ from kafka_io.model import BrokerPartition, OffsetRange
 from kafka_io.records.gaps import COMPACTED, HOLE
 from kafka_io.wire.conversation import ReceivedRequest
 from pipelines.identity.holes import MISSING, Refusal, with_causes
+from pipelines.ledger.committed_range import CommittedRange
 from pipelines.ledger.ledger import Coverage, RecordedChoice
-from pipelines.ledger.work import SliceFacts
+from pipelines.ledger.slice_facts import Observations, SliceFacts
 from pipelines.plan.positions import NamedPosition
 from pipelines.verify.verify import verify
 from resources.kafka import open_cluster
@@ -193,9 +194,12 @@ def facts_of(start: int, stop: int, *holes: int, count: int | None = None) -> Sl
     """The facts of a slice, in which a number of the offsets `[holes[0], holes[1])` is missing."""
     offsets = OffsetRange(A, start, stop)
     if not holes:
-        return SliceFacts(offsets=offsets, rows=stop - start)
+        return SliceFacts(range=CommittedRange(offsets=offsets, rows=stop - start))
     missing = OffsetRange(A, *holes)
-    return SliceFacts(offsets=offsets, gaps={MISSING: count or missing.size}, holes=missing, holes_reason="it is so")
+    return SliceFacts(
+        range=CommittedRange(offsets=offsets, gaps={MISSING: count or missing.size}),
+        observed=Observations(holes=missing, holes_reason="it is so"),
+    )
 
 
 @pytest.mark.parametrize(
@@ -228,7 +232,10 @@ def test_the_error_says_how_many_offsets_are_missing(count: int, text: str) -> N
     assert text in str(refused.failure)
 
 
-HOLES = SliceFacts(offsets=OffsetRange(A, 0, 10), gaps={HOLE: 2, "control": 1}, holes=OffsetRange(A, 3, 5))
+HOLES = SliceFacts(
+    range=CommittedRange(offsets=OffsetRange(A, 0, 10), gaps={HOLE: 2, "control": 1}),
+    observed=Observations(holes=OffsetRange(A, 3, 5)),
+)
 
 
 @pytest.mark.parametrize(
@@ -243,8 +250,8 @@ def test_the_policy_of_the_topic_gives_holes_their_cause(policies: set[str] | No
     cluster = Mock(cleanup_policies=lambda _: policies)
     whole, holed = with_causes(cluster, "clicks", [facts_of(10, 20), HOLES])
     assert whole == facts_of(10, 20)
-    assert (holed.gaps, holed.holes_reason) == ({cause: 2, "control": 1}, reason)
-    assert holed.holes == (HOLES.holes if reason else None)
+    assert (holed.range.gaps, holed.observed.holes_reason) == ({cause: 2, "control": 1}, reason)
+    assert holed.observed.holes == (HOLES.observed.holes if reason else None)
 
 
 def test_the_policy_is_asked_only_if_there_are_holes() -> None:
@@ -258,4 +265,4 @@ def test_a_policy_that_cannot_be_read_now_fails_the_load() -> None:
         with_causes(Mock(cleanup_policies=Mock(side_effect=ConnectFailed("away"))), "clicks", [HOLES])
     refusal = Mock(cleanup_policies=Mock(side_effect=BrokerError("not allowed", code=CLUSTER_AUTHORIZATION_FAILED)))
     [holed] = with_causes(refusal, "clicks", [HOLES])
-    assert holed.holes_reason.startswith("the topic's cleanup.policy cannot be read")
+    assert holed.observed.holes_reason.startswith("the topic's cleanup.policy cannot be read")

@@ -15,7 +15,7 @@ from kafka_io.wire.types import NULL_UUID
 from pipelines.fetch.fetch_runner import fetch_here
 from pipelines.fetch.fetch_task import FetchTask
 from pipelines.identity.divergence import DivergenceSearch
-from pipelines.ledger.work import SliceFacts
+from pipelines.ledger.slice_facts import SliceFacts
 from pipelines.plan.positions import NamedPosition
 from pipelines.plan.window import LoadWindow
 from resources.progress import Progress
@@ -46,7 +46,7 @@ def test_a_log_that_goes_on_is_loaded(fake: FakeCluster, tmp_path: Path) -> None
         assert values(tmp_path) == numbered(0, 30)
         entry = table(tmp_path).snapshot().entry
         assert entry is not None
-        assert entry.last_messages[P0].offset == 29
+        assert entry.state.last_messages[P0].offset == 29
 
 
 def test_a_load_without_news_fetches_nothing(fake: FakeCluster, tmp_path: Path) -> None:
@@ -418,7 +418,6 @@ def test_a_topic_id_is_learned_when_all_partitions_have_been_compared() -> None:
     for expected in ("", sim.cluster.topic_id):
         entry = sim.store.snapshot().entry
         assert entry is not None
-        assert entry.ids is not None
-        assert (entry.ids.topic_id, bool(entry.last_messages)) == (expected, not expected)
+        assert (entry.state.ids.topic_id, bool(entry.state.last_messages)) == (expected, not expected)
         sim.cluster.logs[sim.id].grow(range(15, 18), lambda: 1)
         assert sim.load(Choices()).error is None

@@ -9,7 +9,7 @@ import pyarrow as pa
 from deltalake import DeltaTable
 
 from kafka_io.model import BrokerPartition, OffsetRange
-from pipelines.ledger.work import SliceFacts
+from pipelines.ledger.slice_facts import SliceFacts
 from pipelines.state_tables.state_table import state_output
 from resources.settings.topic_options import TopicOptions
 from resources.settings.topic_state import StateSettings

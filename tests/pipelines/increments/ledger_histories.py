@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 from random import Random
 
 from kafka_io.model import BrokerPartition, OffsetRange
-from pipelines.ledger.ledger import CommitKind, Coverage, LedgerEntry, TopicIdentity
-from pipelines.ledger.work import CommittedRange, LoadedRange
+from pipelines.ledger.committed_range import CommittedRange, LoadedRange
+from pipelines.ledger.ledger import CommitKind, Coverage, LedgerEntry, TableState, TopicIdentity
 
 PARTITIONS = (BrokerPartition(None, 0), BrokerPartition(None, 1))
 KINDS = ("load", "load", "load", "backfill", "replay", "cut", "rewind", "compaction", "restart", "redecode", "convert")
@@ -60,15 +60,22 @@ class LedgerHistory:
     def _newest(self) -> LedgerEntry | None:
         return next((entry for _, entry in self.newest_first(self.version)), None)
 
-    def _append(self, kind: CommitKind, rows: Rows, covered: Coverage, *ranges: CommittedRange, **more: object) -> None:
+    def _append(
+        self,
+        kind: CommitKind,
+        rows: Rows,
+        covered: Coverage,
+        *ranges: CommittedRange,
+        topic: TopicIdentity | None = None,
+        **more: object,
+    ) -> None:
         entry = LedgerEntry(
             commit=f"commit {len(self.entries)}",
             run="run",
             kind=kind,
             sequence=len(self.entries),
-            topic=self._topic(),
             ranges=ranges,
-            covered=covered,
+            state=TableState(topic=topic or self._topic(), covered=covered),
         )
         self.entries.append(replace(entry, **more))  # type: ignore[arg-type] # fields of an entry
         self.rows.append(rows)

@@ -3,10 +3,11 @@
 import pytest
 
 from kafka_io.model import Bounds, BrokerPartition, OffsetRange, TopicIds
+from pipelines.ledger.committed_range import CommittedRange
 from pipelines.ledger.event_time import NO_PROOF, EventTime, PartitionTime
-from pipelines.ledger.ledger import TableState, TopicIdentity
+from pipelines.ledger.ledger import TableState, TopicFindings, TopicIdentity
+from pipelines.ledger.slice_facts import Observations, SliceFacts
 from pipelines.ledger.slice_times import SliceTimes
-from pipelines.ledger.work import SliceFacts
 from pipelines.plan.valid_through import TimesOfLoad, log_answers
 from resources.settings.topic_formats import TopicFormat
 
@@ -38,7 +39,8 @@ def after(load: TimesOfLoad, before: TableState, *facts: SliceFacts, **cursors: 
 
 
 def loaded(partition: BrokerPartition, max_ms: int | None, **late: int) -> SliceFacts:
-    return SliceFacts(offsets=OffsetRange(partition, 0, 1), times=SliceTimes(max_ms=max_ms, late=late))
+    observed = Observations(times=SliceTimes(max_ms=max_ms, late=late))
+    return SliceFacts(range=CommittedRange(offsets=OffsetRange(partition, 0, 1)), observed=observed)
 
 
 def test_a_cursor_at_the_end_proves_the_time_of_the_answer() -> None:
@@ -121,7 +123,8 @@ def test_another_topic_and_another_setting_begin_again(fields: dict[str, object]
     column = "created_at" if fields == {} else "timestamp"
     proven = {A: PartitionTime(proven_ms=5000, max_ms=4000)}
     before = EventTime(column=column, lateness_ms=LATENESS_MS, valid_through_ms=4940, partitions=proven)
-    table = TableState(topic=CLICKS, covered={A: (0, 5)}, event_time=before, **(fields or {}))  # type: ignore[arg-type]
+    found = TopicFindings(**(fields or {}))  # type: ignore[arg-type]
+    table = TableState(topic=CLICKS, covered={A: (0, 5)}, event_time=before, found=found)
     result = times(1000, A, p0=9).after(table, {A: (0, 5)})
     assert result is not None
     assert (result.valid_through_ms, result.moved_back_by) == (4940 if fields is None else None, by)
@@ -135,7 +138,7 @@ def test_a_load_without_rows_commits_at_most_once_a_minute() -> None:
     assert times(160_000, p0=5, p1=0).is_due(state(known, p0=5))
     assert not times(160_000, p0=5).is_due(state(p0=5))  # one partition did not answer
     assert not load.is_due(state())  # the table has not begun
-    assert not load.is_due(TableState(topic=CLICKS, replaced="6"))  # it has another topic yet
+    assert not load.is_due(TableState(topic=CLICKS, found=TopicFindings(replaced="6")))  # it has another topic yet
     assert not TimesOfLoad().is_due(state(p0=5))  # the settings do not ask for it
 
 

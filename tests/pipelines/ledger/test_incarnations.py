@@ -3,9 +3,9 @@
 import pytest
 
 from kafka_io.model import BrokerPartition, OffsetRange
+from pipelines.ledger.committed_range import CommittedRange
 from pipelines.ledger.incarnations import MAX_PROBLEMS, Extent, _cover, incarnations
-from pipelines.ledger.ledger import CommitKind, LedgerEntry, TopicIdentity
-from pipelines.ledger.work import CommittedRange
+from pipelines.ledger.ledger import CommitKind, LedgerEntry, TableState, TopicIdentity
 
 A = BrokerPartition(None, 0)
 
@@ -38,9 +38,8 @@ def test_only_the_first_problems_are_reported() -> None:
         run="r",
         kind=CommitKind.LOAD,
         sequence=1,
-        topic=TopicIdentity(cluster="main", name="clicks", incarnation="7"),
         ranges=tuple(backwards),
-        covered={A: (0, 10)},
+        state=TableState(topic=TopicIdentity(cluster="main", name="clicks", incarnation="7"), covered={A: (0, 10)}),
     )
     [incarnation] = incarnations([(1, entry)])
     assert len(incarnation.problems) == MAX_PROBLEMS

@@ -134,10 +134,10 @@ def test_the_start_latest_holds_for_a_partition_that_cannot_be_loaded_at_the_fir
         for _ in range(2):
             assert "partition=0" in str(load(fake, tmp_path, start="latest").error)
             entry = newest(tmp_path)
-            assert (entry.covered, set(entry.start_times)) == ({B: (10, 10)}, {A})
+            assert (entry.covered, set(entry.state.start_times)) == ({B: (10, 10)}, {A})
         fake.logs[0] = later
         assert load(fake, tmp_path).rows == 0
-        assert (newest(tmp_path).covered, newest(tmp_path).start_times) == ({A: (20, 20), B: (10, 10)}, {})
+        assert (newest(tmp_path).covered, newest(tmp_path).state.start_times) == ({A: (20, 20), B: (10, 10)}, {})
         fake.logs[0] = holding(0, 25)
         assert load(fake, tmp_path).rows == 5
     assert verify(table(tmp_path)).problems == ()
@@ -153,7 +153,7 @@ def test_the_ledger_keeps_the_start_of_partitions_and_reads_entries_of_older_ver
     stored = json.loads(entry.to_json())
     assert LedgerEntry.from_json(json.dumps(stored)) == entry
     del stored["start_times"]
-    assert LedgerEntry.from_json(json.dumps(stored)).start_times == {}
+    assert LedgerEntry.from_json(json.dumps(stored)).state.start_times == {}
 
 
 # fault N07

@@ -14,7 +14,7 @@ from kafka_io.cluster.cluster import Cluster
 from kafka_io.errors import NetworkError
 from kafka_io.messages.list_offsets import ListOffsetsRequest
 from kafka_io.model import Bounds, BrokerPartition, TopicEntry
-from pipelines.ledger.ledger import TableState, TopicIdentity
+from pipelines.ledger.ledger import TableState, TopicFindings, TopicIdentity
 from pipelines.load.discovered import TopicAnswers
 from pipelines.load.first_answers import TOPICS_PER_REQUEST, FirstAnswers
 from pipelines.load.load import Loader
@@ -125,7 +125,7 @@ def state(**changes: Any) -> TableState:
         ({"covered": {A: (0, 4)}}, False),
         ({"covered": {BrokerPartition(None, 2): (0, 1)}}, False),
         ({"epochs": {A: 6}}, False),
-        ({"replaced": "6"}, False),
+        ({"found": TopicFindings(replaced="6")}, False),
     ],
 )
 def test_answers_agree_with_a_table_that_is_not_newer(changes: Mapping[str, Any], agrees: bool) -> None:

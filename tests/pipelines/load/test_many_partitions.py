@@ -9,7 +9,7 @@ import pytest
 from kafka_io.model import BrokerPartition
 from pipelines.fetch.fetch_task import FetchTask
 from pipelines.ledger.ledger import LedgerEntry
-from pipelines.ledger.work import SliceFacts
+from pipelines.ledger.slice_facts import SliceFacts
 from pipelines.plan.positions import NamedPosition, TimePosition
 from pipelines.plan.window import LoadWindow
 from pipelines.reports.outcome import TopicLoad

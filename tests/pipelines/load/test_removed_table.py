@@ -10,7 +10,7 @@ import pytest
 
 from pipelines.fetch.fetch_runner import fetch_here
 from pipelines.fetch.fetch_task import FetchTask
-from pipelines.ledger.work import SliceFacts
+from pipelines.ledger.slice_facts import SliceFacts
 from pipelines.load import planned
 from pipelines.reports.outcome import TopicLoad
 from pipelines.verify.verify import verify

@@ -12,7 +12,7 @@ from kafka_io.model import Bounds, BrokerPartition, OffsetRange, TopicEntry
 from pipelines.fetch.fetch_runner import fetch_here
 from pipelines.fetch.fetch_task import FetchTask
 from pipelines.ledger.ledger import LedgerEntry
-from pipelines.ledger.work import SliceFacts
+from pipelines.ledger.slice_facts import SliceFacts
 from pipelines.load import discovered
 from pipelines.load import planned as planning
 from pipelines.load.discovered import Discovery

@@ -137,11 +137,12 @@ def test_a_file_that_its_worker_did_not_write_so_is_refused(store: ObjectStore) 
     """Its footer is not where a file of the expected size has it."""
     lake = SmallStore(store, "checked")
     good = lake.write(0, 50)
-    for size, problem in ((good.size + 1, f"has {good.size} bytes"), (10_000, f"has {good.size} bytes")):
+    [file] = good.files
+    for size, problem in ((file.size + 1, f"has {file.size} bytes"), (10_000, f"has {file.size} bytes")):
         with pytest.raises(FileRefused, match=problem):
-            lake.table.check([replace(good, size=size)])
+            lake.table.check([replace(good, files=(replace(file, size=size),))])
     with pytest.raises(FileRefused, match="is not there"):
-        lake.table.check([replace(good, path="date=2026-01-02/none.parquet")])
+        lake.table.check([replace(good, files=(replace(file, path="date=2026-01-02/none.parquet"),))])
     with pytest.raises(FileRefused, match="holds 5 rows; its worker wrote 6"):
-        lake.table.check([replace(good, rows=6)])
+        lake.table.check([replace(good, files=(replace(file, rows=6),))])
     lake.table.check([good])

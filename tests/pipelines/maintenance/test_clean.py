@@ -56,8 +56,8 @@ def filled(small: "SmallTable") -> "SmallTable":
 
 
 def test_orphans_are_collected_when_they_are_old_enough(filled: "SmallTable") -> None:  # faults L01, L08, S03
-    old = aged(filled, str(filled.write(900, 950).path), days=2)
-    young = aged(filled, str(filled.write(950, 990).path), days=0.5)
+    old = aged(filled, filled.write(900, 950).files[0].path, days=2)
+    young = aged(filled, filled.write(950, 990).files[0].path, days=0.5)
     result = cleaned(filled)
     assert result.collected == (str(old.relative_to(filled.uri)),)
     assert result.bytes > 0
@@ -66,7 +66,7 @@ def test_orphans_are_collected_when_they_are_old_enough(filled: "SmallTable") ->
 
 
 def test_a_file_in_a_deeper_folder_is_collected_too(filled: "SmallTable") -> None:
-    orphan = filled.write(900, 950).path
+    orphan = filled.write(900, 950).files[0].path
     deeper = Path(filled.uri) / "date=2026-01-02" / "deeper" / "orphan.parquet"
     deeper.parent.mkdir()
     (Path(filled.uri) / str(orphan)).rename(deeper)
@@ -102,7 +102,7 @@ def test_housekeeping_passes_its_failpoints_in_order(filled: "SmallTable", monke
 
 
 def test_a_dry_run_reports_the_same_files_and_changes_nothing(filled: "SmallTable") -> None:
-    old = aged(filled, str(filled.write(900, 950).path), days=2)
+    old = aged(filled, filled.write(900, 950).files[0].path, days=2)
     version = filled.table.snapshot().version
     dry = cleaned(filled, dry_run=True)
     assert dry.collected == (str(old.relative_to(filled.uri)),)
@@ -218,7 +218,7 @@ def test_the_checkpoint_is_forced_to_disk(filled: "SmallTable") -> None:
 
 
 def test_if_another_writer_was_first_nothing_is_merged_and_the_rest_is_done(filled: "SmallTable") -> None:
-    old = aged(filled, str(filled.write(900, 950).path), days=2)
+    old = aged(filled, filled.write(900, 950).files[0].path, days=2)
     with patch.object(DeltaTable, "optimize") as optimize:
         optimize.compact.side_effect = CommitFailedError("a concurrent transaction deleted data")
         result = cleaned(filled)
@@ -298,7 +298,7 @@ def test_a_rewind_to_a_version_whose_files_are_all_kept_is_possible_after_a_clea
 
 
 def test_a_clean_of_a_full_disk_deletes_files_before_it_writes(filled: "SmallTable") -> None:  # fault N10
-    old = aged(filled, str(filled.write(900, 950).path), days=2)
+    old = aged(filled, filled.write(900, 950).files[0].path, days=2)
     full = OSError(28, "No space left on device")
     with (
         patch.object(TableAlterer, "set_table_properties", side_effect=full),
@@ -310,7 +310,7 @@ def test_a_clean_of_a_full_disk_deletes_files_before_it_writes(filled: "SmallTab
 
 
 def test_a_table_with_a_lost_data_file_is_cleaned_and_not_merged(filled: "SmallTable") -> None:  # fault N09
-    old = aged(filled, str(filled.write(900, 950).path), days=2)
+    old = aged(filled, filled.write(900, 950).files[0].path, days=2)
     lost = next(Path(filled.uri).glob("date=*/0-0-00000000000000000050-*"))
     lost.unlink()
     result = cleaned(filled)

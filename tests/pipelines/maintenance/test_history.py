@@ -5,6 +5,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,7 +16,8 @@ from pipelines.delta.commits import DeltaCommit
 from pipelines.delta.delta_log import DeltaLog
 from pipelines.identity.identity import table_state
 from pipelines.ledger.incarnations import effective_entries
-from pipelines.ledger.ledger import CommitKind, LedgerEntry, RecordedChoice, TopicIdentity
+from pipelines.ledger.ledger import CommitKind, LedgerEntry, RecordedChoice, TableState, TopicIdentity
+from pipelines.ledger.slice_facts import SliceFacts
 from pipelines.maintenance.history import HistoryEntry, history, with_rewinds
 from pipelines.maintenance.rewind import plan_rewind, rewind
 from resources.errors import TableMissing
@@ -30,6 +32,10 @@ def whats(past: Iterable[HistoryEntry]) -> list[tuple[int, str, int | None]]:
     return [(entry.commit.version, entry.what, entry.undone_by) for entry in past]
 
 
+def with_range(facts: SliceFacts, **changes: Any) -> SliceFacts:
+    return replace(facts, range=replace(facts.range, **changes))
+
+
 def logged(version: int, target: int | None = None, *, ours: bool = True) -> DeltaCommit:
     entry = LedgerEntry(
         commit=str(version),
@@ -37,9 +43,8 @@ def logged(version: int, target: int | None = None, *, ours: bool = True) -> Del
         code="test",
         kind=CommitKind.LOAD if target is None else CommitKind.REWIND,
         sequence=version,
-        topic=TopicIdentity(cluster="main", name="clicks", incarnation="7"),
         ranges=(),
-        covered={},
+        state=TableState(topic=TopicIdentity(cluster="main", name="clicks", incarnation="7")),
         target=target,
     )
     time = datetime(2026, 1, 2, tzinfo=UTC)
@@ -103,11 +108,11 @@ def test_the_history_says_what_each_commit_did(small: SmallTable) -> None:
 
 
 def test_an_entry_has_the_sums_and_the_sources_of_its_commit(small: SmallTable) -> None:
-    first, expired = small.write(0, 50), replace(small.write(50, 80, rows=0), gaps={"expired": 30})
+    first = small.write(0, 50)
     small.commit(
-        replace(first, source="0@a:9092", gaps={"control": 1}),
-        expired,
-        replace(small.write(0, 20, partition=1), source="b"),
+        with_range(first, source="0@a:9092", gaps={"control": 1}),
+        with_range(small.write(50, 80, rows=0), gaps={"expired": 30}),
+        with_range(small.write(0, 20, partition=1), source="b"),
     )
     entry = next(iter(history(small.table)))
     assert (entry.rows, entry.bytes, entry.files) == (7, 100, 2)
@@ -129,7 +134,7 @@ def test_the_json_of_an_entry_has_each_range(small: SmallTable) -> None:
             "bytes": 50,
             "loaded_at_us": 1,
             "gaps": {},
-            "path": facts.path,
+            "path": facts.files[0].path,
             "source": "",
             "isolation": "",
         }

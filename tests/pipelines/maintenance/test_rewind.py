@@ -319,10 +319,11 @@ def test_a_lost_file_of_the_version_from_which_on_a_clean_keeps_files_is_named(s
     lost = small.write(50, 80)
     small.commit(lost)
     back(small, 1)
-    Path(small.uri, str(lost.path)).unlink()
+    path = lost.files[0].path
+    Path(small.uri, path).unlink()
     with (
         patch.object(DeltaVersion, "cleaned_before", 2),
-        pytest.raises(RewindRefused, match=rf"the data file {lost.path} of version 2 was deleted, for example"),
+        pytest.raises(RewindRefused, match=rf"the data file {path} of version 2 was deleted, for example"),
     ):
         back(small, 2)
 

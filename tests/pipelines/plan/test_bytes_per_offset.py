@@ -13,8 +13,8 @@ from kafka_io.model import BrokerPartition, OffsetRange
 from kafka_io.reader.reader import FetchSizes, PlannedRange
 from kafka_io.records.build import Record, record_batch
 from pipelines.fetch.fetch_runner import fetch_here
-from pipelines.ledger.ledger import CommitKind, LedgerEntry, TopicIdentity
-from pipelines.ledger.work import CommittedRange
+from pipelines.ledger.committed_range import CommittedRange
+from pipelines.ledger.ledger import CommitKind, LedgerEntry, TableState, TopicIdentity
 from pipelines.plan import bytes_per_offset as density
 from pipelines.plan.bytes_per_offset import committed_bytes_per_offset, read_sample, sizes_by_bytes
 from pipelines.reports.outcome import TopicLoad
@@ -48,9 +48,8 @@ def of(*ranges: tuple[BrokerPartition, int, int, int]) -> LedgerEntry:
         for id_, size, rows, count in ranges
     )
     topic = TopicIdentity(cluster="main", name="clicks", incarnation="7")
-    return LedgerEntry(
-        commit="c", run="r", code="", kind=CommitKind.LOAD, sequence=1, topic=topic, ranges=present, covered={}
-    )
+    state = TableState(topic=topic)
+    return LedgerEntry(commit="c", run="r", code="", kind=CommitKind.LOAD, sequence=1, ranges=present, state=state)
 
 
 def test_a_commit_gives_the_bytes_per_offset_of_partitions_with_rows() -> None:

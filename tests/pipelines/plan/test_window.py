@@ -17,7 +17,7 @@ from kafka_io.errors import KafkaIOError, NetworkError, Where
 from kafka_io.model import Bounds, BrokerPartition
 from kafka_io.testing.modern.config import ModernBrokerConfig
 from kafka_io.testing.modern.server import ModernBrokerServer
-from pipelines.ledger.ledger import Coverage, TableState, TopicIdentity
+from pipelines.ledger.ledger import Coverage, TableState, TopicFindings, TopicIdentity
 from pipelines.plan.positions import NamedPosition, TimePosition
 from pipelines.plan.window import LoadWindow, OffsetWindow, _chosen_starts
 from tests.kafka_io.testing.modern.talk import START_MS, Client, batch
@@ -146,7 +146,7 @@ def test_a_window_may_begin_before_the_chosen_time() -> None:
 
 
 def test_a_recreated_topic_is_loaded_completely() -> None:  # faults B05, B06, P01
-    window, _ = reach(LoadWindow(since=NamedPosition.LATEST), {}, {A: LOG}, replaced="6")
+    window, _ = reach(LoadWindow(since=NamedPosition.LATEST), {}, {A: LOG}, found=TopicFindings(replaced="6"))
     assert (window.starts, window.begins) == ({}, {A: 0})
 
 

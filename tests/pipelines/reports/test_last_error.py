@@ -7,7 +7,7 @@ from typing import NoReturn
 import pytest
 
 from kafka_io.errors import Corrupt, Where
-from pipelines.ledger.work import SliceFailure
+from pipelines.ledger.failure import SliceFailure
 from pipelines.reports.last_error import LastError, LastErrors
 from resources.stores.lake import Lake
 from tests.fakes.cluster import FakeCluster

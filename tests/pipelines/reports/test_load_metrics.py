@@ -5,7 +5,7 @@ from pathlib import Path
 from prometheus_client.parser import text_string_to_metric_families
 
 from kafka_io.model import BrokerPartition, OffsetRange
-from pipelines.ledger.work import SliceFailure
+from pipelines.ledger.failure import SliceFailure
 from pipelines.load.load import Loader
 from pipelines.reports.load_metrics import LOAD_METRICS, LoadMetrics, file_name, load_page
 from pipelines.reports.outcome import PartitionLoad, TopicLoad

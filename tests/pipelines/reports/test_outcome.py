@@ -8,9 +8,11 @@ import pytest
 
 from kafka_io.errors import Corrupt, LocatedError, NetworkError, Where
 from kafka_io.model import Bounds, BrokerPartition, OffsetRange
+from pipelines.ledger.committed_range import CommittedRange
 from pipelines.ledger.coverage import extended
+from pipelines.ledger.failure import SliceFailure
 from pipelines.ledger.ledger import TableState, TopicIdentity
-from pipelines.ledger.work import SliceFacts, SliceFailure
+from pipelines.ledger.slice_facts import DataFile, Observations, SliceFacts
 from pipelines.reports.outcome import RunRecord, TopicLoad
 from resources.errors import CommitRefused, CommitUnknown, CursorExpired, LakeUnavailable, LogTorn
 from resources.printed import printed
@@ -21,8 +23,10 @@ CLICKS = TopicIdentity(cluster="main", name="clicks", incarnation="7")
 
 def fetched(partition: BrokerPartition, start: int, stop: int, seconds: float, **changes: object) -> SliceFacts:
     size = stop - start
-    facts = {"rows": size, "bytes": 10 * size, "path": f"{partition}-{start}", "source": "1@host:9092", **changes}
-    return SliceFacts(offsets=OffsetRange(partition, start, stop), seconds=seconds, **facts)  # type: ignore[arg-type] # a test's own words
+    fields = {"rows": size, "bytes": 10 * size, "source": "1@host:9092", **changes}
+    loaded = CommittedRange(offsets=OffsetRange(partition, start, stop), **fields)  # type: ignore[arg-type] # a test's own words
+    files = (DataFile(path=f"{partition}-{start}", size=1, rows=loaded.rows),) if loaded.rows else ()
+    return SliceFacts(range=loaded, files=files, observed=Observations(seconds=seconds))
 
 
 def new_run() -> RunRecord:
@@ -48,7 +52,7 @@ def load_of_one_step(*facts: SliceFacts, covered: dict[BrokerPartition, tuple[in
 
 
 def test_a_load_reports_each_partition_and_the_sums() -> None:
-    gap = fetched(A, 20, 30, 0.0, rows=0, path=None, source="", bytes=0, gaps={"expired": 10})
+    gap = fetched(A, 20, 30, 0.0, rows=0, source="", bytes=0, gaps={"expired": 10})
     load = load_of_one_step(
         gap, fetched(A, 30, 60, 2.0), fetched(A, 60, 80, 3.0, source="2@host:9093"), covered={A: (0, 20), B: (0, 50)}
     )

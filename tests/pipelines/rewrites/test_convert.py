@@ -308,7 +308,7 @@ def test_a_note_or_a_file_that_is_lost_or_damaged_is_made_again(
     monkeypatch.delenv(KILL_AT)
     first, second, _ = sorted((Path(topic.table.uri) / "_replays").rglob("*.json"))
     first.write_text("{")
-    Path(topic.table.uri, json.loads(second.read_text())["facts"]["path"]).unlink()
+    Path(topic.table.uri, json.loads(second.read_text())["facts"]["files"][0]["path"]).unlink()
     assert convert(topic).failure is None
     check_typed(topic)
     assert not list((Path(topic.table.uri) / "_replays").rglob("*.json"))

@@ -273,4 +273,4 @@ def test_values_whose_schema_the_registry_gets_later_are_decoded_with_its_column
         assert topic.deep().proven
         entry = topic.table.snapshot().entry
         assert entry is not None
-        assert entry.schemas == (1, 2)
+        assert entry.schemas.values == (1, 2)

@@ -24,8 +24,9 @@ from kafka_io.model import BrokerPartition
 from kafka_io.testing.v07.server import BrokerServer07
 from pipelines.fetch.fetch_runner import FetchRunner, fetch_here
 from pipelines.fetch.fetch_task import FetchTask
+from pipelines.ledger.failure import SliceFailure
 from pipelines.ledger.ledger import CommitKind
-from pipelines.ledger.work import SliceFacts, SliceFailure
+from pipelines.ledger.slice_facts import SliceFacts
 from resources import failpoints
 from resources.progress import Progress
 from tests.fakes.cluster import EVERYTHING, FakeCluster, Log
@@ -285,7 +286,7 @@ def test_a_slice_that_fails_fails_the_replay(modern: Modern) -> None:
 
     def fetch(works: Sequence[FetchTask], on_progress: Progress, _ahead: object = ()) -> list[SliceFacts]:
         facts = fetch_here(works, on_progress)
-        return [*facts[:-1], replace(facts[-1], path=None, failure=SliceFailure(kind="LogShort", reason="it ends"))]
+        return [*facts[:-1], replace(facts[-1], files=(), failure=SliceFailure(kind="LogShort", reason="it ends"))]
 
     result = modern.topic.replay("earliest", "latest", fetch=fetch)
     assert str(result.error).startswith("LogShort: it ends")

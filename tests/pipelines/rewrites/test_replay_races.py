@@ -17,8 +17,9 @@ from pipelines.commit.replacement import CutChange
 from pipelines.delta.delta_table import LakeTable
 from pipelines.fetch.fetch_runner import fetch_here
 from pipelines.fetch.fetch_task import FetchTask
-from pipelines.ledger.ledger import LedgerEntry, TableState
-from pipelines.ledger.work import CommittedRange, SliceFacts
+from pipelines.ledger.committed_range import CommittedRange
+from pipelines.ledger.ledger import LedgerEntry
+from pipelines.ledger.slice_facts import SliceFacts
 from pipelines.maintenance.rewind import plan_rewind, rewind
 from pipelines.table.table_store import CommitOutcomeUnknown, TableSnapshot
 from resources.progress import Progress
@@ -172,7 +173,7 @@ def test_a_replay_is_refused_where_a_truncated_log_was_found_meanwhile(modern: M
         commit(
             topic.table,
             snapshot,
-            CutChange(state=TableState.after(snapshot.entry), ranges=(OffsetRange(ONE, 80, 100),), run="other"),
+            CutChange(state=snapshot.entry.state, ranges=(OffsetRange(ONE, 80, 100),), run="other"),
         )
         return facts
 
@@ -189,7 +190,7 @@ class Harmed(LakeTable):
 
     def check(self, files: Sequence[SliceFacts]) -> None:
         """Lose one, and look."""
-        (Path(self.uri) / str(files[0].path)).unlink()
+        (Path(self.uri) / files[0].files[0].path).unlink()
         LakeTable.check(self, files)
 
 

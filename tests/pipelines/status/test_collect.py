@@ -17,9 +17,9 @@ from kafka_io.model import Bounds, BrokerPartition, OffsetRange, TopicEntry
 from kafka_io.reader.reader import ReadSettings
 from pipelines.delta.commits import DeltaCommit
 from pipelines.delta.delta_table import LakeTable
+from pipelines.ledger.committed_range import CommittedRange
 from pipelines.ledger.event_time import EventTime, PartitionTime
-from pipelines.ledger.ledger import CommitKind, LedgerEntry, TopicIdentity
-from pipelines.ledger.work import CommittedRange
+from pipelines.ledger.ledger import CommitKind, LedgerEntry, TableState, TopicIdentity
 from pipelines.status.collect import statuses, statuses_of, watched
 from pipelines.status.status import RetentionPeriod, RetentionSource, TopicState, TopicStatus
 from pipelines.table.table_store import TableSnapshot
@@ -133,7 +133,12 @@ def always(table: Table) -> Callable[[str], LakeTable]:
 
 
 def commit(
-    cursors: Mapping[BrokerPartition, int], *, kind: CommitKind = CommitKind.LOAD, at_ms: int = NOW_MS, **more: Any
+    cursors: Mapping[BrokerPartition, int],
+    *,
+    kind: CommitKind = CommitKind.LOAD,
+    at_ms: int = NOW_MS,
+    event_time: EventTime | None = None,
+    **more: Any,
 ) -> LedgerEntry:
     """A commit after which the table covers its partitions from 0 on."""
     ranges = tuple(
@@ -141,9 +146,10 @@ def commit(
         for _ in cursors
     )
     topic = TopicIdentity(cluster="main", cluster_id="the-cluster", name="clicks", incarnation="7")
-    fields: dict[str, Any] = {"topic": topic, "ranges": ranges, **more}
+    fields: dict[str, Any] = {"ranges": ranges, **more}
     covered = {id_: (0, cursor) for id_, cursor in cursors.items()}
-    return LedgerEntry(commit="c", run="r", code="1", kind=kind, sequence=1, covered=covered, **fields)
+    state = replace(TableState.new(topic), covered=covered, event_time=event_time)
+    return LedgerEntry(commit="c", run="r", code="1", kind=kind, sequence=1, state=state, **fields)
 
 
 def entry(*partitions: BrokerPartition, name: str = "clicks", incarnation: str = "7") -> TopicEntry:

@@ -123,7 +123,7 @@ def test_the_event_time_can_be_a_column_of_a_typed_table(
 def test_row_groups_without_rows_of_the_windows_are_skipped(timed: TimedTable) -> None:
     hours = pa.array(at(*range(50)), pa.int64()).cast(pa.timestamp("ms", tz="UTC"))
     facts = timed.write_at(at(0))
-    path = Path(timed.uri, str(facts.path))
+    path = Path(timed.uri, facts.files[0].path)
     pq.write_table(pa.table({"timestamp": hours}), path, row_group_size=1)
     file = pq.ParquetFile(path)
     windows = counting._Windows(HOURS, None)
@@ -135,7 +135,7 @@ def test_row_groups_without_statistics_are_read_and_files_older_than_the_column_
     timed: TimedTable,
 ) -> None:
     hours = pa.array(at(0, 1, 9), pa.int64()).cast(pa.timestamp("ms", tz="UTC"))
-    path = Path(timed.uri, str(timed.write_at(at(0)).path))
+    path = Path(timed.uri, str(timed.write_at(at(0)).files[0].path))
     pq.write_table(pa.table({"timestamp": hours}), path, row_group_size=1, write_statistics=False)
     file, windows = pq.ParquetFile(path), counting._Windows(HOURS, None)
     assert [len(times) for times, _ in counting._times_of(file, "timestamp", windows)] == [3]

@@ -8,7 +8,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from kafka_io.model import BrokerPartition
-from pipelines.ledger.work import SliceFailure
+from pipelines.ledger.failure import SliceFailure
 from pipelines.reports.last_error import LastError
 from pipelines.status import metrics
 from pipelines.status.metrics import STATUS_METRICS, ClusterFacts, metric_families

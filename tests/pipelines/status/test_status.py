@@ -9,7 +9,7 @@ import pytest
 from kafka_io.cluster.open_transactions import OpenTransaction
 from kafka_io.cluster.retention import FOREVER
 from kafka_io.model import BrokerPartition
-from pipelines.ledger.work import SliceFailure
+from pipelines.ledger.failure import SliceFailure
 from pipelines.status.status import (
     LastLoad,
     PartitionStatus,

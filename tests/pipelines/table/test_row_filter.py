@@ -7,7 +7,7 @@ import pytest
 from kafka_io.model import BrokerPartition, OffsetRange
 from pipelines.layout.layout import RAW, TYPED, TableLayout
 from pipelines.layout.rows import FILE_SCHEMA
-from pipelines.ledger.work import CommittedRange
+from pipelines.ledger.committed_range import CommittedRange
 from pipelines.table.row_filter import arrow_filter
 
 NAMES = ("broker", "partition", "offset", "loaded_at")

@@ -70,7 +70,7 @@ def test_only_files_with_bounds_in_the_window_are_read(
         small._loaded_at = (number + 1) * 1_000_000
         facts = small.write(number * 10, number * 10 + 10)
         small.commit(facts)
-        paths.append(facts.path)
+        paths.append(facts.files[0].path)
     window = Window(start and start * 1_000, stop and stop * 1_000)
     read = CompleteFiles(small.table, DeltaVersion.of_handle(small.handle()))._paths_in(window)
     assert sorted(read) == sorted(str(paths[number]) for number in numbers)

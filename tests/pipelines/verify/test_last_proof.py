@@ -25,7 +25,7 @@ def test_a_proof_is_read_by_others_and_replaced_by_the_next(small: SmallTable) -
     assert (proof.proven, warnings) == (True, ())
     assert LastProofs(small.lake, "main").read() == {"clicks": OK}
     assert LastProofs(small.lake, "other").read() == {}
-    (Path(small.uri) / str(facts.path)).unlink()
+    (Path(small.uri) / facts.files[0].path).unlink()
     LastProofs(small.lake, "main").prove(small.table, verify, deep=True)
     last = LastProofs(small.lake, "main").read()["clicks"]
     assert (last.proven, last.deep, last.missing, last.problems > 0) == (False, True, 10, True)

@@ -18,8 +18,9 @@ from pipelines.commit.commit import LoadChange, commit
 from pipelines.delta.commits import DeltaCommit
 from pipelines.delta.delta_log import DeltaLog
 from pipelines.delta.delta_table import LakeTable
-from pipelines.ledger.ledger import CommitKind, LedgerEntry, TableState, TopicIdentity
-from pipelines.ledger.work import CommittedRange, SliceFacts
+from pipelines.ledger.committed_range import CommittedRange
+from pipelines.ledger.ledger import CommitKind, LedgerEntry, TableState, TopicFindings, TopicIdentity
+from pipelines.ledger.slice_facts import SliceFacts
 from pipelines.verify import range_file
 from pipelines.verify.complete_files import CompleteFiles
 from pipelines.verify.verify import Proof, proof_of, verify
@@ -50,9 +51,8 @@ def forge(small: "SmallTable", facts: SliceFacts, *, covered: tuple[int, int]) -
         code="test",
         kind=CommitKind.LOAD,
         sequence=snapshot.next_sequence,
-        topic=small.topic,
-        ranges=(CommittedRange.of(facts),),
-        covered={facts.offsets.partition: covered},
+        ranges=(facts.committed,),
+        state=TableState(topic=small.topic, covered={facts.offsets.partition: covered}),
     )
     small.table.write(snapshot, entry, [facts], ())
 
@@ -113,12 +113,13 @@ def test_a_deleted_file_is_named_with_its_range(small: "SmallTable") -> None:
     lost = small.write(50, 80)
     small.commit(small.write(0, 50))
     small.commit(lost)
-    (Path(small.uri) / str(lost.path)).unlink()
+    path = lost.files[0].path
+    (Path(small.uri) / path).unlink()
     result = proof(small)
     assert not result.proven
     repair = "`penstock replay clicks --from earliest --to latest` fetches the rows again"
     lost_range = "partition 0-0 [50, 80)"
-    assert f"the data file {lost.path} is missing or truncated: it held {lost_range}; {repair}" in result.problems
+    assert f"the data file {path} is missing or truncated: it held {lost_range}; {repair}" in result.problems
     assert [(partition.rows, partition.missing) for partition in result.partitions] == [(5, 3)]
 
 
@@ -126,11 +127,12 @@ def test_a_file_that_cannot_be_read_is_named_and_the_rows_of_the_others_are_coun
     damaged = small.write(50, 80)
     small.commit(small.write(0, 50))
     small.commit(damaged)
-    file = Path(small.uri) / str(damaged.path)
+    path = damaged.files[0].path
+    file = Path(small.uri) / path
     file.write_bytes(b"x" * file.stat().st_size)
     result = proof(small)
     [problem] = [problem for problem in result.problems if "is damaged" in problem]
-    assert problem.startswith(f"the data file {damaged.path} is damaged: move it away, and `penstock replay clicks ")
+    assert problem.startswith(f"the data file {path} is damaged: move it away, and `penstock replay clicks ")
     assert [(partition.rows, partition.missing) for partition in result.partitions] == [(5, 3)]
 
 
@@ -151,10 +153,10 @@ def test_an_error_that_no_file_alone_explains_is_raised(small: "SmallTable", mon
 def test_a_file_of_another_size_is_named_also_if_it_holds_the_same_rows(small: "SmallTable") -> None:  # fault G06
     facts = small.write(0, 50)
     small.commit(facts)
-    file = Path(small.uri) / str(facts.path)
+    file = Path(small.uri) / facts.files[0].path
     pq.write_table(pq.read_table(file, partitioning=None), file, compression="none")
-    assert file.stat().st_size != facts.size
-    assert any(problem.startswith(f"the data file {facts.path}") for problem in proof(small).problems)
+    assert file.stat().st_size != facts.files[0].size
+    assert any(problem.startswith(f"the data file {facts.files[0].path}") for problem in proof(small).problems)
 
 
 # fault G07
@@ -162,7 +164,7 @@ def test_a_file_of_another_size_is_named_also_if_it_holds_the_same_rows(small: "
 def test_rows_and_gaps_of_a_partition_without_a_broker_must_make_up_the_range(small: "SmallTable", gap: int) -> None:
     """From 0.8 on offsets count records, and partitions belong to no broker."""
     offsets = OffsetRange(BrokerPartition(None, 0), 0, 50)
-    small.commit(SliceFacts(offsets=offsets, gaps={"control": gap}))
+    small.commit(SliceFacts(range=CommittedRange(offsets=offsets, gaps={"control": gap})))
     (problem,) = proof(small).problems
     assert problem.startswith("partition 0 [0, 50)")
     assert f" {gap} offsets" in problem
@@ -171,10 +173,10 @@ def test_rows_and_gaps_of_a_partition_without_a_broker_must_make_up_the_range(sm
 def test_rows_that_are_missing_from_a_file_are_counted(small: "SmallTable") -> None:
     facts = small.write(0, 50)
     small.commit(facts)
-    file = Path(small.uri) / str(facts.path)
+    file = Path(small.uri) / facts.files[0].path
     pq.write_table(pq.read_table(file, partitioning=None).slice(0, 3), file)
     small.handle().create_write_transaction(
-        [add(small, str(facts.path))], mode="append", schema=small.handle().schema(), partition_by=["date"]
+        [add(small, facts.files[0].path)], mode="append", schema=small.handle().schema(), partition_by=["date"]
     )
     result = proof(small)
     assert "partition 0-0 [0, 50) holds 3 rows, but its commit counted 5" in result.problems
@@ -186,7 +188,7 @@ def test_duplicate_rows_are_counted(small: "SmallTable") -> None:
     facts = small.write(0, 50)
     small.commit(facts)
     again = "date=2026-01-02/again.parquet"
-    file = Path(small.uri) / str(facts.path)
+    file = Path(small.uri) / facts.files[0].path
     pq.write_table(pq.read_table(file, partitioning=None).slice(0, 3), Path(small.uri) / again)
     small.handle().create_write_transaction(
         [add(small, again)], mode="append", schema=small.handle().schema(), partition_by=["date"]
@@ -198,7 +200,7 @@ def test_duplicate_rows_are_counted(small: "SmallTable") -> None:
 
 def test_rows_outside_of_the_ranges_are_counted(small: "SmallTable") -> None:
     small.commit(small.write(0, 50))
-    foreign = str(small.write(500, 520).path)
+    foreign = small.write(500, 520).files[0].path
     small.handle().create_write_transaction(
         [add(small, foreign)], mode="append", schema=small.handle().schema(), partition_by=["date"]
     )
@@ -234,7 +236,7 @@ def test_each_incarnation_of_a_topic_is_proven_by_itself(small: "SmallTable") ->
     small.commit(small.write(0, 50))
     small.topic = TopicIdentity(cluster="main", name="clicks", incarnation="8")
     facts = small.write(0, 30)
-    stands = TableState(topic=small.topic, replaced="7")
+    stands = TableState(topic=small.topic, found=TopicFindings(replaced="7"))
     commit(small.table, small.table.snapshot(), LoadChange(state=stands, facts=(facts,), run="run"))
     result = proof(small)
     assert result.proven
@@ -267,9 +269,8 @@ def test_the_memory_for_a_history_does_not_grow_with_its_commits(small: "SmallTa
                 run="run",
                 kind=CommitKind.LOAD,
                 sequence=sequence,
-                topic=small.topic,
                 ranges=ranges,
-                covered=covered,
+                state=TableState(topic=small.topic, covered=covered),
             )
             yield DeltaCommit(version=sequence, time=datetime.now(UTC), operation="WRITE", entry=entry)
 
@@ -360,7 +361,7 @@ def test_ranges_without_a_problem_do_not_count_toward_the_maximum_of_problems(
     small.commit(small.write(0, 50))
     lacking = small.write(50, 80)
     small.commit(lacking)
-    file = Path(small.uri) / str(lacking.path)
+    file = Path(small.uri) / lacking.files[0].path
     rows = pq.read_table(file, partitioning=None)
     size = file.stat().st_size
     pq.write_table(rows.slice(0, 1), file)

@@ -12,7 +12,7 @@ from kafka_io.reader.reader import PlannedRange
 from pipelines.fetch.fetch_task import FetchTask
 from pipelines.fetch.slice_file import SliceFile
 from pipelines.layout.rows import table_rows
-from pipelines.ledger.work import SliceFailure
+from pipelines.ledger.failure import SliceFailure
 from pipelines.reports.last_error import LastError, LastErrors
 from pipelines.table.table_store import CommitOutcomeUnknown, TableStore
 from resources.errors import LakeRefused, LakeUnavailable

@@ -24,7 +24,7 @@ from pipelines.cli.options import GlobalOptions
 from pipelines.cli.output import console, log_lines, watch
 from pipelines.cli.output.result import CommandResult
 from pipelines.cli.output_schema import OUTPUT
-from pipelines.ledger.work import SliceFailure
+from pipelines.ledger.failure import SliceFailure
 from resources.explanations.explanation import ExitCode
 from resources.kafka import open_cluster
 from resources.settings.settings import Settings

@@ -7,7 +7,8 @@ import pytest
 
 from kafka_io.model import BrokerPartition, OffsetRange
 from pipelines.defs.catalog.metadata import Metadata, load_metadata, log_progress, proof_metadata, status_metadata
-from pipelines.ledger.work import SliceFacts
+from pipelines.ledger.committed_range import CommittedRange
+from pipelines.ledger.slice_facts import Observations, SliceFacts
 from pipelines.reports.outcome import PartitionLoad, TopicLoad
 from pipelines.status.status import PartitionStatus, RetentionPeriod, RetentionSource, TopicStatus
 from pipelines.verify.verify import PartitionProof, Proof
@@ -65,7 +66,10 @@ def test_numbers_are_numbers_and_partitions_a_table() -> None:
         seconds=2.0,
         partitions=(part(0), part(1)),
         warnings=("broker 1 is away",),
-        slowest=SliceFacts(offsets=OffsetRange(BrokerPartition(0, 1), 10, 30), rows=2, seconds=0.25),
+        slowest=SliceFacts(
+            range=CommittedRange(offsets=OffsetRange(BrokerPartition(0, 1), 10, 30), rows=2),
+            observed=Observations(seconds=0.25),
+        ),
     )
     metadata = stored(load_metadata(load, late_before_s=7.25, after=behind()))
     numbers = {name: value.value for name, value in metadata.items() if isinstance(value, dg.IntMetadataValue)}

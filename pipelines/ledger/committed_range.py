@@ -1,0 +1,92 @@
+"""What the ledger keeps of the offsets of one partition: those that a commit loaded, and those that it wrote again."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Self
+
+from kafka_io.model import BrokerPartition, OffsetRange
+from kafka_io.typed_json import JsonObject, convert
+
+EXPIRED = "expired"
+"""The cause of a gap whose records expired before a load could read them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommittedRange:
+    """Offsets of one partition as the ledger records them: each of them has a row, or is in a gap.
+
+    Args:
+        offsets: the offsets.
+        rows: the number of rows.
+        bytes: the bytes that were read: of the log in 0.7; of columns later, where a slice may cut through records
+            that are compressed together.
+        loaded_at_us: the rows' `loaded_at`, in microseconds since 1970.
+        gaps: the number of offsets without a row, by cause.
+        paths: the files with the rows, relative to the table. Several are those of the days of a slice. Only the commit
+            of a load records them: what a replay fetched is written into other files.
+        source: the broker that served the last read, `id@host:port`; empty if no broker served the range.
+        isolation: the setting with which transactions were read, "committed" or "uncommitted"; empty in 0.7 and if it
+            is not known.
+    """
+
+    offsets: OffsetRange
+    rows: int = 0
+    bytes: int = 0
+    loaded_at_us: int = 0
+    gaps: Mapping[str, int] = field(default_factory=dict)
+    paths: tuple[str, ...] = ()
+    source: str = ""
+    isolation: str = ""
+
+    @property
+    def partition(self) -> BrokerPartition:
+        """The partition of the range."""
+        return self.offsets.partition
+
+    def __str__(self) -> str:
+        return str(self.offsets)
+
+    def as_dict(self) -> JsonObject:
+        """The range as the ledger and `penstock history --json` show it: `broker`, `partition`, `start`, `stop`, ..."""
+        path, *more_paths = self.paths or (None,)
+        return {
+            "broker": self.partition.broker,
+            "partition": self.partition.partition,
+            "start": self.offsets.start,
+            "stop": self.offsets.stop,
+            "rows": self.rows,
+            "bytes": self.bytes,
+            "loaded_at_us": self.loaded_at_us,
+            "gaps": dict(self.gaps),
+            "path": path,
+            **({"more_paths": more_paths} if more_paths else {}),
+            "source": self.source,
+            "isolation": self.isolation,
+        }
+
+    @classmethod
+    def from_dict(cls, stored: JsonObject) -> Self:
+        """The inverse of `as_dict`."""
+        partition = {"broker": stored["broker"], "partition": stored["partition"]}
+        offsets = {"partition": partition, "start": stored["start"], "stop": stored["stop"]}
+        path, more_paths = stored["path"], convert(stored.get("more_paths", ()), tuple[str, ...])
+        return convert({**stored, "offsets": offsets, "paths": (path, *more_paths) if path else ()}, cls)
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedRange:
+    """Offsets of one partition whose rows have the same loading time, in microseconds since 1970.
+
+    Partition, offset and loading time identify the rows of a table, also if it holds several incarnations of the topic.
+    """
+
+    offsets: OffsetRange
+    loaded_at_us: int
+
+    def __str__(self) -> str:
+        return str(self.offsets)
+
+    @classmethod
+    def of(cls, committed: CommittedRange) -> Self:
+        """The rows of a committed range."""
+        return cls(committed.offsets, committed.loaded_at_us)
