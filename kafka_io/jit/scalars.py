@@ -59,7 +59,7 @@ def varint(data: ByteArray, position: int, end: int) -> tuple[int, int]:
     Zigzag maps 0, -1, 1, -2 ... to 0, 1, 2, 3 ..., so small negative numbers are short. Five bytes hold 35 bits: a
     value that needs more than 32 is invalid.
     """
-    value, position = _unsigned_varint(data, position, end, 5)
+    value, position = unsigned_varint(data, position, end, 5)
     if value > 0xFFFFFFFF:
         return 0, BAD_POSITION
     return int((value >> 1) ^ -(value & 1)), position
@@ -72,7 +72,7 @@ def varlong(data: ByteArray, position: int, end: int) -> tuple[int, int]:
     Nine bytes hold 63 bits, and the tenth holds the last bit. The 64 bits do not fit into a signed int64, so the sign
     bit of the zigzag value is merged into the halved value instead.
     """
-    low, after = _unsigned_varint(data, position, end, 9)
+    low, after = unsigned_varint(data, position, end, 9)
     tenth = position + 9
     if after >= 0 or tenth >= end or data[tenth] > 1:
         return int((low >> 1) ^ -(low & 1)), after
@@ -81,7 +81,7 @@ def varlong(data: ByteArray, position: int, end: int) -> tuple[int, int]:
 
 
 @device_function
-def _unsigned_varint(data: ByteArray, position: int, end: int, max_bytes: int) -> tuple[int, int]:
+def unsigned_varint(data: ByteArray, position: int, end: int, max_bytes: int) -> tuple[int, int]:
     """An unsigned varint: (value, position after it), or the bits so far and BAD_POSITION if it does not end in time.
 
     Each byte holds seven bits, the lowest first; a set high bit means that another byte follows.
@@ -177,3 +177,23 @@ def little_int32(data: ByteArray, position: int) -> int:
     for i in range(4):
         value |= np.int64(data[position + i]) << (8 * i)
     return int(value) - (1 << 32) if value >= 1 << 31 else int(value)
+
+
+@device_function
+def float_of_bits(bits: int) -> float:
+    """The 32-bit float whose bits are those of this int32."""
+    return float(np.int32(bits).view(np.float32))
+
+
+@device_function
+def place_of(number: int, numbers: Int64s, first: int, last: int) -> int:
+    """The place of a number in the part from `first` to `last` of `numbers`, which is in ascending order; or -1."""
+    low = first
+    high = last
+    while low < high:
+        middle = (low + high) // 2
+        if numbers[middle] < number:
+            low = middle + 1
+        else:
+            high = middle
+    return low if low < last and numbers[low] == number else -1

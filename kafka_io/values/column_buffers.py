@@ -4,7 +4,7 @@ The buffers of a schema are numbered in preorder, see `kernels/column_buffers`. 
 that a kernel leaves to Arrow, each with the node and the item that it belongs to.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,16 +18,24 @@ from kafka_io.values.kernels.column_buffers import (
     CELL,
     CONTENT,
     END,
+    FAILED,
+    FAILURE_COLUMNS,
+    FULL,
+    FULL_NODE,
     ITEMS,
     LIST,
     MAP,
     NODE_COLUMNS,
+    NOTES,
     NUMBER,
     PAIR,
+    RAW_PREFIX,
+    RAW_VALUE,
     ROOT,
     STRUCT,
     TEXT,
     VALID,
+    BufferArrays,
 )
 
 _FIRST_ITEMS, _FIRST_BYTES = 256, 4096
@@ -115,7 +123,7 @@ class ColumnBuffers:
     Attributes:
         nodes: the schema's buffers.
         table: what kernels know of the nodes, see `kernels/column_buffers`.
-        cells, reals, valid, content: the memory; `reals` is that of `cells` as doubles. `grow` replaces them.
+        cells, valid, content: the memory. `grow` replaces it.
         counts: items of each buffer.
     """
 
@@ -131,12 +139,28 @@ class ColumnBuffers:
             members = self.nodes[index].members
             self.table[index, END] = self.table[members[-1], END] if members else index + 1
         self.counts = np.zeros(len(self.table), np.int64)
+        self._saved = np.zeros_like(self.counts)
+        with_rows = set(self._with_items_of(ROOT))
+        self._inner = np.array([node for node in range(len(self.table)) if node not in with_rows], np.int64)
         self._rows = 0
         self._forget()
 
     def _forget(self) -> None:
         self.table[:, ITEMS] = self.table[:, BYTES] = 0
         self._allocate()
+
+    def fill(self, rows: int, decode: Callable[[BufferArrays], int]) -> npt.NDArray[np.int64]:
+        """Fill the buffers with `rows` rows; returns the table of failures of `kernels/column_buffers`.
+
+        `decode` calls a kernel and returns its status. It is called again after each time that a buffer was full.
+        """
+        self.start(rows)
+        failures, notes = np.empty((rows, FAILURE_COLUMNS), np.int64), np.zeros(NOTES, np.int64)
+        fixed = (self.counts, self._inner, self._saved, failures, notes)
+        while decode(BufferArrays(self.table, self.cells, self.valid, self.content, *fixed)) == FULL:
+            node, size_bytes, items = notes[FULL_NODE:].tolist()
+            self.grow(node, size_bytes, items - int(self.counts[node]))
+        return failures[: notes[FAILED]]
 
     def start(self, rows: int) -> None:
         """Empty all buffers and make room for `rows` rows."""
@@ -180,11 +204,6 @@ class ColumnBuffers:
             for column, forecast in ((BYTES, forecast_bytes), (ITEMS, forecast_items)):
                 self.table[:, column] = np.maximum(self.table[:, column], forecast.astype(np.int64))
 
-    def inside_lists(self) -> npt.NDArray[np.int64]:
-        """The nodes inside lists and maps, in ascending order. A row can have any number of their items."""
-        with_rows = set(self._with_items_of(ROOT))
-        return np.array([node for node in range(len(self.table)) if node not in with_rows], np.int64)
-
     def _with_items_of(self, node: int) -> Iterator[int]:
         """The node and the nodes inside it that have as many items; the items of a list or map inside are others."""
         yield node
@@ -203,7 +222,6 @@ class ColumnBuffers:
         for column, sizes in ((CELL, cells), (VALID, items), (CONTENT, self.table[:, BYTES])):
             self.table[1:, column] = np.cumsum(sizes)[:-1]
         self.cells = np.empty(int(cells.sum()), np.int64)
-        self.reals = self.cells.view(np.float64)
         self.valid = np.empty(int(items.sum()), np.uint8)
         self.content = np.empty(int(self.table[:, BYTES].sum()), np.uint8)
 
@@ -228,6 +246,38 @@ class ColumnBuffers:
             self.cells[new[CELL] :][:size] = cells[old[CELL] :][:size]
             self.valid[new[VALID] :][:count] = valid[old[VALID] :][:count]
             self.content[new[CONTENT] :][:size_bytes] = content[old[CONTENT] :][:size_bytes]
+
+    def replace_raw(self, text_of: Callable[[str, int, int, bytes], bytes]) -> None:
+        """Replace each raw value by a text.
+
+        `text_of` gets the path of the buffer, the number of the value's type, its row and its bytes.
+        """
+        for node, buffer in enumerate(self.nodes):
+            if buffer.buffer_kind == TEXT:
+                count = int(self.counts[node])
+                raw = np.flatnonzero(self.valid[self.table[node, VALID] :][:count] == RAW_VALUE).tolist()
+                if raw:
+                    self._rewrite(node, list(self._texts(node, count, set(raw), text_of)))
+
+    def _texts(
+        self, node: int, count: int, raw: set[int], text_of: Callable[[str, int, int, bytes], bytes]
+    ) -> Iterator[bytes]:
+        """All texts of a buffer, with new ones for the items of `raw`."""
+        ends = self.cells[self.table[node, CELL] :][: count + 1].tolist()
+        content = self.content[self.table[node, CONTENT] :][: ends[-1]].tobytes()
+        for item in range(count):
+            text = content[ends[item] : ends[item + 1]]
+            if item in raw:
+                type_number, row = (int.from_bytes(text[i : i + 4], "little") for i in (0, 4))
+                text = text_of(self.nodes[node].path, type_number, row, text[RAW_PREFIX:])
+            yield text
+
+    def _rewrite(self, node: int, texts: list[bytes]) -> None:
+        size = sum(map(len, texts))
+        if size > self.table[node, BYTES]:
+            self.grow(node, size)
+        self.cells[self.table[node, CELL] :][: len(texts) + 1] = np.cumsum([0, *map(len, texts)])
+        self.content[self.table[node, CONTENT] :][:size] = np.frombuffer(b"".join(texts), np.uint8)
 
     def take(self) -> pa.RecordBatch:
         """The rows as an Arrow batch with memory of its own.
@@ -260,7 +310,8 @@ class ColumnBuffers:
                 cells = self.table[node, CELL] + 2 * items[is_of_node]
                 self.cells[cells], self.cells[cells + 1] = halves[: 2 * len(cells) : 2], halves[1 : 2 * len(cells) : 2]
             else:
-                self.reals[self.table[node, CELL] + items[is_of_node]] = numbers.cast(pa.float64()).to_numpy()
+                doubles = numbers.cast(pa.float64()).to_numpy()
+                self.cells[self.table[node, CELL] + items[is_of_node]] = doubles.view(np.int64)
 
     def _array(self, index: int) -> pa.Array:
         """A buffer as an Arrow array."""

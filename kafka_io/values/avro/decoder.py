@@ -1,6 +1,7 @@
 """Framed Avro values to rows. Writers' schemas may alternate from value to value; all fill the same buffers."""
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +17,6 @@ from kafka_io.values.column_buffers import ColumnBuffers
 from kafka_io.values.decoding import DecodedValues, FailedValue, in_order
 from kafka_io.values.framing import SchemaFrames, read_frames
 from kafka_io.values.kernels import avro_program, avro_rows
-from kafka_io.values.kernels.column_buffers import BYTES, CELL, CONTENT, TEXT, VALID
 
 _REASONS = {
     avro_program.CUT: "the value ends before this field does",
@@ -62,12 +62,7 @@ class AvroDecoder:
         self._buffers = ColumnBuffers(columns)
         self._programs = Programs(self._buffers.nodes)
         self._arrays = self._programs.arrays()
-        self._entries: dict[int, int] = {}
-        self._saved = np.zeros_like(self._buffers.counts)
-        self._inner = self._buffers.inside_lists()
-        self._work = np.zeros(avro_program.WORK_SIZE, np.int64)
-        self._bits = np.zeros(1, np.int32)
-        self._scratch = np.zeros(16, np.uint8)
+        self._stack = np.zeros(avro_program.MAX_DEPTH, np.int64)
 
     @property
     def columns(self) -> pa.Schema:
@@ -79,38 +74,24 @@ class AvroDecoder:
         frames = read_frames(values)
         missing, failures = self._run(values, frames)
         while new := missing & self._schemas.keys():
-            self._add(new)
+            for schema_id in sorted(new):
+                self._programs.add(schema_id, type_node(self._schemas[schema_id]))
+            self._arrays = self._programs.arrays()
             missing, failures = self._run(values, frames)
-        self._write_json()
+        if self._programs.raw_types:
+            self._buffers.replace_raw(self._json)
         failed = in_order(frames.failures, self._failures(failures))
         return DecodedValues(rows=self._buffers.take(), failures=failed, unknown_schemas=frozenset(missing))
-
-    def _add(self, ids: set[int]) -> None:
-        """Add the programs of schemas that occur for the first time."""
-        for schema_id in sorted(ids):
-            self._entries[schema_id] = self._programs.add(type_node(self._schemas[schema_id]))
-        self._arrays = self._programs.arrays()
 
     def _run(self, values: pa.BinaryArray, frames: SchemaFrames) -> tuple[set[int], npt.NDArray[np.int64]]:
         """Fill the buffers; returns the ids without a program, and the failures as rows of the kernel's table."""
         data, ends = bytes_of(values)
-        rows, buffers = len(values), self._buffers
-        buffers.start(rows)
-        known = sorted(self._entries)
-        ids, entries = np.array(known, np.int64), np.array([self._entries[id_] for id_ in known], np.int64)
-        missing, failures = np.empty(rows, np.int32), np.empty(4 * rows, np.int64)
-        done = np.zeros(2, np.int64)
-        row = 0
-        while True:
-            status, row = avro_rows.decode_rows(
-                data, ends, frames.starts, frames.ids, row, ids, entries, *self._arrays, buffers.table, buffers.cells,
-                buffers.reals, buffers.valid, buffers.content, buffers.counts, self._saved, self._inner, self._work,
-                self._bits, self._bits.view(np.float32), self._scratch, missing, failures, done,
-            )  # fmt: skip
-            if status == avro_program.OK:
-                return set(missing[: done[1]].tolist()), failures[: 4 * done[0]].reshape(-1, 4)
-            node, size_bytes, items = self._work[avro_program.FULL_NODE :].tolist()
-            buffers.grow(node, size_bytes, items - int(buffers.counts[node]))
+        unknown = np.zeros(len(values), np.uint8)
+        decode = partial(
+            avro_rows.decode_rows, data, ends, frames.starts, frames.ids, self._arrays, self._stack, unknown
+        )
+        failures = self._buffers.fill(len(values), decode)
+        return set(frames.ids[unknown != 0].tolist()), failures
 
     def _failures(self, failures: npt.NDArray[np.int64]) -> Iterator[FailedValue]:
         for row, status, place, position in failures.tolist():
@@ -119,37 +100,8 @@ class AvroDecoder:
             path = printable(path) if path else ""
             yield FailedValue(row=row, reason=f"{path}: {reason} (byte {position})" if path else reason)
 
-    def _write_json(self) -> None:
-        """Replace the values that the kernel kept as bytes by JSON."""
-        if not self._programs.raw_types:
-            return
-        for node, buffer in enumerate(self._buffers.nodes):
-            if buffer.buffer_kind == TEXT:
-                count = int(self._buffers.counts[node])
-                valid = self._buffers.valid[self._buffers.table[node, VALID] :][:count]
-                raw = np.flatnonzero(valid == avro_program.RAW_VALUE).tolist()
-                if raw:
-                    self._rewrite(node, self._texts(node, count, set(raw)))
-
-    def _texts(self, node: int, count: int, raw: set[int]) -> Iterator[bytes]:
-        """All texts of a buffer, with JSON for the items of `raw`."""
-        table, prefix = self._buffers.table, avro_program.RAW_PREFIX
-        ends = self._buffers.cells[table[node, CELL] :][: count + 1].tolist()
-        content = self._buffers.content[table[node, CONTENT] :][: ends[-1]].tobytes()
-        for item in range(count):
-            text = content[ends[item] : ends[item + 1]]
-            if item in raw:
-                avro = self._programs.raw_types[int.from_bytes(text[:prefix], "little")]
-                text = json_text(avro, text[prefix:])
-            yield text
-
-    def _rewrite(self, node: int, new_texts: Iterator[bytes]) -> None:
-        texts, buffers = list(new_texts), self._buffers
-        size = sum(map(len, texts))
-        if size > buffers.table[node, BYTES]:
-            buffers.grow(node, size)
-        buffers.cells[buffers.table[node, CELL] :][: len(texts) + 1] = np.cumsum([0, *map(len, texts)])
-        buffers.content[buffers.table[node, CONTENT] :][:size] = np.frombuffer(b"".join(texts), np.uint8)
+    def _json(self, _path: str, type_number: int, _row: int, data: bytes) -> bytes:
+        return json_text(self._programs.raw_types[type_number], data)
 
 
 def warm() -> None:

@@ -9,7 +9,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 from pyarrow import types
 
@@ -69,6 +68,7 @@ class Programs:
 
     def __init__(self, nodes: Sequence[Node]) -> None:
         self._nodes = nodes
+        self._entries: dict[int, int] = {}
         self._ops: list[tuple[int, int, int, int, int]] = []
         self._symbols: list[bytes] = []
         self._skipped_records: dict[RecordType, int] = {}
@@ -76,8 +76,8 @@ class Programs:
         self.reasons: list[str] = []
         self.raw_types: list[RecordType] = []
 
-    def add(self, root: TypeNode) -> int:
-        """Add the program of a schema; returns its first op.
+    def add(self, schema_id: int, root: TypeNode) -> None:
+        """Add the program of a schema.
 
         Raises:
             InvalidSchema: the schema is too large.
@@ -93,13 +93,18 @@ class Programs:
         self._emit(op.END)
         while self._pending:
             self._write_subroutine(*self._pending.pop())
-        return entry
+        self._entries[schema_id] = entry
 
-    def arrays(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
-        """The ops, the symbols of enums, and the end of each symbol after a 0."""
-        program = np.array(self._ops, np.int64).reshape(-1, op.PROGRAM_COLUMNS)
-        ends = np.cumsum([0, *map(len, self._symbols)], dtype=np.int64)
-        return program, np.frombuffer(b"".join(self._symbols), np.uint8), ends
+    def arrays(self) -> op.AvroProgram:
+        """The programs as the kernel takes them."""
+        ids = sorted(self._entries)
+        return op.AvroProgram(
+            ids=np.array(ids, np.int64),
+            entries=np.array([self._entries[schema_id] for schema_id in ids], np.int64),
+            ops=np.array(self._ops, np.int64).reshape(-1, op.PROGRAM_COLUMNS),
+            symbols=np.frombuffer(b"".join(self._symbols), np.uint8),
+            symbol_ends=np.cumsum([0, *map(len, self._symbols)], dtype=np.int64),
+        )
 
     def path_of(self, place: int) -> str:
         """Name of the buffer that an op fills, for messages; empty if it fills none."""

@@ -21,8 +21,8 @@ text, that column holds the value around it as a whole. Dates and times are in t
 """
 
 from collections.abc import Collection, Mapping
+from functools import partial
 from itertools import pairwise
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -38,17 +38,32 @@ from kafka_io.values.json.reading import JsonReading, reading_of
 from kafka_io.values.kernels import json_rows
 from kafka_io.values.kernels.column_buffers import LIST, MAP, STRUCT
 from kafka_io.values.kernels.json_program import (
+    BAD_BASE64,
+    BAD_DATE,
+    BAD_ESCAPE,
+    BAD_LITERAL,
+    BAD_NUMBER,
+    BAD_SEPARATOR,
+    BAD_TIME,
+    BAD_UTF8,
+    CONTROL_CHARACTER,
+    CUT,
+    DUPLICATE_KEY,
+    EMPTY,
     EXTRA,
     EXTRA2,
-    FAULT_NODE,
-    FAULT_POSITION,
     FIRST_SLOT,
+    INEXACT,
     KEY_COLUMNS,
+    LONE_SURROGATE,
     MAX_DEPTH,
     NAME_SIZE,
+    NOT_A_KEY,
+    NOT_A_VALUE,
+    NOT_AN_INTEGER,
     OP,
     OTHER,
-    PROGRAM_COLUMNS,
+    OUT_OF_RANGE,
     READ_BASE64,
     READ_BOOL,
     READ_DATE,
@@ -64,34 +79,15 @@ from kafka_io.values.kernels.json_program import (
     READ_STRING,
     READ_STRUCT,
     READ_TIMESTAMP,
+    READING_COLUMNS,
+    SECOND_DOCUMENT,
     SLOT_MASK,
+    TOO_DEEP,
     WATCHED,
     WORK_SIZE,
-)
-from kafka_io.values.kernels.json_statuses import (
-    BAD_BASE64,
-    BAD_DATE,
-    BAD_ESCAPE,
-    BAD_LITERAL,
-    BAD_NUMBER,
-    BAD_SEPARATOR,
-    BAD_TIME,
-    BAD_UTF8,
-    CONTROL_CHARACTER,
-    CUT,
-    DUPLICATE_KEY,
-    EMPTY,
-    FULL,
-    INEXACT,
-    LONE_SURROGATE,
-    NOT_A_KEY,
-    NOT_A_VALUE,
-    NOT_AN_INTEGER,
-    OUT_OF_RANGE,
-    SECOND_DOCUMENT,
-    TOO_DEEP,
     WRONG_TYPE,
     WRONG_ZONE,
+    JsonProgram,
 )
 
 _READINGS: Mapping[JsonReading, tuple[int, int]] = {
@@ -162,12 +158,7 @@ class JsonDecoder:
 
     def __init__(self, columns: pa.Schema, unwatched: Collection[str] = ()) -> None:
         self._buffers = ColumnBuffers(columns)
-        self._program, self._keys, self._slots, self._names = _program_of(self._buffers.nodes)
-        self._program[:, WATCHED] = [node.path not in unwatched for node in self._buffers.nodes]
-        longest = int(self._keys[:, NAME_SIZE].max())
-        # A code point that takes up to four bytes can be written as two escapes of six.
-        self._scratch = np.empty(6 * longest, np.uint8)
-        self._saved = np.zeros_like(self._buffers.counts)
+        self._program = _program_of(self._buffers.nodes, unwatched)
         self._work = np.zeros(WORK_SIZE, np.int64)
 
     @property
@@ -184,40 +175,12 @@ class JsonDecoder:
         """
         data, begins, ends = bodies_of(values)
         begins = begins if starts is None else starts
-        buffers = self._buffers
-        buffers.start(len(values))
-        failures, new_keys = np.empty((len(values), 4), np.int64), np.zeros(len(values), np.uint8)
-        row = failed = 0
-        while True:
-            status, row, failed = json_rows.decode_rows(
-                data,
-                begins,
-                ends,
-                row,
-                buffers.table,
-                self._program,
-                self._keys,
-                self._slots,
-                self._names,
-                self._scratch,
-                buffers.cells,
-                buffers.reals,
-                buffers.valid,
-                buffers.content,
-                buffers.counts,
-                self._saved,
-                self._work,
-                new_keys,
-                failures,
-                failed,
-            )
-            if status != FULL:
-                break
-            node, items = self._work[FAULT_NODE : FAULT_POSITION + 1].tolist()
-            buffers.grow(node, int(ends[row] - begins[row]), items - int(buffers.counts[node]) + 1)
+        new_keys = np.zeros(len(values), np.uint8)
+        decode = partial(json_rows.decode_rows, data, begins, ends, self._program, self._work, new_keys)
+        failures = self._buffers.fill(len(values), decode)
         return DecodedValues(
-            rows=buffers.take(),
-            failures=self._failures(failures[:failed].tolist()),
+            rows=self._buffers.take(),
+            failures=self._failures(failures.tolist()),
             new_keys=np.flatnonzero(new_keys),
         )
 
@@ -268,22 +231,14 @@ class FramedJsonDecoder:
         return DecodedValues(rows=decoded.rows, failures=failures, unknown_schemas=frozenset(unknown))
 
 
-class _Program(NamedTuple):
-    """The tables of `json_program`."""
-
-    program: npt.NDArray[np.int64]
-    keys: npt.NDArray[np.int64]
-    slots: npt.NDArray[np.int64]
-    names: npt.NDArray[np.uint8]
-
-
-def _program_of(nodes: list[Node]) -> _Program:
-    program = np.zeros((len(nodes), PROGRAM_COLUMNS), np.int64)
+def _program_of(nodes: list[Node], unwatched: Collection[str]) -> JsonProgram:
+    readings = np.zeros((len(nodes), READING_COLUMNS), np.int64)
+    readings[:, WATCHED] = [node.path not in unwatched for node in nodes]
     keys: list[tuple[int, int, int, int]] = [(0, 0, 0, 0)]
     slots: list[int] = []
     names = bytearray()
     for index, node in enumerate(nodes):
-        program[index, OP], program[index, EXTRA], program[index, EXTRA2] = _reading_of(node)
+        readings[index, OP], readings[index, EXTRA], readings[index, EXTRA2] = _reading_of(node)
         if node.buffer_kind != STRUCT:
             continue
         members = _members_by_key({member: nodes[member].field for member in node.members})
@@ -293,13 +248,15 @@ def _program_of(nodes: list[Node]) -> _Program:
             keys.append((len(names), len(key), same_key[0], 0))
             names += key
             for member, other in pairwise(same_key):
-                program[member, OTHER] = other
+                readings[member, OTHER] = other
         table = _hash_table(numbers)
-        program[index, FIRST_SLOT], program[index, SLOT_MASK] = len(slots), len(table) - 1
+        readings[index, FIRST_SLOT], readings[index, SLOT_MASK] = len(slots), len(table) - 1
         slots += table
     key_table = np.array(keys, np.int64)
     assert key_table.shape[1] == KEY_COLUMNS
-    return _Program(program, key_table, np.array(slots, np.int64), read_only(bytes(names)))
+    # A code point that takes up to four bytes can be written as two escapes of six.
+    scratch = np.empty(6 * int(key_table[:, NAME_SIZE].max()), np.uint8)
+    return JsonProgram(readings, key_table, np.array(slots, np.int64), read_only(bytes(names)), scratch)
 
 
 def _members_by_key(members: Mapping[int, pa.Field]) -> dict[bytes, list[int]]:

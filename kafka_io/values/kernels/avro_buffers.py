@@ -1,9 +1,9 @@
-"""Values of Avro into buffers, and the note about a buffer that is full."""
+"""Values of Avro into buffers."""
 
 import numpy as np
 
 from kafka_io.jit.compiling import device_function
-from kafka_io.jit.scalars import ByteArray, Int32s, Int64s, copy, int64, little_int32, little_int64
+from kafka_io.jit.scalars import ByteArray, float_of_bits, little_int32, little_int64
 from kafka_io.jit.utf8 import is_utf8
 from kafka_io.values.kernels.avro_program import (
     BAD_BOOLEAN,
@@ -20,35 +20,33 @@ from kafka_io.values.kernels.avro_program import (
     FIXED,
     FIXED_TEXT,
     FLOAT,
-    FULL,
-    FULL_NODE,
     LITTLE_UINT32,
     LONG,
     LONG_TO_DOUBLE,
-    NEEDED_BYTES,
-    NEEDED_ITEMS,
-    OK,
     OUT_OF_RANGE,
-    RAW_PREFIX,
-    RAW_VALUE,
     SCALED,
     SKIP_BOOLEAN,
     SKIP_ENUM,
     SKIP_TEXT,
     TEXT,
     UUID,
+    A,
+    AvroProgram,
+    B,
+    C,
 )
 from kafka_io.values.kernels.column_buffers import (
     BYTES,
-    CELL,
     CONTENT,
-    VALID,
-    Float32s,
-    Float64s,
+    OK,
+    BufferArrays,
+    full,
+    put_bytes,
     put_end,
     put_number,
     put_pair,
     put_real,
+    used_bytes,
 )
 
 _INT32_MIN, _INT32_MAX = -(1 << 31), (1 << 31) - 1
@@ -60,81 +58,12 @@ _UUID_BYTES, _UUID_TEXT_BYTES = 16, 36
 
 
 @device_function
-def full(node: int, needed_bytes: int, needed_items: int, work: Int64s) -> int:
-    """Note which buffer is full, and what it needs: FULL."""
-    work[FULL_NODE] = node
-    work[NEEDED_BYTES] = needed_bytes
-    work[NEEDED_ITEMS] = needed_items
-    return FULL
-
-
-@device_function
-def put_bytes(
-    source: ByteArray,
-    start: int,
-    size: int,
-    node: int,
-    nodes: Int64s,
-    cells: Int64s,
-    valid: ByteArray,
-    content: ByteArray,
-    counts: Int64s,
-    work: Int64s,
-) -> int:
-    """Append a text or bytes to a buffer: OK or FULL."""
-    used = cells[nodes[node, CELL] + counts[node]]
-    if used + size > nodes[node, BYTES]:
-        return full(node, size, 0, work)
-    copy(source, start, size, content, nodes[node, CONTENT] + used)
-    put_end(node, used + size, nodes, cells, valid, counts)
-    return OK
-
-
-@device_function
-def put_raw(
-    data: ByteArray,
-    start: int,
-    end: int,
-    number: int,
-    node: int,
-    nodes: Int64s,
-    cells: Int64s,
-    valid: ByteArray,
-    content: ByteArray,
-    counts: Int64s,
-    work: Int64s,
-) -> int:
-    """Append the number of a type, and after it the bytes of its value, to a buffer of texts: OK or FULL."""
-    item = counts[node]
-    used = cells[nodes[node, CELL] + item]
-    if used + RAW_PREFIX + end - start > nodes[node, BYTES]:
-        return full(node, RAW_PREFIX + end - start, 0, work)
-    start_of_item = nodes[node, CONTENT] + used
-    for i in range(RAW_PREFIX):
-        content[start_of_item + i] = (number >> (8 * i)) & 0xFF
-    copy(data, start, end - start, content, start_of_item + RAW_PREFIX)
-    put_end(node, used + RAW_PREFIX + end - start, nodes, cells, valid, counts)
-    valid[nodes[node, VALID] + item] = RAW_VALUE
-    return OK
-
-
-@device_function
-def put_uuid(
-    data: ByteArray,
-    position: int,
-    node: int,
-    nodes: Int64s,
-    cells: Int64s,
-    valid: ByteArray,
-    content: ByteArray,
-    counts: Int64s,
-    work: Int64s,
-) -> int:
+def put_uuid(data: ByteArray, position: int, node: int, buffers: BufferArrays) -> int:
     """Append 16 bytes to a buffer of texts in the form 8-4-4-4-12: OK or FULL."""
-    used = cells[nodes[node, CELL] + counts[node]]
-    if used + _UUID_TEXT_BYTES > nodes[node, BYTES]:
-        return full(node, _UUID_TEXT_BYTES, 0, work)
-    target = nodes[node, CONTENT] + used
+    used = used_bytes(node, buffers)
+    if used + _UUID_TEXT_BYTES > buffers.nodes[node, BYTES]:
+        return full(node, _UUID_TEXT_BYTES, 0, buffers)
+    content, target = buffers.content, buffers.nodes[node, CONTENT] + used
     for i in range(_UUID_BYTES):
         if i in _DASHES:
             content[target] = 0x2D
@@ -142,145 +71,81 @@ def put_uuid(
         content[target] = _DIGITS[data[position + i] >> 4]
         content[target + 1] = _DIGITS[data[position + i] & 0xF]
         target += 2
-    put_end(node, used + _UUID_TEXT_BYTES, nodes, cells, valid, counts)
+    put_end(node, used + _UUID_TEXT_BYTES, buffers)
     return OK
 
 
 @device_function
-def put_decimal(
-    data: ByteArray,
-    position: int,
-    size: int,
-    node: int,
-    nodes: Int64s,
-    cells: Int64s,
-    valid: ByteArray,
-    counts: Int64s,
-    scratch: ByteArray,
-) -> int:
+def put_decimal(data: ByteArray, position: int, size: int, node: int, buffers: BufferArrays) -> int:
     """Append a big-endian number of any size to a buffer of decimals: OK, or BIG_DECIMAL from 39 digits on."""
-    sign = 0xFF if size > 0 and data[position] >= 0x80 else 0
+    sign = -1 if size > 0 and data[position] >= 0x80 else 0
     for i in range(size - 16):
-        if data[position + i] != sign:
+        if data[position + i] != sign & 0xFF:
             return BIG_DECIMAL
-    for i in range(16):
-        place = size - 16 + i
-        scratch[i] = data[position + place] if place >= 0 else sign
-    high = int64(scratch, 0)
-    low = int64(scratch, 8)
+    high = low = np.int64(sign)
+    for i in range(max(size - 16, 0), size):
+        high = (high << 8) | ((low >> 56) & 0xFF)
+        low = (low << 8) | np.int64(data[position + i])
     # The sign may differ if more than 16 bytes were given.
-    if (scratch[0] >= 0x80) != (sign == 0xFF):
+    if (high < 0) != (sign < 0):
         return BIG_DECIMAL
     if sign == 0:
         if high > _TOP_HIGH or (high == _TOP_HIGH and (low < 0 or low >= _TOP_LOW)):
             return BIG_DECIMAL
     elif high < -_TOP_HIGH - 1 or (high == -_TOP_HIGH - 1 and (low >= 0 or low <= -_TOP_LOW)):
         return BIG_DECIMAL
-    put_pair(node, low, high, nodes, cells, valid, counts)
+    put_pair(node, int(low), int(high), buffers)
     return OK
 
 
 @device_function
-def put_long(
-    op: int,
-    number: int,
-    factor: int,
-    is_int: bool,
-    max_number: int,
-    node: int,
-    nodes: Int64s,
-    cells: Int64s,
-    reals: Float64s,
-    valid: ByteArray,
-    counts: Int64s,
-) -> int:
+def put_long(op: int, number: int, place: int, node: int, program: AvroProgram, buffers: BufferArrays) -> int:
     """Append an int or long, unless it is skipped: the status. A negative factor of SCALED divides and rounds down."""
-    if is_int and (number < _INT32_MIN or number > _INT32_MAX):
+    factor = program.ops[place, A]
+    if program.ops[place, B] != 0 and (number < _INT32_MIN or number > _INT32_MAX):
         return BAD_NUMBER
     if op == LONG:
-        put_number(node, number, nodes, cells, valid, counts)
+        put_number(node, number, buffers)
     elif op == SCALED:
+        max_number = program.ops[place, C]
         if factor <= 0:
-            put_number(node, number // -factor, nodes, cells, valid, counts)
+            put_number(node, number // -factor, buffers)
         elif number > max_number or number < -max_number:
             return OUT_OF_RANGE
         else:
-            put_number(node, number * factor, nodes, cells, valid, counts)
+            put_number(node, number * factor, buffers)
     elif op == LONG_TO_DOUBLE:
-        put_real(node, float(number) * float(factor), nodes, reals, valid, counts)
+        put_real(node, float(number) * float(factor), buffers)
     return OK
 
 
 @device_function
-def put_symbol(
-    op: int,
-    number: int,
-    first_symbol: int,
-    symbol_count: int,
-    node: int,
-    symbols: ByteArray,
-    symbol_ends: Int64s,
-    nodes: Int64s,
-    cells: Int64s,
-    valid: ByteArray,
-    content: ByteArray,
-    counts: Int64s,
-    work: Int64s,
-) -> int:
+def put_symbol(op: int, number: int, place: int, node: int, program: AvroProgram, buffers: BufferArrays) -> int:
     """Append the symbol of an enum, unless it is skipped: the status."""
-    if number < 0 or number >= symbol_count:
+    if number < 0 or number >= program.ops[place, B]:
         return BAD_SYMBOL
     if op == SKIP_ENUM:
         return OK
-    symbol = first_symbol + number
-    first = symbol_ends[symbol]
-    size = symbol_ends[symbol + 1] - first
-    return put_bytes(symbols, first, size, node, nodes, cells, valid, content, counts, work)
+    symbol = program.ops[place, A] + number
+    first = program.symbol_ends[symbol]
+    return put_bytes(program.symbols, first, program.symbol_ends[symbol + 1] - first, node, buffers)
 
 
 @device_function
-def put_sized(
-    op: int,
-    data: ByteArray,
-    position: int,
-    size: int,
-    node: int,
-    nodes: Int64s,
-    cells: Int64s,
-    valid: ByteArray,
-    content: ByteArray,
-    counts: Int64s,
-    work: Int64s,
-    scratch: ByteArray,
-) -> int:
+def put_sized(op: int, data: ByteArray, position: int, size: int, node: int, buffers: BufferArrays) -> int:
     """Append a text, bytes or a decimal whose length precedes it, unless it is skipped: the status."""
     if op in (TEXT, SKIP_TEXT) and not is_utf8(data, position, position + size):
         return BAD_TEXT
     if op in (TEXT, BYTES_OP):
-        return put_bytes(data, position, size, node, nodes, cells, valid, content, counts, work)
+        return put_bytes(data, position, size, node, buffers)
     if op == DECIMAL:
-        return put_decimal(data, position, size, node, nodes, cells, valid, counts, scratch)
+        return put_decimal(data, position, size, node, buffers)
     return OK
 
 
 @device_function
 def put_fixed(  # noqa: PLR0912 - one branch for each op
-    op: int,
-    data: ByteArray,
-    position: int,
-    end: int,
-    size: int,
-    node: int,
-    nodes: Int64s,
-    cells: Int64s,
-    reals: Float64s,
-    valid: ByteArray,
-    content: ByteArray,
-    counts: Int64s,
-    work: Int64s,
-    bits: Int32s,
-    float_of_bits: Float32s,
-    scratch: ByteArray,
+    op: int, data: ByteArray, position: int, end: int, size: int, node: int, buffers: BufferArrays
 ) -> tuple[int, int]:
     """Run an op that reads a fixed number of bytes, which is `size` for some ops: (status, position after them)."""
     if op == DOUBLE:
@@ -293,23 +158,22 @@ def put_fixed(  # noqa: PLR0912 - one branch for each op
         return CUT, position
     status = OK
     if op == DOUBLE:
-        put_number(node, little_int64(data, position), nodes, cells, valid, counts)
+        put_number(node, little_int64(data, position), buffers)
     elif op == FLOAT:
-        bits[0] = little_int32(data, position)
-        put_real(node, float_of_bits[0], nodes, reals, valid, counts)
+        put_real(node, float_of_bits(little_int32(data, position)), buffers)
     elif op == LITTLE_UINT32:
-        put_number(node, little_int32(data, position) & 0xFFFFFFFF, nodes, cells, valid, counts)
+        put_number(node, little_int32(data, position) & 0xFFFFFFFF, buffers)
     elif op in (BOOLEAN, SKIP_BOOLEAN):
         if data[position] > 1:
             return BAD_BOOLEAN, position
         if op == BOOLEAN:
-            put_number(node, int(data[position]), nodes, cells, valid, counts)
+            put_number(node, int(data[position]), buffers)
     elif op == FIXED_TEXT and not is_utf8(data, position, position + size):
         return BAD_TEXT, position
     elif op in (FIXED, FIXED_TEXT):
-        status = put_bytes(data, position, size, node, nodes, cells, valid, content, counts, work)
+        status = put_bytes(data, position, size, node, buffers)
     elif op == DECIMAL_FIXED:
-        status = put_decimal(data, position, size, node, nodes, cells, valid, counts, scratch)
+        status = put_decimal(data, position, size, node, buffers)
     elif op == UUID:
-        status = put_uuid(data, position, node, nodes, cells, valid, content, counts, work)
+        status = put_uuid(data, position, node, buffers)
     return status, position + size

@@ -4,6 +4,10 @@ Each row of a program is an op, the node of its buffer, and parameters. What an 
 with a varint, which is called the number here.
 """
 
+from typing import NamedTuple
+
+from kafka_io.jit.scalars import ByteArray, Int64s
+
 # Columns of a program.
 OP, NODE, A, B, C = range(5)
 PROGRAM_COLUMNS = 5
@@ -51,18 +55,29 @@ SKIP_BOOLEAN = 32
 REFUSE = 33  # the value has a type that the column does not hold; A: number of the reason
 END = 34
 
-# Results.
-OK, FULL, CUT, BAD_NUMBER, BAD_LENGTH, BAD_COUNT, BAD_TEXT, BAD_SYMBOL, BAD_BRANCH, BAD_BOOLEAN = range(10)
+# Results, after OK and FULL.
+CUT, BAD_NUMBER, BAD_LENGTH, BAD_COUNT, BAD_TEXT, BAD_SYMBOL, BAD_BRANCH, BAD_BOOLEAN = range(2, 10)
 OUT_OF_RANGE, BIG_DECIMAL, TOO_DEEP, TOO_MANY, TOO_LONG, REFUSED = range(10, 16)
 
 MAX_DEPTH = 128
-# Parts of `work`: first a stack; then the op and the position of an error; then, for FULL, the node, the number of
-# bytes that it needs in addition, and the number of items that it needs in all.
-FAULT_OP, FAULT_POSITION, FULL_NODE, NEEDED_BYTES, NEEDED_ITEMS = range(MAX_DEPTH, MAX_DEPTH + 5)
-WORK_SIZE = MAX_DEPTH + 5
 # Items can have no bytes, for example nulls, so a short value could state any number of them. A value may have one such
 # item for each of its bytes, and this many more.
 FREE_ITEMS = 1024
-# The size of the type's number before the bytes of a RAW value. The validity byte of such a value is RAW_VALUE.
-RAW_PREFIX = 4
-RAW_VALUE = 2
+
+
+class AvroProgram(NamedTuple):
+    """The programs of all writers' schemas.
+
+    Args:
+        ids: ids of the schemas that have a program, in ascending order.
+        entries: the first op of each program.
+        ops: all programs, one after the other.
+        symbols: all symbols of enums, one after the other.
+        symbol_ends: the end of each symbol, after a 0.
+    """
+
+    ids: Int64s
+    entries: Int64s
+    ops: Int64s
+    symbols: ByteArray
+    symbol_ends: Int64s

@@ -7,8 +7,8 @@ skips it. All programs fill the same buffers, so the writer's schema may change 
 import numpy as np
 
 from kafka_io.jit.compiling import device_function, kernel
-from kafka_io.jit.scalars import BAD_POSITION, ByteArray, Int32s, Int64s, varlong
-from kafka_io.values.kernels.avro_buffers import full, put_fixed, put_long, put_raw, put_sized, put_symbol
+from kafka_io.jit.scalars import BAD_POSITION, ByteArray, Int32s, Int64s, place_of, varlong
+from kafka_io.values.kernels.avro_buffers import put_fixed, put_long, put_sized, put_symbol
 from kafka_io.values.kernels.avro_program import (
     BAD_BRANCH,
     BAD_COUNT,
@@ -18,10 +18,7 @@ from kafka_io.values.kernels.avro_program import (
     CALL,
     END,
     ENUM,
-    FAULT_OP,
-    FAULT_POSITION,
     FREE_ITEMS,
-    FULL,
     ITEM_END,
     JUMP,
     LAST_FIXED,
@@ -30,7 +27,6 @@ from kafka_io.values.kernels.avro_program import (
     MAX_DEPTH,
     NODE,
     NULL,
-    OK,
     OP,
     OPTION,
     RAW_END,
@@ -47,18 +43,22 @@ from kafka_io.values.kernels.avro_program import (
     TOO_MANY,
     UNION,
     A,
+    AvroProgram,
     B,
     C,
 )
 from kafka_io.values.kernels.column_buffers import (
+    FULL,
     ITEMS,
+    OK,
     ROOT,
-    VALID,
-    Float32s,
-    Float64s,
+    BufferArrays,
+    begin_row,
+    full,
     put_end,
-    put_failure,
+    put_item,
     put_null,
+    put_raw,
     undo_row,
 )
 
@@ -71,136 +71,60 @@ def decode_rows(
     ends: Int32s,
     starts: Int32s,
     ids: Int32s,
-    row: int,
-    known_ids: Int64s,
-    entries: Int64s,
-    program: Int64s,
-    symbols: ByteArray,
-    symbol_ends: Int64s,
-    nodes: Int64s,
-    cells: Int64s,
-    reals: Float64s,
-    valid: ByteArray,
-    content: ByteArray,
-    counts: Int64s,
-    saved: Int64s,
-    inner: Int64s,
-    work: Int64s,
-    bits: Int32s,
-    float_of_bits: Float32s,
-    scratch: ByteArray,
-    missing: Int32s,
-    failures: Int64s,
-    done: Int64s,
-) -> tuple[int, int]:
-    """Append rows until the end, or until a buffer is full: (OK or FULL, the next row).
+    program: AvroProgram,
+    stack: Int64s,
+    unknown: ByteArray,
+    buffers: BufferArrays,
+) -> int:
+    """Append rows until the end, or until a buffer is full: OK or FULL. It continues after the rows in the buffers.
 
     Args:
         data: all values.
         ends: n + 1 positions, of which the last n are the ends of the values.
         starts: start of each body; -1 for a value that is null or has no frame, which becomes a row of nulls.
         ids: id of each value's schema.
-        row: the first row.
-        known_ids: ids of the schemas that have a program, in ascending order.
-        entries: the first op of each program.
-        program: all programs, one after the other.
-        symbols: all symbols of enums, one after the other.
-        symbol_ends: the end of each symbol, after a 0.
-        nodes: see `column_buffers`.
-        cells: see `column_buffers`.
-        reals: the same memory as `cells`, as doubles.
-        valid: see `column_buffers`; RAW_VALUE marks a value that is kept as its bytes.
-        content: see `column_buffers`.
-        counts: items of each buffer.
-        saved: room for a copy of `counts`.
-        inner: the buffers inside lists and maps; all others have as many items as there are rows.
-        work: see above.
-        bits: one int32.
-        float_of_bits: the same memory, as a float.
-        scratch: 16 bytes.
-        missing: output, ids of schemas without a program, some of them repeated.
-        failures: output: row, status, op and position for each value that does not decode.
-        done: numbers of failures and of missing ids so far.
+        program: the programs of the schemas.
+        stack: MAX_DEPTH numbers: what CALL, RAW and lists that are open need at their end.
+        unknown: output, 1 for each value whose schema has no program; it becomes a row of nulls.
+        buffers: the place of a failure is an op.
     """
     last_id = -1
     entry = -1
+    row = int(buffers.counts[ROOT])
     while row < len(ids):
         start = int(starts[row])
-        if start < 0:
-            put_null(ROOT, nodes, cells, valid, counts)
-            row += 1
-            continue
-        if ids[row] != last_id:
+        if start >= 0 and ids[row] != last_id:
             last_id = ids[row]
-            entry = _entry(last_id, known_ids, entries)
-        if entry < 0:
-            if done[1] == 0 or missing[done[1] - 1] != last_id:
-                missing[done[1]] = last_id
-                done[1] += 1
-            put_null(ROOT, nodes, cells, valid, counts)
+            place = place_of(last_id, program.ids, 0, len(program.ids))
+            entry = int(program.entries[place]) if place >= 0 else -1
+        if start < 0 or entry < 0:
+            unknown[row] = start >= 0
+            put_null(ROOT, buffers)
             row += 1
             continue
-        row_count = counts[ROOT]
-        for node in inner:
-            saved[node] = counts[node]
-        status = _value(
-            data, start, int(ends[row + 1]), entry, program, symbols, symbol_ends, nodes, cells, reals, valid, content,
-            counts, work, bits, float_of_bits, scratch,
-        )  # fmt: skip
+        begin_row(buffers)
+        status, place, position = _value(data, start, int(ends[row + 1]), entry, program, stack, buffers)
         if status != OK:
-            undo_row(row_count, saved, inner, counts)
+            undo_row(row, status, place, position - start, buffers)
             if status == FULL:
-                return FULL, row
-            put_null(ROOT, nodes, cells, valid, counts)
-            put_failure(row, status, int(work[FAULT_OP]), int(work[FAULT_POSITION] - start), failures, done)
+                return FULL
         row += 1
-    return OK, row
-
-
-@device_function
-def _entry(schema_id: int, known_ids: Int64s, entries: Int64s) -> int:
-    """The first op of a schema's program; -1 if it has none."""
-    low = 0
-    high = len(known_ids)
-    while low < high:
-        middle = (low + high) // 2
-        if known_ids[middle] < schema_id:
-            low = middle + 1
-        else:
-            high = middle
-    if low < len(known_ids) and known_ids[low] == schema_id:
-        return int(entries[low])
-    return -1
+    return OK
 
 
 @device_function
 def _value(  # noqa: PLR0912 - one branch for each kind of op
-    data: ByteArray,
-    position: int,
-    end: int,
-    pc: int,
-    program: Int64s,
-    symbols: ByteArray,
-    symbol_ends: Int64s,
-    nodes: Int64s,
-    cells: Int64s,
-    reals: Float64s,
-    valid: ByteArray,
-    content: ByteArray,
-    counts: Int64s,
-    work: Int64s,
-    bits: Int32s,
-    float_of_bits: Float32s,
-    scratch: ByteArray,
-) -> int:
-    """Run the program at op `pc` over one value; the status, with FAULT_OP and FAULT_POSITION if it is not OK."""
+    data: ByteArray, position: int, end: int, pc: int, program: AvroProgram, stack: Int64s, buffers: BufferArrays
+) -> tuple[int, int, int]:
+    """Run the program at op `pc` over one value: (status, the last op, the position before what it has read)."""
+    ops = program.ops
     depth = 0
     free_items = FREE_ITEMS + end - position
     while True:
         # numba checks a signed index for being negative.
         place = np.uint64(pc)
-        op = program[place, OP]
-        node = program[place, NODE]
+        op = ops[place, OP]
+        node = ops[place, NODE]
         before = position
         status = OK
         following = pc + 1
@@ -209,45 +133,30 @@ def _value(  # noqa: PLR0912 - one branch for each kind of op
             if position == BAD_POSITION:
                 status = BAD_NUMBER
             elif op <= LONG_TO_DOUBLE or op == SKIP_LONG:
-                status = put_long(
-                    op, number, program[place, A], program[place, B] != 0, program[place, C], node, nodes, cells, reals,
-                    valid, counts,
-                )  # fmt: skip
+                status = put_long(op, number, place, node, program, buffers)  # type: ignore[arg-type] # for numba
             elif op in (OPTION, UNION):
-                status, following = _branch(op, number, pc, node, program, nodes, cells, valid, counts)
+                status, following = _branch(op, number, pc, node, ops, buffers)
             elif op == BLOCK:
                 status, following, depth, free_items = _block(
-                    number, end - position, pc, depth, free_items, program, nodes, cells, valid, counts, work
+                    number, end - position, pc, depth, free_items, ops, stack, buffers
                 )
             elif op in (ENUM, SKIP_ENUM):
-                status = put_symbol(
-                    op, number, program[place, A], program[place, B], node, symbols, symbol_ends, nodes, cells, valid,
-                    content, counts, work,
-                )  # fmt: skip
+                status = put_symbol(op, number, place, node, program, buffers)  # type: ignore[arg-type]
             elif number < 0 or number > end - position:
                 status = BAD_LENGTH
             else:
-                status = put_sized(
-                    op, data, position, number, node, nodes, cells, valid, content, counts, work, scratch
-                )
+                status = put_sized(op, data, position, number, node, buffers)
                 position += number
         elif op <= LAST_FIXED or op in (SKIP_FIXED, SKIP_BOOLEAN):
-            status, position = put_fixed(
-                op, data, position, end, program[place, A], node, nodes, cells, reals, valid, content, counts, work,
-                bits, float_of_bits, scratch,
-            )  # fmt: skip
+            status, position = put_fixed(op, data, position, end, ops[place, A], node, buffers)
         elif op == END:
             if position == end:
-                return OK
+                return OK, pc, position
             status = TOO_LONG
         else:
-            status, following, depth = _structure(
-                op, data, position, pc, depth, node, program, nodes, cells, valid, content, counts, work
-            )
+            status, following, depth = _structure(op, data, position, pc, depth, node, ops, stack, buffers)
         if status != OK:
-            work[FAULT_OP] = pc
-            work[FAULT_POSITION] = before
-            return status
+            return status, pc, before
         pc = following
 
 
@@ -262,26 +171,16 @@ def _number(data: ByteArray, position: int, end: int) -> tuple[int, int]:
 
 
 @device_function
-def _branch(
-    op: int,
-    number: int,
-    pc: int,
-    node: int,
-    program: Int64s,
-    nodes: Int64s,
-    cells: Int64s,
-    valid: ByteArray,
-    counts: Int64s,
-) -> tuple[int, int]:
+def _branch(op: int, number: int, pc: int, node: int, ops: Int64s, buffers: BufferArrays) -> tuple[int, int]:
     """Choose a branch of a union: (status, next op)."""
     if op == UNION:
-        if number < 0 or number >= program[pc, A]:
+        if number < 0 or number >= ops[pc, A]:
             return BAD_BRANCH, pc
-        return OK, program[pc + 1 + number, A]
-    if number == program[pc, B]:
-        put_null(node, nodes, cells, valid, counts)
-        return OK, program[pc, A]
-    return OK if number == 1 - program[pc, B] else BAD_BRANCH, pc + 1
+        return OK, ops[pc + 1 + number, A]
+    if number == ops[pc, B]:
+        put_null(node, buffers)
+        return OK, ops[pc, A]
+    return OK if number == 1 - ops[pc, B] else BAD_BRANCH, pc + 1
 
 
 @device_function
@@ -292,40 +191,36 @@ def _structure(
     pc: int,
     depth: int,
     node: int,
-    program: Int64s,
-    nodes: Int64s,
-    cells: Int64s,
-    valid: ByteArray,
-    content: ByteArray,
-    counts: Int64s,
-    work: Int64s,
+    ops: Int64s,
+    stack: Int64s,
+    buffers: BufferArrays,
 ) -> tuple[int, int, int]:
     """Run an op that reads nothing: (status, next op, depth)."""
     if op == STRUCT:
-        valid[nodes[node, VALID] + counts[node]] = 1
-        counts[node] += 1
+        put_item(node, buffers)
         return OK, pc + 1, depth
     if op == NULL:
-        put_null(node, nodes, cells, valid, counts)
+        put_null(node, buffers)
         return OK, pc + 1, depth
     if op == JUMP:
-        return OK, program[pc, A], depth
+        return OK, ops[pc, A], depth
     if op == ITEM_END:
-        work[depth - 1] -= 1
-        return OK, program[pc, A] + (2 if work[depth - 1] > 0 else 0), depth
+        stack[depth - 1] -= 1
+        return OK, ops[pc, A] + (2 if stack[depth - 1] > 0 else 0), depth
     if op == REFUSE:
         return REFUSED, pc, depth
     if op == RETURN:
-        return OK, work[depth - 1], depth - 1
+        return OK, stack[depth - 1], depth - 1
     if op == RAW_END:
-        begin, number = work[depth - 1], program[pc, A]
-        status = put_raw(data, begin, position, number, node, nodes, cells, valid, content, counts, work)
+        begin = stack[depth - 1]
+        # Each raw value of Avro becomes JSON, so its row is not needed afterwards.
+        status = put_raw(data, begin, position - begin, ops[pc, A], 0, node, buffers)
         return status, pc + 1, depth - 1
     if depth >= MAX_DEPTH:
         return TOO_DEEP, pc, depth
     # LIST, CALL or RAW: something begins. Of a list, the stack contains how many items are left in the block.
-    work[depth] = pc + 1 if op == CALL else position
-    return OK, program[pc, A] if op == CALL else pc + 1, depth + 1
+    stack[depth] = pc + 1 if op == CALL else position
+    return OK, ops[pc, A] if op == CALL else pc + 1, depth + 1
 
 
 @device_function
@@ -335,22 +230,19 @@ def _block(
     pc: int,
     depth: int,
     free_items: int,
-    program: Int64s,
-    nodes: Int64s,
-    cells: Int64s,
-    valid: ByteArray,
-    counts: Int64s,
-    work: Int64s,
+    ops: Int64s,
+    stack: Int64s,
+    buffers: BufferArrays,
 ) -> tuple[int, int, int, int]:
     """Begin a block of an array or map, or end it at a count of 0: (status, next op, depth, free items left)."""
-    node = program[pc, NODE]
+    node = ops[pc, NODE]
     if count == 0:
         if node >= 0:
-            put_end(node, counts[node + 1], nodes, cells, valid, counts)
-        return OK, program[pc, A], depth - 1, free_items
+            put_end(node, buffers.counts[node + 1], buffers)
+        return OK, ops[pc, A], depth - 1, free_items
     # The size in bytes of a block with a negative count follows as the next op, and is not needed.
     following = pc + 1 if count < 0 else pc + 2
-    fewest = program[pc, B]
+    fewest = ops[pc, B]
     if count < 0:
         if count < -_INT64_MAX:
             return BAD_COUNT, pc, depth, free_items
@@ -365,8 +257,8 @@ def _block(
     if node >= 0:
         inner = node + 1
         for _ in range(2):
-            if counts[inner] + count > nodes[inner, ITEMS]:
-                return full(inner, 0, counts[inner] + count, work), pc, depth, free_items
-            inner = program[pc, C]
-    work[depth - 1] = count
+            if buffers.counts[inner] + count > buffers.nodes[inner, ITEMS]:
+                return full(inner, 0, buffers.counts[inner] + count, buffers), pc, depth, free_items
+            inner = ops[pc, C]
+    stack[depth - 1] = count
     return OK, following, depth, free_items

@@ -8,19 +8,17 @@ nodes are numbered in preorder; node 0 is the row itself. The items of all buffe
     valid     uint8: 1 for a value, 0 for null
     content   uint8: the bytes of texts
 
-`nodes` says where each buffer begins in them. A buffer is only ever appended to, so a row is undone by setting all
-counts back. All buffers inside a struct have as many items as the struct: while a struct is open, a member whose count
-is greater than the struct's has its value already.
+The node table says where each buffer begins in them. A buffer is only ever appended to, so a row is undone by setting
+all counts back. All buffers inside a struct have as many items as the struct: while a struct is open, a member whose
+count is greater than the struct's has its value already.
 """
 
+from typing import NamedTuple
+
 import numpy as np
-import numpy.typing as npt
 
 from kafka_io.jit.compiling import device_function, merged
-from kafka_io.jit.scalars import ByteArray, Int64s
-
-Float32s = npt.NDArray[np.float32]
-Float64s = npt.NDArray[np.float64]
+from kafka_io.jit.scalars import ByteArray, Int64s, copy
 
 # Columns of the node table.
 BUFFER_KIND = 0  # one of the kinds below
@@ -36,16 +34,59 @@ NODE_COLUMNS = 7
 STRUCT, NUMBER, PAIR, TEXT, LIST, MAP = range(6)
 ROOT = 0
 
+# Columns of the table of failures. The place is an op, field or node, the position is that within the value.
+FAILED_ROW, FAILED_STATUS, FAILED_PLACE, FAILED_POSITION = range(4)
+FAILURE_COLUMNS = 4
+# Parts of `notes`: the number of failures so far; then, of the buffer that was found full, the node, the number of
+# bytes that it needs in addition, and the number of items that it needs in all.
+FAILED, FULL_NODE, NEEDED_BYTES, NEEDED_ITEMS = range(4)
+NOTES = 4
+
+# Results of all kernels that fill buffers; each has others after them.
+OK, FULL = range(2)
+
+# In front of the bytes of a raw value, which becomes JSON after the kernel: two numbers of 4 bytes, that of its type
+# and that of its row. Its validity byte is RAW_VALUE.
+RAW_PREFIX = 8
+RAW_VALUE = 2
+
+
+class BufferArrays(NamedTuple):
+    """The buffers of a schema as kernels take them, and what a kernel says about their rows.
+
+    Args:
+        nodes: the node table.
+        cells: see above, as `valid` and `content`.
+        valid: it has RAW_VALUE for a raw value.
+        content: see above.
+        counts: items of each buffer.
+        inner: the buffers inside lists and maps; all others have as many items as there are rows.
+        saved: room for a copy of `counts`.
+        failures: output, a row for each value that does not decode.
+        notes: output, see above.
+    """
+
+    nodes: Int64s
+    cells: Int64s
+    valid: ByteArray
+    content: ByteArray
+    counts: Int64s
+    inner: Int64s
+    saved: Int64s
+    failures: Int64s
+    notes: Int64s
+
 
 @device_function
-def put_null(node: int, nodes: Int64s, cells: Int64s, valid: ByteArray, counts: Int64s) -> None:
+def put_null(node: int, buffers: BufferArrays) -> None:
     """Append a null to a buffer, and to all buffers inside it that have as many items."""
+    nodes, cells, counts = buffers.nodes, buffers.cells, buffers.counts
     end = nodes[node, END]
     while node < end:
         buffer_kind = nodes[node, BUFFER_KIND]
         item = counts[node]
         cell = nodes[node, CELL] + item
-        valid[nodes[node, VALID] + item] = 0
+        buffers.valid[nodes[node, VALID] + item] = 0
         counts[node] = item + 1
         if buffer_kind >= LIST:
             cells[cell + 1] = counts[node + 1]
@@ -61,72 +102,120 @@ def put_null(node: int, nodes: Int64s, cells: Int64s, valid: ByteArray, counts: 
         node += 1
 
 
+@device_function
+def put_item(node: int, buffers: BufferArrays) -> int:
+    """Count one more item that is not null, which is all that a struct needs; returns its index."""
+    item = buffers.counts[node]
+    buffers.valid[buffers.nodes[node, VALID] + item] = 1
+    buffers.counts[node] = item + 1
+    return int(item)
+
+
 @merged
-def close_struct(node: int, nodes: Int64s, cells: Int64s, valid: ByteArray, counts: Int64s) -> None:
+def close_struct(node: int, buffers: BufferArrays) -> None:
     """Append a struct whose members are in their buffers; a member without a value becomes null."""
+    nodes, counts = buffers.nodes, buffers.counts
     item = counts[node]
     member = node + 1
     while member < nodes[node, END]:
         if counts[member] == item:
-            put_null(member, nodes, cells, valid, counts)
+            put_null(member, buffers)
         member = nodes[member, END]
-    valid[nodes[node, VALID] + item] = 1
-    counts[node] = item + 1
+    put_item(node, buffers)
 
 
 @device_function
-def put_number(node: int, number: int, nodes: Int64s, cells: Int64s, valid: ByteArray, counts: Int64s) -> None:
+def put_number(node: int, number: int, buffers: BufferArrays) -> None:
     """Append a number to a buffer of numbers."""
-    item = counts[node]
-    cells[nodes[node, CELL] + item] = number
-    valid[nodes[node, VALID] + item] = 1
-    counts[node] = item + 1
+    item = put_item(node, buffers)
+    buffers.cells[buffers.nodes[node, CELL] + item] = number
 
 
 @device_function
-def put_real(node: int, number: float, nodes: Int64s, reals: Float64s, valid: ByteArray, counts: Int64s) -> None:
-    """Append a double to a buffer of numbers; `reals` is the memory of `cells` as doubles."""
-    item = counts[node]
-    reals[nodes[node, CELL] + item] = number
-    valid[nodes[node, VALID] + item] = 1
-    counts[node] = item + 1
+def put_real(node: int, number: float, buffers: BufferArrays) -> None:
+    """Append a double to a buffer of numbers."""
+    put_number(node, int(np.float64(number).view(np.int64)), buffers)
 
 
 @device_function
-def put_pair(node: int, low: int, high: int, nodes: Int64s, cells: Int64s, valid: ByteArray, counts: Int64s) -> None:
+def put_pair(node: int, low: int, high: int, buffers: BufferArrays) -> None:
     """Append a decimal, the two halves of its unscaled number, to a buffer of pairs."""
-    item = counts[node]
-    cell = nodes[node, CELL] + 2 * item
-    cells[cell] = low
-    cells[cell + 1] = high
-    valid[nodes[node, VALID] + item] = 1
-    counts[node] = item + 1
+    cell = buffers.nodes[node, CELL] + 2 * put_item(node, buffers)
+    buffers.cells[cell] = low
+    buffers.cells[cell + 1] = high
 
 
 @device_function
-def put_end(node: int, end: int, nodes: Int64s, cells: Int64s, valid: ByteArray, counts: Int64s) -> None:
+def put_end(node: int, end: int, buffers: BufferArrays) -> None:
     """Append a text, list or map whose content ends at `end`."""
-    item = counts[node]
-    cells[nodes[node, CELL] + item + 1] = end
-    valid[nodes[node, VALID] + item] = 1
-    counts[node] = item + 1
+    item = put_item(node, buffers)
+    buffers.cells[buffers.nodes[node, CELL] + item + 1] = end
 
 
 @device_function
-def undo_row(row_count: int, saved: Int64s, inner: Int64s, counts: Int64s) -> None:
-    """Remove what a row has appended. `saved` has the former counts of `inner`; all others had `row_count` items."""
-    for node in range(len(counts)):
-        counts[node] = row_count
-    for node in inner:
-        counts[node] = saved[node]
+def used_bytes(node: int, buffers: BufferArrays) -> int:
+    """Bytes of content in a buffer of texts."""
+    return int(buffers.cells[buffers.nodes[node, CELL] + buffers.counts[node]])
 
 
 @device_function
-def put_failure(row: int, status: int, place: int, position: int, failures: Int64s, done: Int64s) -> None:
-    """Note a value that does not decode: its row, the status, the op or field, and the position within the value."""
-    failed = done[0]
-    failures[4 * failed] = row
-    failures[4 * failed + 1] = status
-    failures[4 * failed + 2] = place
-    failures[4 * failed + 3] = position
-    done[0] = failed + 1
+def put_bytes(source: ByteArray, start: int, size: int, node: int, buffers: BufferArrays) -> int:
+    """Append a text or bytes to a buffer: OK or FULL."""
+    used = used_bytes(node, buffers)
+    if used + size > buffers.nodes[node, BYTES]:
+        return full(node, size, 0, buffers)
+    copy(source, start, size, buffers.content, buffers.nodes[node, CONTENT] + used)
+    put_end(node, used + size, buffers)
+    return OK
+
+
+@device_function
+def put_raw(
+    source: ByteArray, start: int, size: int, type_number: int, row: int, node: int, buffers: BufferArrays
+) -> int:
+    """Append a raw value to a buffer of texts: OK or FULL."""
+    used = used_bytes(node, buffers)
+    if used + RAW_PREFIX + size > buffers.nodes[node, BYTES]:
+        return full(node, RAW_PREFIX + size, 0, buffers)
+    content, target = buffers.content, buffers.nodes[node, CONTENT] + used
+    for i in range(4):
+        content[target + i] = (type_number >> (8 * i)) & 0xFF
+        content[target + 4 + i] = (row >> (8 * i)) & 0xFF
+    copy(source, start, size, content, target + RAW_PREFIX)
+    put_end(node, used + RAW_PREFIX + size, buffers)
+    buffers.valid[buffers.nodes[node, VALID] + buffers.counts[node] - 1] = RAW_VALUE
+    return OK
+
+
+@device_function
+def full(node: int, needed_bytes: int, needed_items: int, buffers: BufferArrays) -> int:
+    """Note which buffer is full, and what it needs: FULL."""
+    buffers.notes[FULL_NODE] = node
+    buffers.notes[NEEDED_BYTES] = needed_bytes
+    buffers.notes[NEEDED_ITEMS] = needed_items
+    return FULL
+
+
+@device_function
+def begin_row(buffers: BufferArrays) -> None:
+    """Keep the counts of buffers that are inside lists and maps, so that `undo_row` can set them back."""
+    for node in buffers.inner:
+        buffers.saved[node] = buffers.counts[node]
+
+
+@device_function
+def undo_row(row: int, status: int, place: int, position: int, buffers: BufferArrays) -> None:
+    """Remove what a row has appended. Unless a buffer is full, the row becomes null, and its value a failure."""
+    for node in range(len(buffers.counts)):
+        buffers.counts[node] = row
+    for node in buffers.inner:
+        buffers.counts[node] = buffers.saved[node]
+    if status == FULL:
+        return
+    put_null(ROOT, buffers)
+    failures, failed = buffers.failures, buffers.notes[FAILED]
+    failures[failed, FAILED_ROW] = row
+    failures[failed, FAILED_STATUS] = status
+    failures[failed, FAILED_PLACE] = place
+    failures[failed, FAILED_POSITION] = position
+    buffers.notes[FAILED] = failed + 1

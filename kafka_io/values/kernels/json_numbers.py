@@ -6,20 +6,33 @@ A number that needs more than 18 digits is kept as text: Arrow turns all of them
 import numpy as np
 
 from kafka_io.jit.compiling import device_function, merged, subroutine
-from kafka_io.jit.scalars import ByteArray, Int64s, copy
+from kafka_io.jit.scalars import ByteArray, copy
 from kafka_io.values.kernels.column_buffers import (
     BYTES,
-    CELL,
     CONTENT,
+    FULL,
     ITEMS,
-    Float64s,
+    OK,
+    BufferArrays,
     put_end,
     put_number,
     put_pair,
     put_real,
+    used_bytes,
 )
-from kafka_io.values.kernels.json_program import EXTRA, EXTRA2, OP, READ_DECIMAL, READ_EPOCH_DAYS, READ_LONG
-from kafka_io.values.kernels.json_statuses import CUT, FULL, INEXACT, NOT_AN_INTEGER, OK, OUT_OF_RANGE, WRONG_TYPE
+from kafka_io.values.kernels.json_program import (
+    CUT,
+    EXTRA,
+    EXTRA2,
+    INEXACT,
+    NOT_AN_INTEGER,
+    OUT_OF_RANGE,
+    READ_DECIMAL,
+    READ_EPOCH_DAYS,
+    READ_LONG,
+    WRONG_TYPE,
+    JsonProgram,
+)
 from kafka_io.values.kernels.json_texts import MANTISSA_DIGITS, MINUS, NINE, POINT, QUOTE, ZERO, scan_number
 from kafka_io.values.kernels.times import DAY_US, FIRST_DAY, LAST_DAY
 
@@ -35,60 +48,34 @@ _TENS = np.array([10**power for power in range(19)], np.int64)
 
 
 @subroutine
-def put_epoch(
-    data: ByteArray,
-    position: int,
-    end: int,
-    node: int,
-    nodes: Int64s,
-    program: Int64s,
-    cells: Int64s,
-    valid: ByteArray,
-    counts: Int64s,
-) -> tuple[int, int]:
-    """Append a timestamp or date that is an integer since 1970: (status, position after it, or 0 if not OK)."""
+def epoch(data: ByteArray, position: int, end: int, read: int, factor: int) -> tuple[int, int, int]:
+    """A timestamp or date that is an integer since 1970: (status, position after it, or 0 if not OK; number)."""
     byte = data[position]
     stop, mantissa, digits, _, is_plain = scan_number(data, position, end)
     if stop < 0:
-        return -stop, 0
+        return -stop, 0, 0
     if not is_plain:
-        return NOT_AN_INTEGER, 0
-    if digits > MANTISSA_DIGITS and program[node, EXTRA] > 0:
-        return OUT_OF_RANGE, 0
-    if digits > MANTISSA_DIGITS:
-        status, number = _long(data, stop, mantissa, digits, byte == MINUS)
-        if status != OK:
-            return status, 0
-    else:
-        number = -mantissa if byte == MINUS else mantissa
-    factor = program[node, EXTRA]
-    unit = 1 if program[node, OP] == READ_EPOCH_DAYS else DAY_US
+        return NOT_AN_INTEGER, 0, 0
+    if digits > MANTISSA_DIGITS and factor > 0:
+        return OUT_OF_RANGE, 0, 0
+    status, number = _long(data, stop, mantissa, digits, byte == MINUS)
+    if status != OK:
+        return status, 0, 0
+    unit = 1 if read == READ_EPOCH_DAYS else DAY_US
     if factor < 0:
         number //= -factor
     elif number > LAST_DAY * DAY_US // factor or number < FIRST_DAY * DAY_US // factor:
-        return OUT_OF_RANGE, 0
+        return OUT_OF_RANGE, 0, 0
     else:
         number *= factor
     if number < FIRST_DAY * unit or number >= (LAST_DAY + 1) * unit:
-        return OUT_OF_RANGE, 0
-    put_number(node, number, nodes, cells, valid, counts)
-    return OK, stop
+        return OUT_OF_RANGE, 0, 0
+    return OK, stop, number
 
 
 @merged
 def put_parsed_number(  # noqa: PLR0912
-    data: ByteArray,
-    position: int,
-    end: int,
-    node: int,
-    read: int,
-    nodes: Int64s,
-    program: Int64s,
-    cells: Int64s,
-    reals: Float64s,
-    valid: ByteArray,
-    content: ByteArray,
-    counts: Int64s,
+    data: ByteArray, position: int, end: int, node: int, read: int, program: JsonProgram, buffers: BufferArrays
 ) -> tuple[int, int]:
     """Append the number at `position`: (status, position after it). If the status is FULL, see `put_scalar`."""
     is_text = data[position] == QUOTE
@@ -115,32 +102,19 @@ def put_parsed_number(  # noqa: PLR0912
         status, number = _long(data, stop, mantissa, digits, is_negative)
         if status != OK:
             return status, 0
-        put_number(node, number, nodes, cells, valid, counts)
+        put_number(node, number, buffers)
         return OK, after
     if read == READ_DECIMAL:
-        shift = exponent - max(0, digits - MANTISSA_DIGITS) + program[node, EXTRA]
-        status = _put_decimal(
-            data,
-            position,
-            stop,
-            mantissa,
-            digits,
-            shift,
-            node,
-            program[node, EXTRA2],
-            nodes,
-            cells,
-            valid,
-            content,
-            counts,
-        )
+        shift = exponent - max(0, digits - MANTISSA_DIGITS) + program.readings[node, EXTRA]
+        precision = program.readings[node, EXTRA2]
+        status = _put_decimal(data, position, stop, mantissa, digits, shift, precision, node, buffers)
         return status, after if status == OK else 1
     status, real = _double(mantissa, digits, exponent)
     if status == INEXACT:
-        status = _put_late(data, position, stop, 0, 0, node, nodes, cells, valid, content, counts)
+        status = _put_late(data, position, stop, 0, 0, node, buffers)
     if status != OK:
         return status, 1
-    put_real(node, -real if is_negative else real, nodes, reals, valid, counts)
+    put_real(node, -real if is_negative else real, buffers)
     return OK, after
 
 
@@ -152,13 +126,9 @@ def _put_decimal(
     mantissa: int,
     digits: int,
     shift: int,
-    node: int,
     precision: int,
-    nodes: Int64s,
-    cells: Int64s,
-    valid: ByteArray,
-    content: ByteArray,
-    counts: Int64s,
+    node: int,
+    buffers: BufferArrays,
 ) -> int:
     """Append a decimal: the status.
 
@@ -172,13 +142,13 @@ def _put_decimal(
         if shift < 0 and not _ends_with_zeros(data, position, stop, digits, -shift):
             return INEXACT
         if digits > MANTISSA_DIGITS or width > MANTISSA_DIGITS:
-            status = _put_late(data, position, stop, digits, shift, node, nodes, cells, valid, content, counts)
+            status = _put_late(data, position, stop, digits, shift, node, buffers)
             if status != OK:
                 return status
         else:
             number = mantissa * _TENS[shift] if shift >= 0 else mantissa // _TENS[-shift]
             number = -number if data[position] == MINUS else number
-    put_pair(node, number, -1 if number < 0 else 0, nodes, cells, valid, counts)
+    put_pair(node, number, -1 if number < 0 else 0, buffers)
     return OK
 
 
@@ -232,17 +202,7 @@ def _ends_with_zeros(data: ByteArray, position: int, stop: int, digits: int, cou
 
 @subroutine
 def _put_late(
-    data: ByteArray,
-    position: int,
-    stop: int,
-    digits: int,
-    shift: int,
-    node: int,
-    nodes: Int64s,
-    cells: Int64s,
-    valid: ByteArray,
-    content: ByteArray,
-    counts: Int64s,
+    data: ByteArray, position: int, stop: int, digits: int, shift: int, node: int, buffers: BufferArrays
 ) -> int:
     """Keep a number that Arrow turns into a double or decimal after the kernel, all of them at once: OK or FULL.
 
@@ -253,14 +213,11 @@ def _put_late(
         digits: for a decimal its significant digits; 0 for a double, whose text is kept as it is.
         shift: zeros to append to the digits of a decimal, or minus the number of digits to cut.
         node: the buffer that gets the number.
-        nodes: see `column_buffers`, as the other arrays.
-        cells: see `column_buffers`.
-        valid: see `column_buffers`.
-        content: see `column_buffers`.
-        counts: see `column_buffers`.
+        buffers: see `column_buffers`.
     """
+    nodes, content, counts = buffers.nodes, buffers.content, buffers.counts
     text = len(counts) - 3
-    used = cells[nodes[text, CELL] + counts[text]]
+    used = used_bytes(text, buffers)
     if counts[text] >= nodes[text, ITEMS] or used + stop - position + max(0, shift) > nodes[text, BYTES]:
         return FULL
     into = nodes[text, CONTENT] + used
@@ -283,7 +240,7 @@ def _put_late(
         for _ in range(shift):
             content[into] = ZERO
             into += 1
-    put_end(text, into - nodes[text, CONTENT], nodes, cells, valid, counts)
-    put_number(text + 1, node, nodes, cells, valid, counts)
-    put_number(text + 2, counts[node], nodes, cells, valid, counts)
+    put_end(text, into - nodes[text, CONTENT], buffers)
+    put_number(text + 1, node, buffers)
+    put_number(text + 2, counts[node], buffers)
     return OK

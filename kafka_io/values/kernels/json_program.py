@@ -1,6 +1,10 @@
-"""The tables of a program that the kernels of JSON run, and the parts of their working memory."""
+"""The tables of a program that the kernels of JSON run, the parts of their working memory, and their results."""
 
-# Columns of the program.
+from typing import NamedTuple
+
+from kafka_io.jit.scalars import ByteArray, Int64s
+
+# Columns of the table of readings.
 OP = 0
 EXTRA = 1  # of decimals the scale, of epochs the factor
 EXTRA2 = 2  # of decimals the precision
@@ -8,7 +12,7 @@ OTHER = 3  # of a member: the member with the same key for values of another typ
 FIRST_SLOT, SLOT_MASK = 4, 5  # of a struct: its hash table in `slots`
 FIRST_KEY = 6  # of a struct: the first key of the struct before, or 0
 WATCHED = 7  # of a struct: 1 if keys without a column are reported
-PROGRAM_COLUMNS = 8
+READING_COLUMNS = 8
 
 # Columns of the table of keys. Key 0 stands for no key.
 NAME, NAME_SIZE = 0, 1  # position and size in `names`
@@ -24,8 +28,33 @@ READ_JSON, READ_EPOCH, READ_EPOCH_DAYS = range(12, 15)
 
 MAX_DEPTH = 128
 # Parts of `work`: stacks of the open nodes, of the last keys, of the positions at which the open values begin, of the
-# late numbers before them, and of brackets. Then come the place of an error, and 1 if the document has a key
-# without a column.
-OPEN_NODES, LAST_KEYS, BEGINS, LATE_COUNTS, BRACKETS = range(0, 5 * MAX_DEPTH, MAX_DEPTH)
-FAULT_NODE, FAULT_POSITION, HAS_NEW_KEY = range(5 * MAX_DEPTH, 5 * MAX_DEPTH + 3)
-WORK_SIZE = 5 * MAX_DEPTH + 3
+# late numbers before them, and of brackets. Then comes 1 if the document has a key without a column.
+OPEN_NODES, LAST_KEYS, BEGINS, LATE_COUNTS, BRACKETS, HAS_NEW_KEY = range(0, 6 * MAX_DEPTH, MAX_DEPTH)
+WORK_SIZE = HAS_NEW_KEY + 1
+
+# Results, after OK and FULL; the decoder of JSON has the sentences.
+EMPTY, CUT, SECOND_DOCUMENT, TOO_DEEP = range(2, 6)
+NOT_A_VALUE, NOT_A_KEY, BAD_SEPARATOR, BAD_LITERAL, BAD_NUMBER = range(6, 11)
+BAD_UTF8, CONTROL_CHARACTER, BAD_ESCAPE, LONE_SURROGATE = range(11, 15)
+DUPLICATE_KEY, WRONG_TYPE, NOT_AN_INTEGER, OUT_OF_RANGE, INEXACT, BAD_DATE, BAD_TIME, WRONG_ZONE, BAD_BASE64 = range(
+    15, 24
+)
+INTO_TEXT = 24  # an object has a key that its struct lacks, and JSON text can hold it: it is decoded again as text
+
+
+class JsonProgram(NamedTuple):
+    """How documents become rows of a schema's buffers.
+
+    Args:
+        readings: for each buffer, how its values are read.
+        keys: the keys of all structs.
+        slots: hash tables of keys: the key, or 0.
+        names: the bytes of all keys.
+        scratch: room for a key with escapes; a longer key is not a key of any member.
+    """
+
+    readings: Int64s
+    keys: Int64s
+    slots: Int64s
+    names: ByteArray
+    scratch: ByteArray

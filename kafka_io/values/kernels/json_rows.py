@@ -12,23 +12,31 @@ from kafka_io.values.kernels.column_buffers import (
     BUFFER_KIND,
     CELL,
     END,
+    FULL,
     ITEMS,
     LIST,
+    OK,
     ROOT,
     STRUCT,
-    Float64s,
+    BufferArrays,
+    begin_row,
     close_struct,
+    full,
     put_end,
     put_null,
+    undo_row,
 )
 from kafka_io.values.kernels.json_program import (
+    BAD_SEPARATOR,
     BEGINS,
     BRACKETS,
-    FAULT_NODE,
-    FAULT_POSITION,
+    CUT,
+    DUPLICATE_KEY,
+    EMPTY,
     FIRST_KEY,
     FIRST_SLOT,
     HAS_NEW_KEY,
+    INTO_TEXT,
     LAST_KEYS,
     LATE_COUNTS,
     MAX_DEPTH,
@@ -37,6 +45,7 @@ from kafka_io.values.kernels.json_program import (
     NAME_SIZE,
     NEXT_KEY,
     NO_KEY,
+    NOT_A_KEY,
     OP,
     OPEN_NODES,
     OTHER,
@@ -44,23 +53,14 @@ from kafka_io.values.kernels.json_program import (
     READ_LIST,
     READ_MAP,
     READ_STRUCT,
+    SECOND_DOCUMENT,
     SLOT_MASK,
+    TOO_DEEP,
     WATCHED,
+    WRONG_TYPE,
+    JsonProgram,
 )
 from kafka_io.values.kernels.json_scalars import put_map_key, put_scalar
-from kafka_io.values.kernels.json_statuses import (
-    BAD_SEPARATOR,
-    CUT,
-    DUPLICATE_KEY,
-    EMPTY,
-    FULL,
-    INTO_TEXT,
-    NOT_A_KEY,
-    OK,
-    SECOND_DOCUMENT,
-    TOO_DEEP,
-    WRONG_TYPE,
-)
 from kafka_io.values.kernels.json_texts import (
     CLOSE_LIST,
     CLOSE_OBJECT,
@@ -88,159 +88,87 @@ def decode_rows(
     data: ByteArray,
     starts: Int32s,
     ends: Int32s,
-    row: int,
-    nodes: Int64s,
-    program: Int64s,
-    keys: Int64s,
-    slots: Int64s,
-    names: ByteArray,
-    scratch: ByteArray,
-    cells: Int64s,
-    reals: Float64s,
-    valid: ByteArray,
-    content: ByteArray,
-    counts: Int64s,
-    saved: Int64s,
+    program: JsonProgram,
     work: Int64s,
     new_keys: ByteArray,
-    failures: Int64s,
-    failed: int,
-) -> tuple[int, int, int]:
-    """Append rows until the end, or until a buffer is full: (OK or FULL, the next row, number of failures).
+    buffers: BufferArrays,
+) -> int:
+    """Append rows until the end, or until a buffer is full: OK or FULL. It continues after the rows in the buffers.
 
     Args:
         data: all documents.
         starts: start of each document; negative if there is none, which gives a null row.
         ends: end of each document.
-        row: the first row.
-        nodes: see `column_buffers`; the last three nodes are those of late numbers: text, node, item.
-        program: see above.
-        keys: see above.
-        slots: hash tables of keys: the key, or 0.
-        names: the bytes of all keys.
-        scratch: room for a key with escapes; a longer key is not a key of any member.
-        cells: see `column_buffers`.
-        reals: the same memory as `cells`, as doubles.
-        valid: see `column_buffers`.
-        content: see `column_buffers`.
-        counts: items of each buffer.
-        saved: room for a copy of `counts`.
-        work: WORK_SIZE numbers; FAULT_NODE is the node that is full, FAULT_POSITION its items with those of the row.
+        program: how the documents become rows. It also notes which keys follow each other.
+        work: WORK_SIZE numbers.
         new_keys: gets 1 for each document that has a key without a column in a watched struct, and there another value
             than null, {} and [].
-        failures: row, status, node and position for each document that is refused.
-        failed: number of failures so far.
+        buffers: the last three nodes are those of late numbers: text, node, item. The place of a failure is a node.
     """
+    row = int(buffers.counts[ROOT])
     while row < len(starts):
         if starts[row] < 0:
-            put_null(ROOT, nodes, cells, valid, counts)
+            put_null(ROOT, buffers)
             row += 1
             continue
-        for node in range(len(counts)):
-            saved[node] = counts[node]
+        begin_row(buffers)
         work[HAS_NEW_KEY] = 0
-        status = _document(
-            data,
-            np.int64(starts[row]),  # type: ignore[arg-type] # for numba
-            np.int64(ends[row]),  # type: ignore[arg-type]
-            nodes,
-            program,
-            keys,
-            slots,
-            names,
-            scratch,
-            cells,
-            reals,
-            valid,
-            content,
-            counts,
-            work,
-        )
+        start, end = np.int64(starts[row]), np.int64(ends[row])
+        status, node, position = _document(data, start, end, program, work, buffers)  # type: ignore[arg-type] # for numba
+        if status == FULL:
+            full(node, end - start, buffers.counts[node] + 1, buffers)  # type: ignore[arg-type]
         if status != OK:
-            items = counts[work[FAULT_NODE]]
-            for node in range(len(counts)):
-                counts[node] = saved[node]
+            undo_row(row, status, node, position - start, buffers)  # type: ignore[arg-type]
             if status == FULL:
-                work[FAULT_POSITION] = items
-                return FULL, row, failed
-            put_null(ROOT, nodes, cells, valid, counts)
-            failures[failed, 0] = row
-            failures[failed, 1] = status
-            failures[failed, 2] = work[FAULT_NODE]
-            failures[failed, 3] = work[FAULT_POSITION] - starts[row]
-            failed += 1
+                return FULL
         new_keys[row] = work[HAS_NEW_KEY]
         row += 1
-    return OK, row, failed
+    return OK
 
 
 @merged
-def _document(  # noqa: PLR0912 - one branch for each kind of character
-    data: ByteArray,
-    position: int,
-    end: int,
-    nodes: Int64s,
-    program: Int64s,
-    keys: Int64s,
-    slots: Int64s,
-    names: ByteArray,
-    scratch: ByteArray,
-    cells: Int64s,
-    reals: Float64s,
-    valid: ByteArray,
-    content: ByteArray,
-    counts: Int64s,
-    work: Int64s,
-) -> int:
-    """Append one document as a row; the status, with FAULT_NODE and FAULT_POSITION set if it is not OK."""
+def _document(
+    data: ByteArray, position: int, end: int, program: JsonProgram, work: Int64s, buffers: BufferArrays
+) -> tuple[int, int, int]:
+    """Append one document as a row: (status, the node of its last value, the position of its last step)."""
     depth = 0
     node = ROOT
     phase = _VALUE
     status = OK
-    work[FAULT_NODE] = ROOT
-    position = after_blanks(data, position, end)
-    work[FAULT_POSITION] = position
+    before = position = after_blanks(data, position, end)
     if position >= end:
-        return EMPTY
+        return EMPTY, node, position
     while status == OK and phase != _END:
-        work[FAULT_POSITION] = position
-        work[FAULT_NODE] = node
+        before = position
         if phase == _VALUE:
-            status, position, node, depth, phase = _value(
-                data, position, end, node, depth, nodes, program, cells, reals, valid, content, counts, work
-            )
+            status, position, node, depth, phase = _value(data, position, end, node, depth, program, work, buffers)
         elif phase == _AFTER:
             status, position, node, phase = _after_value(data, position, end, node, depth, program, work)
         elif phase == _CLOSE:
-            if program[node, OP] == READ_STRUCT:
-                close_struct(node, nodes, cells, valid, counts)
+            if program.readings[node, OP] == READ_STRUCT:
+                close_struct(node, buffers)
             else:
-                put_end(node, counts[node + 1], nodes, cells, valid, counts)
+                put_end(node, buffers.counts[node + 1], buffers)
             depth -= 1
             position += 1
             phase = _AFTER
         else:
             container = node
             if phase == _KEY:
-                status, position, node = _to_member(
-                    data, position, end, node, program, keys, slots, names, scratch, counts, work, depth
-                )
+                status, position, node = _to_member(data, position, end, node, depth, program, work, buffers.counts)
             elif phase == _ITEM:
                 node += 1
-                status = OK if counts[node] < nodes[node, ITEMS] else FULL
+                status = OK if buffers.counts[node] < buffers.nodes[node, ITEMS] else FULL
             else:
                 node += 1
-                status, position = put_map_key(data, position, end, node, nodes, cells, valid, content, counts)
+                status, position = put_map_key(data, position, end, node, buffers)
                 node += 1 if status == OK else 0
             phase = _AFTER if node == container else _VALUE
             if status == INTO_TEXT:
                 depth, text = _text_around(program, work, depth)
-                opened = work[OPEN_NODES + depth]
-                _undo(opened, work[LATE_COUNTS + depth], nodes, cells, counts)
+                _undo(work[OPEN_NODES + depth], work[LATE_COUNTS + depth], buffers)
                 status, position, node, phase = OK, work[BEGINS + depth], text, _VALUE
-            elif status != OK:
-                work[FAULT_NODE] = node
-    return status
+    return status, node, before
 
 
 @merged
@@ -250,14 +178,9 @@ def _value(
     end: int,
     node: int,
     depth: int,
-    nodes: Int64s,
-    program: Int64s,
-    cells: Int64s,
-    reals: Float64s,
-    valid: ByteArray,
-    content: ByteArray,
-    counts: Int64s,
+    program: JsonProgram,
     work: Int64s,
+    buffers: BufferArrays,
 ) -> tuple[int, int, int, int, int]:
     """Append the value at `position`, or begin its members or items: (status, position, node, depth, phase).
 
@@ -265,7 +188,8 @@ def _value(
     """
     if position >= end:
         return CUT, position, node, depth, _VALUE
-    read = program[node, OP]
+    counts = buffers.counts
+    read = program.readings[node, OP]
     byte = data[position]
     status = WRONG_TYPE
     after = position
@@ -273,12 +197,10 @@ def _value(
         after = literal_end(data, position, end)
         if after < 0:
             return -after, position, node, depth, _VALUE
-        put_null(node, nodes, cells, valid, counts)
+        put_null(node, buffers)
         status = OK
     elif read > READ_MAP:
-        status, after = put_scalar(
-            data, position, end, node, nodes, program, cells, reals, valid, content, counts, work, depth
-        )
+        status, after = put_scalar(data, position, end, node, depth, program, work, buffers)
     elif byte == (OPEN_LIST if read == READ_LIST else OPEN_OBJECT):
         if depth >= MAX_DEPTH:
             return TOO_DEEP, position, node, depth, _VALUE
@@ -292,42 +214,45 @@ def _value(
     if status == OK:
         return OK, after, node, depth, _AFTER
     if status == FULL:
-        work[FAULT_NODE] = node if after == 0 else len(counts) - 3
+        node = node if after == 0 else len(counts) - 3
     elif status >= WRONG_TYPE:
         outside = _with_other(node, program, work, depth)
         if outside == depth:
-            return OK, position, program[node, OTHER], depth, _VALUE
+            return OK, position, program.readings[node, OTHER], depth, _VALUE
         if outside >= 0:
             node = work[OPEN_NODES + outside]
-            _undo(node, work[LATE_COUNTS + outside], nodes, cells, counts)
-            return OK, work[BEGINS + outside], program[node, OTHER], outside, _VALUE
+            _undo(node, work[LATE_COUNTS + outside], buffers)
+            return OK, work[BEGINS + outside], program.readings[node, OTHER], outside, _VALUE
         status = _refusal(data, position, end, status, work, depth)
     return status, position, node, depth, _VALUE
 
 
 @merged
 def _after_value(
-    data: ByteArray, position: int, end: int, node: int, depth: int, program: Int64s, work: Int64s
+    data: ByteArray, position: int, end: int, node: int, depth: int, program: JsonProgram, work: Int64s
 ) -> tuple[int, int, int, int]:
-    """Read what follows a value: (status, position, node of the struct, list or map around it, phase)."""
+    """Read what follows a value: (status, position, node of the struct, list or map around it, phase).
+
+    If the status is not OK, the node is that of the value.
+    """
     position = after_blanks(data, position, end)
     if depth == 0:
         return OK if position >= end else SECOND_DOCUMENT, position, node, _END
     if position >= end:
         return CUT, position, node, _AFTER
-    node = work[OPEN_NODES + depth - 1]
-    read = program[node, OP]
+    around = work[OPEN_NODES + depth - 1]
+    read = program.readings[around, OP]
     if data[position] == COMMA:
-        return OK, after_blanks(data, position + 1, end), node, _KEY + read
+        return OK, after_blanks(data, position + 1, end), around, _KEY + read
     if data[position] == (CLOSE_LIST if read == READ_LIST else CLOSE_OBJECT):
-        return OK, position, node, _CLOSE
+        return OK, position, around, _CLOSE
     return BAD_SEPARATOR, position, node, _AFTER
 
 
 @device_function
-def _with_other(node: int, program: Int64s, work: Int64s, depth: int) -> int:
+def _with_other(node: int, program: JsonProgram, work: Int64s, depth: int) -> int:
     """The depth of the innermost value around a refused one, or of that itself, whose key has another column; or -1."""
-    while program[node, OTHER] == ROOT:
+    while program.readings[node, OTHER] == ROOT:
         depth -= 1
         if depth < 0:
             return -1
@@ -336,21 +261,22 @@ def _with_other(node: int, program: Int64s, work: Int64s, depth: int) -> int:
 
 
 @device_function
-def _text_around(program: Int64s, work: Int64s, depth: int) -> tuple[int, int]:
+def _text_around(program: JsonProgram, work: Int64s, depth: int) -> tuple[int, int]:
     """The depth of the innermost open value whose key also has a column of JSON text, and that column; -1 if none."""
     while depth > 0:
         depth -= 1
-        node = program[work[OPEN_NODES + depth], OTHER]
+        node = program.readings[work[OPEN_NODES + depth], OTHER]
         while node != ROOT:
-            if program[node, OP] == READ_JSON:
+            if program.readings[node, OP] == READ_JSON:
                 return depth, node
-            node = program[node, OTHER]
+            node = program.readings[node, OTHER]
     return -1, ROOT
 
 
 @subroutine
-def _undo(opened: int, late_count: int, nodes: Int64s, cells: Int64s, counts: Int64s) -> None:
+def _undo(opened: int, late_count: int, buffers: BufferArrays) -> None:
     """Take out what an open struct, list or map has got so far: its buffers have as many items as before it began."""
+    nodes, cells, counts = buffers.nodes, buffers.cells, buffers.counts
     for node in range(opened, nodes[opened, END]):
         kind = nodes[node, BUFFER_KIND]
         if kind == STRUCT or kind >= LIST:
@@ -369,14 +295,10 @@ def _to_member(
     position: int,
     end: int,
     struct: int,
-    program: Int64s,
-    keys: Int64s,
-    slots: Int64s,
-    names: ByteArray,
-    scratch: ByteArray,
-    counts: Int64s,
-    work: Int64s,
     depth: int,
+    program: JsonProgram,
+    work: Int64s,
+    counts: Int64s,
 ) -> tuple[int, int, int]:
     """Go to the value of the member whose key is at `position`: (status, position, member).
 
@@ -388,57 +310,47 @@ def _to_member(
     if data[position] != QUOTE:
         return NOT_A_KEY, position, struct
     last = work[LAST_KEYS + depth - 1]
-    position, key = _key(data, position + 1, end, struct, last, program, keys, slots, names, scratch)
+    position, key = _key(data, position + 1, end, struct, last, program)
     if position < 0:
         return -position, position, struct
     if key == NO_KEY:
-        if program[struct, WATCHED] != 0 and not is_nothing(data, position, end):
+        if program.readings[struct, WATCHED] != 0 and not is_nothing(data, position, end):
             work[HAS_NEW_KEY] = 1
             if _text_around(program, work, depth)[0] >= 0:
                 return INTO_TEXT, position, struct
-        position = value_end(data, position, end, work[BRACKETS:FAULT_NODE], depth)
+        position = value_end(data, position, end, work[BRACKETS:HAS_NEW_KEY], depth)
         return OK if position >= 0 else -position, position, struct
     work[LAST_KEYS + depth - 1] = key
-    first = member = keys[key, MEMBER]
+    first = member = program.keys[key, MEMBER]
     while member != ROOT:
         if counts[member] != counts[struct]:
             return DUPLICATE_KEY, position, member
-        member = program[member, OTHER]
+        member = program.readings[member, OTHER]
     return OK, position, first
 
 
 @subroutine
 def _refusal(data: ByteArray, position: int, end: int, status: int, work: Int64s, depth: int) -> int:
     """The reason why the value at `position` is refused: it is not valid JSON, or otherwise `status`."""
-    stop = value_end(data, position, end, work[BRACKETS:FAULT_NODE], depth)
+    stop = value_end(data, position, end, work[BRACKETS:HAS_NEW_KEY], depth)
     return -stop if stop < 0 else status
 
 
 @merged
-def _key(
-    data: ByteArray,
-    position: int,
-    end: int,
-    struct: int,
-    last: int,
-    program: Int64s,
-    keys: Int64s,
-    slots: Int64s,
-    names: ByteArray,
-    scratch: ByteArray,
-) -> tuple[int, int]:
+def _key(data: ByteArray, position: int, end: int, struct: int, last: int, program: JsonProgram) -> tuple[int, int]:
     """The key whose text begins at `position`: (start of its value, key); NO_KEY if it has no column.
 
     Documents of a topic mostly have the same keys in the same order, so the key that followed `last` in an earlier
     document is tried first. `last` is NO_KEY before the first key.
     """
-    key = program[struct, FIRST_KEY] if last == NO_KEY else keys[last, NEXT_KEY]
+    keys, scratch = program.keys, program.scratch
+    key = program.readings[struct, FIRST_KEY] if last == NO_KEY else keys[last, NEXT_KEY]
     if key != NO_KEY:
         size = keys[key, NAME_SIZE]
         if (
             position + size < end
             and data[position + size] == QUOTE
-            and _equal(data, position, names, keys[key, NAME], size)
+            and _equal(data, position, program.names, keys[key, NAME], size)
         ):
             return after_colon(data, position + size + 1, end), key
     stop, has_escapes = text_end(data, position, end)
@@ -448,11 +360,11 @@ def _key(
     if has_escapes:
         if stop - position <= len(scratch):
             size = unescape(data, position, stop, scratch, 0)
-            key = _lookup(scratch, 0, size, struct, program, keys, slots, names)
+            key = _lookup(scratch, 0, size, struct, program)
     else:
-        key = _lookup(data, position, stop - position, struct, program, keys, slots, names)
+        key = _lookup(data, position, stop - position, struct, program)
         if key != NO_KEY and last == NO_KEY:
-            program[struct, FIRST_KEY] = key
+            program.readings[struct, FIRST_KEY] = key
         elif key != NO_KEY:
             keys[last, NEXT_KEY] = key
     return after_colon(data, stop + 1, end), key
@@ -477,23 +389,15 @@ def hash_of(data: ByteArray, position: int, size: int) -> int:
 
 
 @subroutine
-def _lookup(
-    data: ByteArray,
-    position: int,
-    size: int,
-    struct: int,
-    program: Int64s,
-    keys: Int64s,
-    slots: Int64s,
-    names: ByteArray,
-) -> int:
+def _lookup(data: ByteArray, position: int, size: int, struct: int, program: JsonProgram) -> int:
     """The key of a struct with these bytes, or NO_KEY."""
-    mask = program[struct, SLOT_MASK]
+    keys = program.keys
+    mask = program.readings[struct, SLOT_MASK]
     slot = hash_of(data, position, size) & mask
     while True:
-        key = slots[program[struct, FIRST_SLOT] + slot]
+        key = program.slots[program.readings[struct, FIRST_SLOT] + slot]
         if key == NO_KEY:
             return NO_KEY
-        if keys[key, NAME_SIZE] == size and _equal(data, position, names, keys[key, NAME], size):
+        if keys[key, NAME_SIZE] == size and _equal(data, position, program.names, keys[key, NAME], size):
             return int(key)
         slot = (slot + 1) & mask

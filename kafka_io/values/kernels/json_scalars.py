@@ -4,11 +4,28 @@ import numpy as np
 
 from kafka_io.jit.compiling import device_function, merged, subroutine
 from kafka_io.jit.scalars import ByteArray, Int64s, copy
-from kafka_io.values.kernels.column_buffers import BYTES, CELL, CONTENT, ITEMS, Float64s, put_end, put_number
-from kafka_io.values.kernels.json_numbers import put_epoch, put_parsed_number
+from kafka_io.values.kernels.column_buffers import (
+    BYTES,
+    CONTENT,
+    FULL,
+    ITEMS,
+    OK,
+    BufferArrays,
+    put_bytes,
+    put_end,
+    put_number,
+    used_bytes,
+)
+from kafka_io.values.kernels.json_numbers import epoch, put_parsed_number
 from kafka_io.values.kernels.json_program import (
+    BAD_BASE64,
+    BAD_DATE,
+    BAD_TIME,
     BRACKETS,
-    FAULT_NODE,
+    CUT,
+    EXTRA,
+    HAS_NEW_KEY,
+    NOT_A_KEY,
     OP,
     READ_BASE64,
     READ_BOOL,
@@ -18,17 +35,9 @@ from kafka_io.values.kernels.json_program import (
     READ_JSON,
     READ_STRING,
     READ_TIMESTAMP,
-)
-from kafka_io.values.kernels.json_statuses import (
-    BAD_BASE64,
-    BAD_DATE,
-    BAD_TIME,
-    CUT,
-    FULL,
-    NOT_A_KEY,
-    OK,
     WRONG_TYPE,
     WRONG_ZONE,
+    JsonProgram,
 )
 from kafka_io.values.kernels.json_texts import (
     LOWER_F,
@@ -51,25 +60,15 @@ _PAD = ord("=")
 
 
 @merged
-def put_map_key(
-    data: ByteArray,
-    position: int,
-    end: int,
-    node: int,
-    nodes: Int64s,
-    cells: Int64s,
-    valid: ByteArray,
-    content: ByteArray,
-    counts: Int64s,
-) -> tuple[int, int]:
+def put_map_key(data: ByteArray, position: int, end: int, node: int, buffers: BufferArrays) -> tuple[int, int]:
     """Append the key of a map: (status, start of its value)."""
-    if counts[node] >= nodes[node, ITEMS]:
+    if buffers.counts[node] >= buffers.nodes[node, ITEMS]:
         return FULL, position
     if position >= end:
         return CUT, position
     if data[position] != QUOTE:
         return NOT_A_KEY, position
-    status, position = _text(data, position, end, node, READ_STRING, nodes, cells, valid, content, counts)
+    status, position = _text(data, position, end, node, READ_STRING, buffers)
     if status != OK:
         return status, position
     position = after_colon(data, position, end)
@@ -82,106 +81,68 @@ def put_scalar(
     position: int,
     end: int,
     node: int,
-    nodes: Int64s,
-    program: Int64s,
-    cells: Int64s,
-    reals: Float64s,
-    valid: ByteArray,
-    content: ByteArray,
-    counts: Int64s,
-    work: Int64s,
     depth: int,
+    program: JsonProgram,
+    work: Int64s,
+    buffers: BufferArrays,
 ) -> tuple[int, int]:
     """Append the value of a buffer without buffers inside it: (status, position after it).
 
     If the status is FULL, the position is 0 for the buffer itself, and 1 for those of late numbers.
     """
-    read = program[node, OP]
+    read = program.readings[node, OP]
     byte = data[position]
     is_number = byte == MINUS or ZERO <= byte <= NINE
+    status, after, number = WRONG_TYPE, 0, 0
     if read == READ_JSON:
-        return _json(data, position, end, node, nodes, cells, valid, content, counts, work, depth)
+        after = value_end(data, position, end, work[BRACKETS:HAS_NEW_KEY], depth)
+        if after < 0:
+            return -after, 0
+        status = put_bytes(data, position, after - position, node, buffers)
+        return status, after if status == OK else 0
     if read >= READ_EPOCH:
         if is_number:
-            return put_epoch(data, position, end, node, nodes, program, cells, valid, counts)
+            status, after, number = epoch(data, position, end, read, program.readings[node, EXTRA])
     elif read >= READ_DATE:
         if byte == QUOTE:
-            return _time(data, position, end, node, read, nodes, cells, valid, counts)
+            status, after, number = _time(data, position, end, read)
     elif read >= READ_STRING:
         if byte == QUOTE:
-            return _text(data, position, end, node, read, nodes, cells, valid, content, counts)
+            return _text(data, position, end, node, read, buffers)
     elif read == READ_BOOL:
         if byte in (LOWER_T, LOWER_F):
             after = literal_end(data, position, end)
-            if after < 0:
-                return -after, 0
-            put_number(node, 1 if byte == LOWER_T else 0, nodes, cells, valid, counts)
-            return OK, after
+            status, number = OK if after >= 0 else -after, 1 if byte == LOWER_T else 0
     elif is_number or (byte == QUOTE and read == READ_DECIMAL):
-        return put_parsed_number(data, position, end, node, read, nodes, program, cells, reals, valid, content, counts)
-    return WRONG_TYPE, 0
+        return put_parsed_number(data, position, end, node, read, program, buffers)
+    if status == OK:
+        put_number(node, number, buffers)
+    return status, after
 
 
 @device_function
-def _text(
-    data: ByteArray,
-    position: int,
-    end: int,
-    node: int,
-    read: int,
-    nodes: Int64s,
-    cells: Int64s,
-    valid: ByteArray,
-    content: ByteArray,
-    counts: Int64s,
-) -> tuple[int, int]:
+def _text(data: ByteArray, position: int, end: int, node: int, read: int, buffers: BufferArrays) -> tuple[int, int]:
     """Append the text at `position`, the position of its quote: (status, position after it, or 0 if not OK)."""
     stop, has_escapes = text_end(data, position + 1, end)
     if stop < 0:
         return -stop, 0
     position += 1
-    used = cells[nodes[node, CELL] + counts[node]]
-    if used + stop - position > nodes[node, BYTES]:
+    used = used_bytes(node, buffers)
+    if used + stop - position > buffers.nodes[node, BYTES]:
         return FULL, 0
-    base = nodes[node, CONTENT]
+    base = buffers.nodes[node, CONTENT]
     if read == READ_BASE64:
-        size = _from_base64(data, position, stop, content, base + used)
+        size = _from_base64(data, position, stop, buffers.content, base + used)
         if size < 0:
             return BAD_BASE64, 0
         used += size
     elif has_escapes:
-        used = unescape(data, position, stop, content, base + used) - base
+        used = unescape(data, position, stop, buffers.content, base + used) - base
     else:
-        copy(data, position, stop - position, content, base + used)
+        copy(data, position, stop - position, buffers.content, base + used)
         used += stop - position
-    put_end(node, used, nodes, cells, valid, counts)
+    put_end(node, used, buffers)
     return OK, stop + 1
-
-
-@subroutine
-def _json(
-    data: ByteArray,
-    position: int,
-    end: int,
-    node: int,
-    nodes: Int64s,
-    cells: Int64s,
-    valid: ByteArray,
-    content: ByteArray,
-    counts: Int64s,
-    work: Int64s,
-    depth: int,
-) -> tuple[int, int]:
-    """Append the value at `position` as its own JSON text: (status, position after it, or 0 if not OK)."""
-    stop = value_end(data, position, end, work[BRACKETS:FAULT_NODE], depth)
-    if stop < 0:
-        return -stop, 0
-    used = cells[nodes[node, CELL] + counts[node]]
-    if used + stop - position > nodes[node, BYTES]:
-        return FULL, 0
-    copy(data, position, stop - position, content, nodes[node, CONTENT] + used)
-    put_end(node, used + stop - position, nodes, cells, valid, counts)
-    return OK, stop
 
 
 @subroutine
@@ -209,30 +170,19 @@ def _from_base64(data: ByteArray, position: int, stop: int, target: ByteArray, f
 
 
 @subroutine
-def _time(
-    data: ByteArray,
-    position: int,
-    end: int,
-    node: int,
-    read: int,
-    nodes: Int64s,
-    cells: Int64s,
-    valid: ByteArray,
-    counts: Int64s,
-) -> tuple[int, int]:
-    """Append the date or timestamp whose quote is at `position`: (status, position after it, or 0 if not OK)."""
+def _time(data: ByteArray, position: int, end: int, read: int) -> tuple[int, int, int]:
+    """The date or timestamp whose quote is at `position`: (status, position after it, or 0 if not OK; number)."""
     stop, _has_escapes = text_end(data, position + 1, end)
     if stop < 0:
-        return -stop, 0
+        return -stop, 0, 0
     if read == READ_DATE:
         after, number = scan_date(data, position + 1, stop)
         if after != stop:
-            return BAD_DATE, 0
+            return BAD_DATE, 0, 0
     else:
         after, number, zone = scan_timestamp(data, position + 1, stop)
         if after != stop:
-            return BAD_TIME, 0
+            return BAD_TIME, 0, 0
         if zone != (HAS_ZONE if read == READ_TIMESTAMP else NO_ZONE):
-            return WRONG_ZONE, 0
-    put_number(node, number, nodes, cells, valid, counts)
-    return OK, stop + 1
+            return WRONG_ZONE, 0, 0
+    return OK, stop + 1, number

@@ -1,6 +1,6 @@
 """Texts, numbers and whole values of JSON (RFC 8259): where they end, and whether they are valid.
 
-A function that looks for an end returns its position, or minus a status of `json_statuses` if there is none.
+A function that looks for an end returns its position, or minus a status of `json_program` if there is none.
 """
 
 from typing import Any
@@ -13,7 +13,7 @@ from numba.extending import intrinsic, overload
 from kafka_io.jit.compiling import device_function, merged, subroutine
 from kafka_io.jit.scalars import ByteArray, Int64s
 from kafka_io.jit.utf8 import character_size
-from kafka_io.values.kernels.json_statuses import (
+from kafka_io.values.kernels.json_program import (
     BAD_ESCAPE,
     BAD_LITERAL,
     BAD_NUMBER,

@@ -1,24 +1,28 @@
 """Values of Protobuf fields into buffers, and the ends of messages."""
 
 from kafka_io.jit.compiling import device_function
-from kafka_io.jit.scalars import ByteArray, Int32s, Int64s, copy
-from kafka_io.values.kernels.avro_buffers import full, put_bytes
+from kafka_io.jit.scalars import float_of_bits, place_of
 from kafka_io.values.kernels.column_buffers import (
     BUFFER_KIND,
     BYTES,
     CELL,
     CONTENT,
     ITEMS,
+    OK,
     PAIR,
+    ROOT,
     TEXT,
-    VALID,
-    Float32s,
-    Float64s,
+    BufferArrays,
+    full,
+    put_bytes,
     put_end,
+    put_item,
     put_null,
     put_number,
     put_pair,
+    put_raw,
     put_real,
+    used_bytes,
 )
 from kafka_io.values.kernels.protobuf_program import (
     BOOL,
@@ -36,8 +40,6 @@ from kafka_io.values.kernels.protobuf_program import (
     MESSAGE,
     MESSAGE_NODE,
     NODE,
-    NUMBER,
-    OK,
     OP,
     PUT_LIST,
     PUT_MESSAGE,
@@ -45,8 +47,6 @@ from kafka_io.values.kernels.protobuf_program import (
     PUT_NUMBER,
     PUT_PAIR,
     PUT_TEXT,
-    RAW_PREFIX,
-    RAW_VALUE,
     REPEATED,
     RING,
     SINT32,
@@ -57,52 +57,31 @@ from kafka_io.values.kernels.protobuf_program import (
     UINT64,
     UNUSUAL,
     B,
+    ProtobufProgram,
 )
 from kafka_io.values.kernels.protobuf_wire import LOW_32, SIGN_32
 
 _INT64_MAX = (1 << 63) - 1
-_MAX_DIGITS = 11
 
 
 @device_function
-def field_of(fields: Int64s, first: int, last: int, number: int) -> int:
-    """The index of the field with this number; -1 if the message has no such field."""
-    low = first
-    high = last
-    while low < high:
-        middle = (low + high) // 2
-        if fields[middle, NUMBER] < number:
-            low = middle + 1
-        else:
-            high = middle
-    return low if low < last and fields[low, NUMBER] == number else -1
-
-
-@device_function
-def symbol_of(enum_numbers: Int64s, first: int, count: int, number: int) -> int:
+def symbol_of(number: int, first: int, count: int, program: ProtobufProgram) -> int:
     """Index of an enum's number in `enum_numbers`; -1 if the enum has no such number."""
     guess = first + number
-    if 0 <= number < count and enum_numbers[guess] == number:
+    if 0 <= number < count and program.enum_numbers[guess] == number:
         return int(guess)
-    low = first
-    high = first + count
-    while low < high:
-        middle = (low + high) // 2
-        if enum_numbers[middle] < number:
-            low = middle + 1
-        else:
-            high = middle
-    return low if low < first + count and enum_numbers[low] == number else -1
+    return place_of(number, program.enum_numbers, first, first + count)
 
 
 @device_function
-def make_room(field: int, item: int, flags: int, fields: Int64s, nodes: Int64s, counts: Int64s, work: Int64s) -> int:
+def make_room(field: int, item: int, flags: int, program: ProtobufProgram, buffers: BufferArrays) -> int:
     """Prepare the buffer of a field for a value: OK, FULL, or UNUSUAL."""
+    fields, counts = program.fields, buffers.counts
     node = fields[field, NODE]
     if flags & REPEATED:
         for buffer in (node, fields[field, B] if fields[field, OP] == MESSAGE else -1):
-            if buffer >= 0 and counts[buffer] + 1 > nodes[buffer, ITEMS]:
-                return full(buffer, 0, counts[buffer] + 1, work)
+            if buffer >= 0 and counts[buffer] + 1 > buffers.nodes[buffer, ITEMS]:
+                return full(buffer, 0, counts[buffer] + 1, buffers)
         return OK
     other = fields[field, RING]
     while other >= 0 and other != field:
@@ -117,26 +96,13 @@ def make_room(field: int, item: int, flags: int, fields: Int64s, nodes: Int64s, 
 
 
 @device_function
-def put_value(
-    op: int,
-    node: int,
-    value: int,
-    flags: int,
-    nodes: Int64s,
-    cells: Int64s,
-    reals: Float64s,
-    valid: ByteArray,
-    counts: Int64s,
-    bits: Int32s,
-    float_of_bits: Float32s,
-) -> None:
+def put_value(op: int, node: int, value: int, flags: int, buffers: BufferArrays) -> None:
     """Append a number to its buffer."""
     if op == FLOAT:
-        bits[0] = value
-        put_real(node, float(float_of_bits[0]), nodes, reals, valid, counts)
+        put_real(node, float_of_bits(value), buffers)
         return
     if op == UINT64:
-        put_pair(node, value, 0, nodes, cells, valid, counts)
+        put_pair(node, value, 0, buffers)
         return
     if op == INT32:
         value = ((value & LOW_32) ^ SIGN_32) - SIGN_32
@@ -150,94 +116,47 @@ def put_value(
     elif op == BOOL:
         value = 1 if value != 0 else 0
     if flags & TO_DOUBLE:
-        put_real(node, float(value), nodes, reals, valid, counts)
+        put_real(node, float(value), buffers)
     else:
-        put_number(node, value, nodes, cells, valid, counts)
+        put_number(node, value, buffers)
 
 
 @device_function
-def put_symbol(
-    symbol: int,
-    number: int,
-    node: int,
-    enum_texts: Int64s,
-    texts: ByteArray,
-    text_ends: Int64s,
-    nodes: Int64s,
-    cells: Int64s,
-    valid: ByteArray,
-    content: ByteArray,
-    counts: Int64s,
-    work: Int64s,
-    scratch: ByteArray,
-) -> int:
+def put_symbol(symbol: int, number: int, node: int, program: ProtobufProgram, buffers: BufferArrays) -> int:
     """Append the name of an enum's number, or its digits if it has none: OK or FULL."""
     if symbol >= 0:
-        text = enum_texts[symbol]
-        start = text_ends[text]
-        return put_bytes(
-            texts, start, text_ends[text + 1] - start, node, nodes, cells, valid, content, counts, work
-        )  # fmt: skip
-    remaining_digits = -number if number < 0 else number
-    place = _MAX_DIGITS
-    while remaining_digits > 0 or place == _MAX_DIGITS:
-        place -= 1
-        scratch[place] = 0x30 + remaining_digits % 10
+        return put_text(program.enum_texts[symbol], node, program, buffers)
+    is_negative = 1 if number < 0 else 0
+    remaining_digits = -number if is_negative else number
+    size = is_negative + 1
+    while remaining_digits >= 10 ** (size - is_negative):
+        size += 1
+    used = used_bytes(node, buffers)
+    if used + size > buffers.nodes[node, BYTES]:
+        return full(node, size, 0, buffers)
+    start = buffers.nodes[node, CONTENT] + used
+    for i in range(size):
+        buffers.content[start + size - 1 - i] = 0x30 + remaining_digits % 10
         remaining_digits //= 10
-    if number < 0:
-        place -= 1
-        scratch[place] = 0x2D
-    return put_bytes(scratch, place, _MAX_DIGITS - place, node, nodes, cells, valid, content, counts, work)
-
-
-@device_function
-def put_raw(
-    data: ByteArray,
-    start: int,
-    size: int,
-    number: int,
-    row: int,
-    node: int,
-    nodes: Int64s,
-    cells: Int64s,
-    valid: ByteArray,
-    content: ByteArray,
-    counts: Int64s,
-    work: Int64s,
-) -> int:
-    """Append the number of a type, the row and the bytes of a value to a buffer of texts: OK or FULL."""
-    item = counts[node]
-    used = cells[nodes[node, CELL] + item]
-    if used + RAW_PREFIX + size > nodes[node, BYTES]:
-        return full(node, RAW_PREFIX + size, 0, work)
-    target = nodes[node, CONTENT] + used
-    for i in range(4):
-        content[target + i] = (number >> (8 * i)) & 0xFF
-        content[target + 4 + i] = (row >> (8 * i)) & 0xFF
-    copy(data, start, size, content, target + RAW_PREFIX)
-    put_end(node, used + RAW_PREFIX + size, nodes, cells, valid, counts)
-    valid[nodes[node, VALID] + item] = RAW_VALUE
+    if is_negative:
+        buffers.content[start] = 0x2D
+    put_end(node, used + size, buffers)
     return OK
 
 
 @device_function
+def put_text(text: int, node: int, program: ProtobufProgram, buffers: BufferArrays) -> int:
+    """Append one of the texts of the program: OK or FULL."""
+    start = program.text_ends[text]
+    return put_bytes(program.texts, start, program.text_ends[text + 1] - start, node, buffers)
+
+
+@device_function
 def close_message(
-    message: int,
-    item: int,
-    canonical: bool,
-    row: int,
-    messages: Int64s,
-    closes: Int64s,
-    texts: ByteArray,
-    text_ends: Int64s,
-    nodes: Int64s,
-    cells: Int64s,
-    valid: ByteArray,
-    content: ByteArray,
-    counts: Int64s,
-    work: Int64s,
+    message: int, item: int, canonical: bool, program: ProtobufProgram, buffers: BufferArrays
 ) -> tuple[int, int]:
     """End a message: (status, -1), or OK and the message without bytes that must come first."""
+    messages, closes, counts = program.messages, program.closes, buffers.counts
     for place in range(messages[message, CLOSE_FIRST], messages[message, CLOSE_LAST]):
         node = closes[place, CLOSE_NODE]
         if counts[node] > item:
@@ -246,38 +165,35 @@ def close_message(
         value = closes[place, CLOSE_VALUE]
         status = OK
         if op == PUT_LIST:
-            put_end(node, counts[node + 1], nodes, cells, valid, counts)
+            put_end(node, counts[node + 1], buffers)
         elif op == PUT_NULL:
-            put_null(node, nodes, cells, valid, counts)
+            put_null(node, buffers)
         elif op == PUT_NUMBER:
-            put_number(node, value, nodes, cells, valid, counts)
+            put_number(node, value, buffers)
         elif op == PUT_PAIR:
-            put_pair(node, value, 0, nodes, cells, valid, counts)
+            put_pair(node, value, 0, buffers)
         elif op == PUT_TEXT:
-            start = text_ends[value]
-            status = put_bytes(
-                texts, start, text_ends[value + 1] - start, node, nodes, cells, valid, content, counts, work
-            )  # fmt: skip
+            status = put_text(value, node, program, buffers)
         elif op == PUT_MESSAGE:
             return OK, value
         else:
-            status = put_raw(texts, 0, 0, value, row, node, nodes, cells, valid, content, counts, work)
+            status = put_raw(program.texts, 0, 0, value, counts[ROOT], node, buffers)
         if status != OK:
             return status, -1
     kind = messages[message, KIND]
     node = messages[message, MESSAGE_NODE]
     if kind == STRUCT:
-        valid[nodes[node, VALID] + item] = 1
-        counts[node] = item + 1
-    elif kind == ENTRY and not canonical and _has_key(node, item, nodes, cells, content, counts):
+        put_item(node, buffers)
+    elif kind == ENTRY and not canonical and _has_key(node, item, buffers):
         return UNUSUAL, -1
     return OK, -1
 
 
 @device_function
-def _has_key(node: int, item: int, nodes: Int64s, cells: Int64s, content: ByteArray, counts: Int64s) -> bool:
+def _has_key(node: int, item: int, buffers: BufferArrays) -> bool:
     """Whether the map that is open may have the key of its last entry already."""
-    first = cells[nodes[node - 1, CELL] + counts[node - 1]]
+    nodes, cells, content = buffers.nodes, buffers.cells, buffers.content
+    first = cells[nodes[node - 1, CELL] + buffers.counts[node - 1]]
     if item - first > MAX_COMPARED_KEYS:
         return True
     buffer_kind = nodes[node, BUFFER_KIND]

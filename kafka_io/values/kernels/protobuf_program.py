@@ -1,19 +1,20 @@
 """The program that the kernel `protobuf_rows` runs: numbers of its tables, ops and results."""
 
+from typing import NamedTuple
+
+from kafka_io.jit.scalars import ByteArray, Int64s
+
 # Wire types.
 VARINT, FIXED64, LENGTH, GROUP, GROUP_END, FIXED32 = range(6)
 
-# Results.
-OK, FULL, UNUSUAL, CUT, BAD_TAG, BAD_NUMBER, BAD_LENGTH, BAD_TEXT, BAD_GROUP, BAD_WIRE = range(10)
+# Results, after OK and FULL.
+UNUSUAL, CUT, BAD_TAG, BAD_NUMBER, BAD_LENGTH, BAD_TEXT, BAD_GROUP, BAD_WIRE = range(2, 10)
 WRONG_WIRE, BAD_TIME, TOO_DEEP, REFUSED = range(10, 14)
 
 MAX_DEPTH = 100
 # Columns of the stack of open messages; the last one is that of groups that are skipped.
 OPEN_MESSAGE, OPEN_END, OPEN_GROUP, OPEN_ITEM, SKIPPED_GROUP = range(5)
 STACK_COLUMNS = 5
-# Parts of `work`: the field and the position of an error, and the end of the content of a group that was skipped. The
-# parts for a buffer that is full are those of `avro_program`.
-FAULT_FIELD, FAULT_POSITION, CONTENT_END = range(3)
 
 # Columns of the table of messages: its fields, what happens at its end, its buffer and what it is.
 FIRST, LAST, CLOSE_FIRST, CLOSE_LAST, MESSAGE_NODE, KIND = range(6)
@@ -44,7 +45,7 @@ BYTES_OP = 10
 MESSAGE = 11  # A: the message; in a map, B: the buffer of values, or -1
 TIMESTAMP = 12
 DURATION = 13
-JSON = 14  # kept as its bytes; A: number of its type
+JSON = 14  # a raw value; A: number of its type
 REFUSE = 15  # the column has another type; A: number of the reason
 
 # Columns of the table of what happens at the end of a message, if the buffer CLOSE_NODE has no value.
@@ -52,8 +53,27 @@ CLOSE_OP, CLOSE_NODE, CLOSE_VALUE = range(3)
 CLOSE_COLUMNS = 3
 PUT_NULL, PUT_NUMBER, PUT_PAIR, PUT_TEXT, PUT_LIST, PUT_MESSAGE, PUT_JSON = range(7)
 
-# In front of the bytes of a JSON value: number of its type, and its row. Its validity byte is RAW_VALUE.
-RAW_PREFIX = 8
-RAW_VALUE = 2
 # Keys of a map are compared with each other up to this number.
 MAX_COMPARED_KEYS = 64
+
+
+class ProtobufProgram(NamedTuple):
+    """The programs of all writers' message types.
+
+    Args:
+        messages: see above.
+        fields: see above, in ascending order of their numbers for each message.
+        closes: what happens at the end of a message.
+        texts: all names of enums and default texts, one after the other.
+        text_ends: the end of each text, after a 0.
+        enum_numbers: the numbers of each enum in ascending order.
+        enum_texts: the text of each number.
+    """
+
+    messages: Int64s
+    fields: Int64s
+    closes: Int64s
+    texts: ByteArray
+    text_ends: Int64s
+    enum_numbers: Int64s
+    enum_texts: Int64s

@@ -12,27 +12,21 @@ the usual form, without unknown fields, and decodes that.
 import numpy as np
 
 from kafka_io.jit.compiling import device_function, kernel
-from kafka_io.jit.scalars import BAD_POSITION, ByteArray, Int32s, Int64s, little_int32, little_int64
+from kafka_io.jit.scalars import BAD_POSITION, ByteArray, Int32s, Int64s, little_int32, little_int64, place_of
 from kafka_io.jit.utf8 import is_utf8
-from kafka_io.values.kernels.avro_buffers import put_bytes
 from kafka_io.values.kernels.column_buffers import (
+    FULL,
+    OK,
     ROOT,
-    Float32s,
-    Float64s,
-    put_failure,
+    BufferArrays,
+    begin_row,
+    put_bytes,
     put_null,
     put_number,
+    put_raw,
     undo_row,
 )
-from kafka_io.values.kernels.protobuf_buffers import (
-    close_message,
-    field_of,
-    make_room,
-    put_raw,
-    put_symbol,
-    put_value,
-    symbol_of,
-)
+from kafka_io.values.kernels.protobuf_buffers import close_message, make_room, put_symbol, put_value, symbol_of
 from kafka_io.values.kernels.protobuf_program import (
     BAD_GROUP,
     BAD_LENGTH,
@@ -42,18 +36,14 @@ from kafka_io.values.kernels.protobuf_program import (
     BAD_TIME,
     BYTES_OP,
     CLOSED,
-    CONTENT_END,
     CUT,
     DURATION,
     ENTRY,
     ENUM,
-    FAULT_FIELD,
-    FAULT_POSITION,
     FIRST,
     FIXED32,
     FIXED64,
     FLAGS,
-    FULL,
     GROUP,
     GROUP_END,
     JSON,
@@ -66,7 +56,6 @@ from kafka_io.values.kernels.protobuf_program import (
     MESSAGE_NODE,
     NODE,
     NUMBER,
-    OK,
     OP,
     OPEN_END,
     OPEN_GROUP,
@@ -84,6 +73,7 @@ from kafka_io.values.kernels.protobuf_program import (
     WRONG_WIRE,
     A,
     B,
+    ProtobufProgram,
 )
 from kafka_io.values.kernels.protobuf_wire import (
     LOW_32,
@@ -106,31 +96,11 @@ def decode_rows(
     ends: Int32s,
     entries: Int32s,
     canonical: ByteArray,
-    row: int,
-    messages: Int64s,
-    fields: Int64s,
-    closes: Int64s,
-    texts: ByteArray,
-    text_ends: Int64s,
-    enum_numbers: Int64s,
-    enum_texts: Int64s,
-    nodes: Int64s,
-    cells: Int64s,
-    reals: Float64s,
-    valid: ByteArray,
-    content: ByteArray,
-    counts: Int64s,
-    saved: Int64s,
-    inner: Int64s,
-    work: Int64s,
+    program: ProtobufProgram,
     stack: Int64s,
-    bits: Int32s,
-    float_of_bits: Float32s,
-    scratch: ByteArray,
-    failures: Int64s,
-    done: Int64s,
-) -> tuple[int, int]:
-    """Append rows until the end, or until a buffer is full: (OK or FULL, the next row).
+    buffers: BufferArrays,
+) -> int:
+    """Append rows until the end, or until a buffer is full: OK or FULL. It continues after the rows in the buffers.
 
     Args:
         data: all values.
@@ -138,53 +108,28 @@ def decode_rows(
         ends: end of each message.
         entries: each value's message type as an index of `messages`; -1 for a row of nulls.
         canonical: 1 for a value that is in the usual form, so that UNUSUAL is not a result.
-        row: the first row.
-        messages: see above.
-        fields: see above.
-        closes: see above.
-        texts: all names of enums and default texts, one after the other.
-        text_ends: the end of each text, after a 0.
-        enum_numbers: the numbers of each enum in ascending order.
-        enum_texts: the text of each number.
-        nodes: see `column_buffers`.
-        cells: see `column_buffers`.
-        reals: the same memory as `cells`, as doubles.
-        valid: see `column_buffers`; RAW_VALUE marks a value that is kept as its bytes.
-        content: see `column_buffers`.
-        counts: items of each buffer.
-        saved: room for a copy of `counts`.
-        inner: the buffers inside lists and maps; all others have as many items as there are rows.
-        work: see above.
+        program: the programs of the message types.
         stack: MAX_DEPTH + 1 rows.
-        bits: one int32.
-        float_of_bits: the same memory, as a float.
-        scratch: 16 bytes.
-        failures: output: row, status, field and position for each value that does not decode.
-        done: number of failures so far.
+        buffers: the place of a failure is a field.
     """
+    row = int(buffers.counts[ROOT])
     while row < len(entries):
         entry = int(entries[row])
         if entry < 0:
-            put_null(ROOT, nodes, cells, valid, counts)
+            put_null(ROOT, buffers)
             row += 1
             continue
-        row_count = counts[ROOT]
-        for node in inner:
-            saved[node] = counts[node]
+        begin_row(buffers)
         start = int(starts[row])
-        status = _value(
-            data, start, int(ends[row]), entry, row, canonical[row] == 1, messages, fields, closes, texts, text_ends,
-            enum_numbers, enum_texts, nodes, cells, reals, valid, content, counts, work, stack, bits, float_of_bits,
-            scratch,
-        )  # fmt: skip
+        status, field, position = _value(
+            data, start, int(ends[row]), entry, canonical[row] == 1, program, stack, buffers
+        )
         if status != OK:
-            undo_row(row_count, saved, inner, counts)
+            undo_row(row, status, field, position - start, buffers)
             if status == FULL:
-                return FULL, row
-            put_null(ROOT, nodes, cells, valid, counts)
-            put_failure(row, status, int(work[FAULT_FIELD]), int(work[FAULT_POSITION] - start), failures, done)
+                return FULL
         row += 1
-    return OK, row
+    return OK
 
 
 @device_function
@@ -193,31 +138,16 @@ def _value(  # noqa: PLR0912 - messages begin, continue and end in one loop
     position: int,
     end: int,
     message: int,
-    row: int,
     canonical: bool,
-    messages: Int64s,
-    fields: Int64s,
-    closes: Int64s,
-    texts: ByteArray,
-    text_ends: Int64s,
-    enum_numbers: Int64s,
-    enum_texts: Int64s,
-    nodes: Int64s,
-    cells: Int64s,
-    reals: Float64s,
-    valid: ByteArray,
-    content: ByteArray,
-    counts: Int64s,
-    work: Int64s,
+    program: ProtobufProgram,
     stack: Int64s,
-    bits: Int32s,
-    float_of_bits: Float32s,
-    scratch: ByteArray,
-) -> int:
-    """Append one row; the status, with FAULT_FIELD and FAULT_POSITION if it is not OK."""
+    buffers: BufferArrays,
+) -> tuple[int, int, int]:
+    """Append one row: (status, the last field or -1, the position before it)."""
+    messages, fields = program.messages, program.fields
     depth = 0
     group = 0  # the number of the group that is the open message, or 0
-    item = counts[ROOT]
+    item = buffers.counts[ROOT]
     first = messages[message, FIRST]
     last = messages[message, LAST]
     field, packed_end = -1, -1  # packed_end is the end of the packed list that is being read
@@ -230,7 +160,7 @@ def _value(  # noqa: PLR0912 - messages begin, continue and end in one loop
             limit = packed_end
         elif position < end:
             status, event, position, field, wire, packed_end = _next_field(
-                data, position, end, group, first, last, messages[message, KIND], fields, depth, stack, work
+                data, position, end, group, first, last, messages[message, KIND], fields, depth, stack
             )
             if event == _GROUP_END:
                 # The next step closes the message. `end` is that of the message around it after that.
@@ -239,24 +169,17 @@ def _value(  # noqa: PLR0912 - messages begin, continue and end in one loop
             status, field = CUT, -1
         else:
             event, field = _MESSAGE_END, -1
-            status, child = close_message(
-                message, item, canonical, row, messages, closes, texts, text_ends, nodes, cells, valid, content, counts,
-                work,
-            )  # fmt: skip
+            status, child = close_message(message, item, canonical, program, buffers)
         if status == OK and event == _FIELD:
             status, event, position, size = _put_field(
-                data, position, limit, field, wire, item, row, canonical, fields, texts, text_ends, enum_numbers,
-                enum_texts, nodes, cells, reals, valid, content, counts, depth, work, stack, bits, float_of_bits,
-                scratch,
-            )  # fmt: skip
+                data, position, limit, field, wire, item, canonical, program, depth, stack, buffers
+            )
             if event == _FIELD and fields[field, OP] == MESSAGE:
                 child = fields[field, A]
         if status == OK and event == _UNKNOWN:
             status = UNUSUAL
         if status != OK or (child >= 0 and depth == MAX_DEPTH):
-            work[FAULT_FIELD] = field
-            work[FAULT_POSITION] = before
-            return status if status != OK else TOO_DEEP
+            return status if status != OK else TOO_DEEP, field, before
         if child >= 0:
             _push(stack, depth, message, limit, group, item)
             depth += 1
@@ -265,10 +188,10 @@ def _value(  # noqa: PLR0912 - messages begin, continue and end in one loop
                 end = end if wire == GROUP else position + size
                 group = fields[field, NUMBER] if wire == GROUP else 0
             if messages[message, KIND] != SKIPPED:
-                item = counts[messages[message, MESSAGE_NODE]]
+                item = buffers.counts[messages[message, MESSAGE_NODE]]
         elif event == _MESSAGE_END:
             if depth == 0:
-                return OK
+                return OK, field, position
             depth -= 1
             message, end = stack[depth, OPEN_MESSAGE], stack[depth, OPEN_END]
             group, item = stack[depth, OPEN_GROUP], stack[depth, OPEN_ITEM]
@@ -298,7 +221,6 @@ def _next_field(
     fields: Int64s,
     depth: int,
     stack: Int64s,
-    work: Int64s,
 ) -> tuple[int, int, int, int, int, int]:
     """Read the tag at `position`: (status, event, position after it, field, wire type, end of a packed list or -1)."""
     tag = int(np.int64(data[position]))
@@ -314,9 +236,11 @@ def _next_field(
         return OK if number == group else BAD_GROUP, _GROUP_END, position, -1, wire, -1
     # The fields of most messages are numbered from 1.
     guess = first + number - 1
-    field = guess if guess < last and fields[guess, NUMBER] == number else field_of(fields, first, last, number)
+    field = (
+        guess if guess < last and fields[guess, NUMBER] == number else place_of(number, fields[:, NUMBER], first, last)
+    )
     if field < 0:
-        position = skip_value(data, position, end, number, wire, depth, stack, work)
+        position, _ = skip_value(data, position, end, number, wire, depth, stack)
         event = _UNKNOWN if kind == ENTRY else _NOTHING
         return -position if position < 0 else OK, event, position, -1, wire, -1
     if wire == fields[field, WIRE] or fields[field, OP] == REFUSE:
@@ -339,7 +263,6 @@ def _read_field(
     fields: Int64s,
     depth: int,
     stack: Int64s,
-    work: Int64s,
 ) -> tuple[int, int, int, int]:
     """Read a number or a length: (status, position after it, number, length)."""
     if fields[field, OP] == REFUSE:
@@ -363,8 +286,8 @@ def _read_field(
     if fields[field, OP] == MESSAGE:
         return OK, position, 0, 0
     # A group that is not taken apart.
-    after = skip_value(data, position, limit, fields[field, NUMBER], wire, depth, stack, work)
-    return -after if after < 0 else OK, position, 0, work[CONTENT_END] - position
+    after, inside_end = skip_value(data, position, limit, fields[field, NUMBER], wire, depth, stack)
+    return -after if after < 0 else OK, position, 0, inside_end - position
 
 
 @device_function
@@ -375,54 +298,36 @@ def _put_field(
     field: int,
     wire: int,
     item: int,
-    row: int,
     canonical: bool,
-    fields: Int64s,
-    texts: ByteArray,
-    text_ends: Int64s,
-    enum_numbers: Int64s,
-    enum_texts: Int64s,
-    nodes: Int64s,
-    cells: Int64s,
-    reals: Float64s,
-    valid: ByteArray,
-    content: ByteArray,
-    counts: Int64s,
+    program: ProtobufProgram,
     depth: int,
-    work: Int64s,
     stack: Int64s,
-    bits: Int32s,
-    float_of_bits: Float32s,
-    scratch: ByteArray,
+    buffers: BufferArrays,
 ) -> tuple[int, int, int, int]:
     """Append the value of a field: (status, event, position after it, length). Of a message only its length is read."""
+    fields = program.fields
     op = fields[field, OP]
     node = fields[field, NODE]
     flags = fields[field, FLAGS]
-    status, position, value, size = _read_field(data, position, limit, field, wire, fields, depth, stack, work)
+    status, position, value, size = _read_field(data, position, limit, field, wire, fields, depth, stack)
     symbol = -1
     if status == OK and op == ENUM:
         value = ((value & LOW_32) ^ SIGN_32) - SIGN_32
-        symbol = symbol_of(enum_numbers, fields[field, A], fields[field, B], value)
+        symbol = symbol_of(value, fields[field, A], fields[field, B], program)
         if symbol < 0 and flags & CLOSED != 0:
             return OK, _UNKNOWN, position, 0
     if status == OK:
-        status = make_room(field, item, flags, fields, nodes, counts, work)
+        status = make_room(field, item, flags, program, buffers)
     if status != OK or op == MESSAGE:
         return status, _FIELD, position, size
     if op <= LAST_NUMBER:
         if node >= 0:
-            put_value(op, node, value, flags, nodes, cells, reals, valid, counts, bits, float_of_bits)
+            put_value(op, node, value, flags, buffers)
     elif op == ENUM:
         if node >= 0:
-            status = put_symbol(
-                symbol, value, node, enum_texts, texts, text_ends, nodes, cells, valid, content, counts, work, scratch
-            )
+            status = put_symbol(symbol, value, node, program, buffers)
     else:
-        status = _put_content(
-            op, data, position, size, fields[field, A], row, canonical, node, nodes, cells, valid, content, counts,
-            depth, work, stack,
-        )  # fmt: skip
+        status = _put_content(op, data, position, size, fields[field, A], canonical, node, depth, stack, buffers)
         position += size
         if wire == GROUP:
             _, position = read_tag(data, position, limit)
@@ -435,34 +340,25 @@ def _put_content(
     data: ByteArray,
     position: int,
     size: int,
-    number: int,
-    row: int,
+    type_number: int,
     canonical: bool,
     node: int,
-    nodes: Int64s,
-    cells: Int64s,
-    valid: ByteArray,
-    content: ByteArray,
-    counts: Int64s,
     depth: int,
-    work: Int64s,
     stack: Int64s,
+    buffers: BufferArrays,
 ) -> int:
-    """Append `size` bytes as a text, bytes, a time, or a value that becomes JSON of the type `number`: the status."""
+    """Append `size` bytes as a text, bytes, a time, or a raw value of the type `type_number`: the status."""
     if op in (STRING, BYTES_OP):
         if op == STRING and not is_utf8(data, position, position + size):
             return BAD_TEXT
-        if node < 0:
-            return OK
-        return put_bytes(data, position, size, node, nodes, cells, valid, content, counts, work)
+        return put_bytes(data, position, size, node, buffers) if node >= 0 else OK
     if op == JSON:
-        if node < 0:
-            return OK
-        return put_raw(data, position, size, number, row, node, nodes, cells, valid, content, counts, work)
-    status, value = read_time(data, position, position + size, op == DURATION, depth, stack, work)
+        row = buffers.counts[ROOT]
+        return put_raw(data, position, size, type_number, row, node, buffers) if node >= 0 else OK
+    status, value = read_time(data, position, position + size, op == DURATION, depth, stack)
     if status == BAD_TIME and not canonical:
         # Another part of it may follow.
         return UNUSUAL
     if status == OK and node >= 0:
-        put_number(node, value, nodes, cells, valid, counts)
+        put_number(node, value, buffers)
     return status

@@ -3,10 +3,9 @@
 A tag is a varint: the number of a field times 8, and its wire type. Nothing here reads a byte at `end` or after it.
 """
 
-import numpy as np
-
 from kafka_io.jit.compiling import device_function
-from kafka_io.jit.scalars import BAD_POSITION, ByteArray, Int64s
+from kafka_io.jit.scalars import BAD_POSITION, ByteArray, Int64s, unsigned_varint
+from kafka_io.values.kernels.column_buffers import OK
 from kafka_io.values.kernels.protobuf_program import (
     BAD_GROUP,
     BAD_LENGTH,
@@ -14,7 +13,6 @@ from kafka_io.values.kernels.protobuf_program import (
     BAD_TAG,
     BAD_TIME,
     BAD_WIRE,
-    CONTENT_END,
     CUT,
     FIXED32,
     FIXED64,
@@ -22,7 +20,6 @@ from kafka_io.values.kernels.protobuf_program import (
     GROUP_END,
     LENGTH,
     MAX_DEPTH,
-    OK,
     SKIPPED_GROUP,
     TOO_DEEP,
     VARINT,
@@ -38,16 +35,8 @@ _SECOND_NS = 1_000_000_000
 @device_function
 def read_tag(data: ByteArray, position: int, end: int) -> tuple[int, int]:
     """A varint of at most 32 bits: (value, position after it), or a value and BAD_POSITION."""
-    value = np.int64(0)
-    for i in range(5):
-        if position >= end:
-            return int(value), BAD_POSITION
-        byte = np.int64(data[position])
-        position += 1
-        value |= (byte & 0x7F) << np.int64(7 * i)
-        if byte < 0x80:
-            return int(value), position if value <= LOW_32 else BAD_POSITION
-    return int(value), BAD_POSITION
+    value, position = unsigned_varint(data, position, end, 5)
+    return value, position if value <= LOW_32 else BAD_POSITION
 
 
 @device_function
@@ -62,34 +51,26 @@ def read_size(data: ByteArray, position: int, end: int) -> tuple[int, int]:
 @device_function
 def read_varint(data: ByteArray, position: int, end: int) -> tuple[int, int]:
     """A varint of 64 bits as an int64: (value, position after it), or a value and BAD_POSITION."""
-    value = np.int64(0)
-    for i in range(9):
-        if position >= end:
-            return int(value), BAD_POSITION
-        byte = np.int64(data[position])
-        position += 1
-        value |= (byte & 0x7F) << np.int64(7 * i)
-        if byte < 0x80:
-            return int(value), position
-    if position >= end or data[position] >= 0x80:
-        return int(value), BAD_POSITION
+    value, after = unsigned_varint(data, position, end, 9)
+    tenth = position + 9
+    if after != BAD_POSITION or tenth >= end or data[tenth] >= 0x80:
+        return value, after
     # The tenth byte has the last bit.
-    if data[position] & 1:
-        value += np.int64(_INT64_MIN)
-    return int(value), position + 1
+    return value + _INT64_MIN if data[tenth] & 1 else value, tenth + 1
 
 
 @device_function
 def skip_value(  # noqa: PLR0912 - one branch for each wire type
-    data: ByteArray, position: int, end: int, number: int, wire: int, depth: int, stack: Int64s, work: Int64s
-) -> int:
-    """The position after a value, or a status as a negative number. CONTENT_END is that of a group."""
+    data: ByteArray, position: int, end: int, number: int, wire: int, depth: int, stack: Int64s
+) -> tuple[int, int]:
+    """Skip a value: (position after it, or a status as a negative number; end of what is inside, if it is a group)."""
     groups = 0
+    inside_end = position
     while True:
         if wire == VARINT:
             _, position = read_varint(data, position, end)
             if position == BAD_POSITION:
-                return -BAD_NUMBER
+                return -BAD_NUMBER, inside_end
         elif wire == FIXED64:
             position += 8
         elif wire == FIXED32:
@@ -97,36 +78,36 @@ def skip_value(  # noqa: PLR0912 - one branch for each wire type
         elif wire == LENGTH:
             size, position = read_size(data, position, end)
             if position == BAD_POSITION:
-                return -BAD_LENGTH
+                return -BAD_LENGTH, inside_end
             position += size
         elif wire == GROUP:
             if depth + groups >= MAX_DEPTH:
-                return -TOO_DEEP
+                return -TOO_DEEP, inside_end
             stack[groups, SKIPPED_GROUP] = number
             groups += 1
         elif wire == GROUP_END:
             if groups == 0 or stack[groups - 1, SKIPPED_GROUP] != number:
-                return -BAD_GROUP
+                return -BAD_GROUP, inside_end
             groups -= 1
         else:
-            return -BAD_WIRE
+            return -BAD_WIRE, inside_end
         if position > end:
-            return -CUT
+            return -CUT, inside_end
         if groups == 0:
-            return position
+            return position, inside_end
         if position == end:
-            return -CUT
-        work[CONTENT_END] = position
+            return -CUT, inside_end
+        inside_end = position
         tag, position = read_tag(data, position, end)
         if position == BAD_POSITION or tag < 8:
-            return -BAD_TAG
+            return -BAD_TAG, inside_end
         number = tag >> 3
         wire = tag & 7
 
 
 @device_function
 def read_time(
-    data: ByteArray, position: int, end: int, is_duration: bool, depth: int, stack: Int64s, work: Int64s
+    data: ByteArray, position: int, end: int, is_duration: bool, depth: int, stack: Int64s
 ) -> tuple[int, int]:
     """A Timestamp or Duration: (status, microseconds)."""
     seconds = 0
@@ -144,7 +125,7 @@ def read_time(
         elif number == 2:
             nanos, position = read_varint(data, position, end)
         else:
-            position = skip_value(data, position, end, number, wire, depth + 1, stack, work)
+            position, _ = skip_value(data, position, end, number, wire, depth + 1, stack)
             if position < 0:
                 return -position, seconds
         if position == BAD_POSITION:

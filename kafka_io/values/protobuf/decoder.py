@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,8 +18,7 @@ from kafka_io.values.arrays import bodies_of, bytes_of
 from kafka_io.values.column_buffers import ColumnBuffers
 from kafka_io.values.decoding import DecodedValues, FailedValue, in_order
 from kafka_io.values.framing import MessagePaths, SchemaFrames, read_frames, read_message_paths
-from kafka_io.values.kernels import avro_program, protobuf_program, protobuf_rows
-from kafka_io.values.kernels.column_buffers import BYTES, CELL, CONTENT, TEXT, VALID
+from kafka_io.values.kernels import protobuf_program, protobuf_rows
 from kafka_io.values.protobuf.columns import ProtobufNode, type_node
 from kafka_io.values.protobuf.descriptors import ProtobufSchema, message_class
 from kafka_io.values.protobuf.misread import misread_field
@@ -110,12 +110,7 @@ class ProtobufDecoder:
         self._arrays = self._programs.arrays()
         self._types: list[_MessageType] = []
         self._known: dict[tuple[int, tuple[int, ...]], _MessageType | str] = {}
-        self._saved = np.zeros_like(self._buffers.counts)
-        self._inner = self._buffers.inside_lists()
-        self._work = np.zeros(avro_program.WORK_SIZE, np.int64)
         self._stack = np.zeros((protobuf_program.MAX_DEPTH + 1, protobuf_program.STACK_COLUMNS), np.int64)
-        self._bits = np.zeros(1, np.int32)
-        self._scratch = np.zeros(16, np.uint8)
         self._single = None if isinstance(schemas, Mapping) else self._add(schemas, message or schemas.first_message)
 
     @property
@@ -229,21 +224,10 @@ class ProtobufDecoder:
                 refused.append(FailedValue(row=row, reason=reason))
 
     def _run(self, bodies: _Bodies) -> npt.NDArray[np.int64]:
-        """Decode all rows; returns row, status, field and position of each failure."""
-        buffers, rows = self._buffers, len(bodies.entries)
-        buffers.start(rows)
-        failures, done, row = np.empty(4 * rows, np.int64), np.zeros(1, np.int64), 0
-        while True:
-            status, row = protobuf_rows.decode_rows(
-                bodies.data, bodies.starts, bodies.ends, bodies.entries, bodies.canonical, row, *self._arrays,
-                buffers.table, buffers.cells, buffers.reals, buffers.valid, buffers.content, buffers.counts,
-                self._saved, self._inner, self._work, self._stack, self._bits, self._bits.view(np.float32),
-                self._scratch, failures, done,
-            )  # fmt: skip
-            if status == protobuf_program.OK:
-                return failures[: 4 * done[0]].reshape(-1, 4)
-            node, size_bytes, items = self._work[avro_program.FULL_NODE :].tolist()
-            buffers.grow(node, size_bytes, items - int(buffers.counts[node]))
+        """Decode all rows; returns the kernel's table of failures."""
+        inputs = (bodies.data, bodies.starts, bodies.ends, bodies.entries, bodies.canonical)
+        decode = partial(protobuf_rows.decode_rows, *inputs, self._arrays, self._stack)
+        return self._buffers.fill(len(bodies.entries), decode)
 
     def _failures(self, failures: npt.NDArray[np.int64]) -> Iterator[FailedValue]:
         for row, status, field, position in failures.tolist():
@@ -287,40 +271,19 @@ class ProtobufDecoder:
     # JSON
 
     def _write_json(self) -> dict[int, str]:
-        """Replace the values that the kernel kept as bytes by JSON; returns the rows of those that have none."""
+        """Replace raw values by JSON; returns the rows of those that have none."""
         refused: dict[int, str] = {}
-        if not self._programs.json_types:
-            return refused
-        for node, buffer in enumerate(self._buffers.nodes):
-            if buffer.buffer_kind == TEXT:
-                count = int(self._buffers.counts[node])
-                valid = self._buffers.valid[self._buffers.table[node, VALID] :][:count]
-                raw = np.flatnonzero(valid == protobuf_program.RAW_VALUE).tolist()
-                if raw:
-                    self._rewrite(node, list(self._texts(node, count, set(raw), refused)))
+
+        def text_of(path: str, type_number: int, row: int, data: bytes) -> bytes:
+            try:
+                return _json_text(self._programs.json_types[type_number], data)
+            except _NoJson as error:
+                refused[row] = f"{printable(path)}: {error}"
+                return b""
+
+        if self._programs.json_types:
+            self._buffers.replace_raw(text_of)
         return refused
-
-    def _texts(self, node: int, count: int, raw: set[int], refused: dict[int, str]) -> Iterator[bytes]:
-        """All texts of a buffer, with JSON for the items of `raw`."""
-        table, prefix = self._buffers.table, protobuf_program.RAW_PREFIX
-        ends = self._buffers.cells[table[node, CELL] :][: count + 1].tolist()
-        content = self._buffers.content[table[node, CONTENT] :][: ends[-1]].tobytes()
-        for item in range(count):
-            text = content[ends[item] : ends[item + 1]]
-            if item in raw:
-                number, row = (int.from_bytes(text[i : i + 4], "little") for i in (0, 4))
-                try:
-                    text = _json_text(self._programs.json_types[number], text[prefix:])
-                except _NoJson as error:
-                    refused[row] = f"{printable(self._buffers.nodes[node].path)}: {error}"
-            yield text
-
-    def _rewrite(self, node: int, texts: list[bytes]) -> None:
-        buffers, size = self._buffers, sum(map(len, texts))
-        if size > buffers.table[node, BYTES]:
-            buffers.grow(node, size)
-        buffers.cells[buffers.table[node, CELL] :][: len(texts) + 1] = np.cumsum([0, *map(len, texts)])
-        buffers.content[buffers.table[node, CONTENT] :][:size] = np.frombuffer(b"".join(texts), np.uint8)
 
 
 def _json_text(message: Any, data: bytes) -> bytes:

@@ -12,7 +12,6 @@ from google.protobuf.descriptor import FieldDescriptor as Field
 from pyarrow import types
 
 from kafka_io.errors import InvalidSchema
-from kafka_io.jit.scalars import ByteArray, Int64s
 from kafka_io.values.column_buffers import Node
 from kafka_io.values.column_types import is_union
 from kafka_io.values.columns import assign, field_name
@@ -88,16 +87,16 @@ class MessagePrograms:
             self._write_skipped(*self._pending.pop())
         return entry
 
-    def arrays(self) -> tuple[Int64s, Int64s, Int64s, ByteArray, Int64s, Int64s, Int64s]:
-        """The tables of messages, fields and ends, the texts with their ends, and the enums."""
-        return (
-            np.array(self._messages, np.int64).reshape(-1, op.MESSAGE_COLUMNS),
-            np.array(self._fields, np.int64).reshape(-1, op.FIELD_COLUMNS),
-            np.array(self._closes, np.int64).reshape(-1, op.CLOSE_COLUMNS),
-            np.frombuffer(b"".join(self._texts), np.uint8),
-            np.cumsum([0, *map(len, self._texts)], dtype=np.int64),
-            np.array(self._enum_numbers, np.int64),
-            np.array(self._enum_texts, np.int64),
+    def arrays(self) -> op.ProtobufProgram:
+        """The programs as the kernel takes them."""
+        return op.ProtobufProgram(
+            messages=np.array(self._messages, np.int64).reshape(-1, op.MESSAGE_COLUMNS),
+            fields=np.array(self._fields, np.int64).reshape(-1, op.FIELD_COLUMNS),
+            closes=np.array(self._closes, np.int64).reshape(-1, op.CLOSE_COLUMNS),
+            texts=np.frombuffer(b"".join(self._texts), np.uint8),
+            text_ends=np.cumsum([0, *map(len, self._texts)], dtype=np.int64),
+            enum_numbers=np.array(self._enum_numbers, np.int64),
+            enum_texts=np.array(self._enum_texts, np.int64),
         )
 
     def path_of(self, field: int) -> str:

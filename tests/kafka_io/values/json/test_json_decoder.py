@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from kafka_io.values.decoding import DecodedValues
 from kafka_io.values.json.decoder import REASONS, FramedJsonDecoder, JsonDecoder
 from kafka_io.values.json.reading import JSON_READING, JsonReading
-from kafka_io.values.kernels.json_statuses import NOT_AN_INTEGER, WRONG_ZONE
+from kafka_io.values.kernels.json_program import NOT_AN_INTEGER, WRONG_ZONE
 from tests.kafka_io.values.json.documents import SCHEMAS, damaged, documents
 from tests.oracles import json_values
 from tests.oracles.json_values import Number, Object, Refused
