@@ -43,6 +43,21 @@ def test_the_latest_of_committed_records_is_the_stable_offset(open_brokers: Open
         assert answers == {ONE: Bounds(earliest=3, latest=38, epoch=5, held_back=2), TWO: SECOND}
 
 
+# fault B14
+def test_a_log_that_moves_on_between_the_questions_does_not_end_before_it_begins(open_brokers: OpenBrokers) -> None:
+    with FakeCluster(logs=two()) as cluster:
+        answer, log = cluster.brokers[0].handlers[LIST_OFFSETS], cluster.logs[0]
+
+        def moving(received: ReceivedRequest) -> ListOffsetsResponse:
+            response = answer(received)
+            log.start, log.end, log.stable = log.end, log.end + 100, log.end + 100
+            return response  # type: ignore[no-any-return] # a handler of the fake's
+
+        cluster.brokers[0].handlers[LIST_OFFSETS] = moving
+        answers = bounds_of(open_brokers(cluster), [ONE], committed=True)
+    assert answers == {ONE: Bounds(earliest=3, latest=140, epoch=5, held_back=100)}
+
+
 def test_a_broker_that_is_down_hides_only_its_partitions(open_brokers: OpenBrokers) -> None:
     with FakeCluster(logs=two()) as cluster:
         cluster.brokers[1].close()
