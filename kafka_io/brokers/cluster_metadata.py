@@ -89,6 +89,7 @@ class ClusterMetadata(Closing):
     def generation(self) -> Generation | None:
         """The generation of the brokers with a connection: the oldest if they differ, None before the first."""
         generations = {connection.generation for connection in self._connections.values() if connection.generation}
+        # In a rolling upgrade the brokers of a cluster differ (fault B16), and the oldest one counts.
         return Generation.V08 if Generation.V08 in generations else next(iter(generations), None)
 
     @property
@@ -141,6 +142,8 @@ class ClusterMetadata(Closing):
                 leader = self.leader(topic, partition)
                 with error_context(leader.connection.where):
                     return act(leader)
+            # The metadata may be from before an election (fault B01), and a leader that does not answer may be dead
+            # (fault N13). So the next attempt asks who leads now.
             except (NetworkError, LeaderMoved):
                 self.forget(topic)
                 raise
@@ -206,6 +209,8 @@ class ClusterMetadata(Closing):
             with error_context(connection.where):
                 answer = connection.request(_metadata_request(connection, (name,), auto_create=False))
                 leaders_topic = _described(answer, name)
+            # In a rolling upgrade a leader may not know ids yet (fault B16). An id that it does not know contradicts
+            # nothing; a different id does (fault B17).
             if leaders_topic is None or leaders_topic.topic_id not in {NULL_UUID, topic.topic_id}:
                 return leaders_topic
         return topic
@@ -273,6 +278,7 @@ class ClusterMetadata(Closing):
 
     def prefer_replica(self, topic: str, partition: int, broker_id: int) -> None:
         """Read the partition from this broker, or for LEADER from its leader only, until the topic is forgotten."""
+        # A replica that the metadata do not list cannot be reached, so the leader is read.
         self._replicas[TopicPartition(topic, partition)] = broker_id if broker_id in self._brokers else LEADER
 
     def leader_only(self, topic: str, partition: int) -> bool:
@@ -296,6 +302,8 @@ class ClusterMetadata(Closing):
             NetworkError: no broker can be reached; this is the error of the last one.
         """
         failure: KafkaIOError | None = None
+        # One broker that is down must not hide the others, and an address of the settings may be gone by now
+        # (fault W01).
         for broker in dict.fromkeys((*first, *self.known_brokers)):
             connection = self.connection(broker)
             try:
@@ -315,6 +323,8 @@ class ClusterMetadata(Closing):
             return connection.request(_metadata_request(connection, topics, auto_create=auto_create))
 
         answer = self.from_any(request, first=first)
+        # After a failover another cluster can answer at the same address. Its records must not get into the table
+        # (fault P09). Brokers below Metadata v2 do not say which cluster they are.
         if answer.cluster_id and self.expected_cluster_id not in {"", answer.cluster_id}:
             raise TopicReplaced(
                 f"the address leads to the cluster {answer.cluster_id} now, but the read was planned for the cluster "

@@ -57,6 +57,8 @@ def read_pipelined(
     offset, size, chunk = start, sizes.fetch_bytes, first
     while offset < stop:
         chunk = chunk or fetch(offset, size)
+        # The answer has no whole batch: the broker cut it at the requested size (faults R02, R03). The same offset is
+        # asked for again, with more bytes.
         if chunk.next_offset == offset:
             size, chunk = sizes.next_larger(size, chunk.needed_bytes, Where(offset=offset)), None
             continue

@@ -87,6 +87,7 @@ class FirstFetches:
         for at in range(number, min(number + _MAX_TOGETHER, len(self._ranges))):
             planned = self._ranges[at]
             partition = TopicPartition(planned.topic, planned.offsets.partition.partition)
+            # A request names each partition once, so a second range of the same partition waits for its turn.
             if (
                 at in self._answers
                 or partition in numbers

@@ -47,6 +47,8 @@ class KeptReaders(Closing):
         kept = self._taken(source)
         with closed_on_error(kept.reader):
             yield kept.reader
+            # The reader forgets its topics: until the next fetch a topic can be created again or get another leader
+            # (faults B01, B06).
             kept.reader.pause()
         with self._lock:
             self._unused[_key(source)].append(kept)

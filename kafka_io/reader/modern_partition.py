@@ -105,6 +105,7 @@ class ModernPartition:
                 aborted += decoded.gaps.get(ABORTED, 0)
                 yield decoded
                 del decoded  # the caller may have released the batch, and then the next one uses its memory
+            # Gaps are counted by the same decoder as rows. A decoder that loses rows would call them gaps (fault P03).
             self._check_count(rows, aborted)
 
     def _check_count(self, rows: int, aborted: int) -> None:
@@ -149,6 +150,8 @@ class ModernPartition:
             try:
                 answer = self._only_partition(leader.connection.request(request, max_version=max_version))
             except (WireError, BrokerError) as error:
+                # The broker cannot read its own log here (fault B15), or its answer cannot be decoded. Any other error,
+                # such as a lost connection, says nothing about the records.
                 if not is_refusal(error):
                     raise
                 return b""
@@ -222,6 +225,8 @@ class ModernPartition:
         )
 
     def _check_incarnation(self, topic_id: UUID) -> None:
+        # Below Fetch v13 a request has only the name of the topic, and brokers answer for whatever topic has it now. So
+        # the id that the metadata show is compared before each request (faults B05, B06).
         current = topic_id_text(topic_id)
         if not self._planned.is_for(current):
             raise TopicReplaced(
@@ -241,6 +246,7 @@ class ModernPartition:
         for topic in answer.responses:
             for partition in topic.partitions:
                 ErrorCode.check(partition.error_code, NOWHERE, right="READ")
+                # Records that are there already are used, whichever replica the leader names for the next fetch.
                 if partition.preferred_read_replica >= 0 and not partition.records:
                     self._metadata.prefer_replica(self._topic, self._number, partition.preferred_read_replica)
                     raise LogShort(f"the leader asks to read from broker {partition.preferred_read_replica}")
@@ -257,11 +263,14 @@ class ModernPartition:
 
     def _chunk(self, partition: FetchPartitionResponse, offset: int) -> FetchedChunk:
         end = partition.high_watermark
+        # A leader that was just elected may not know the end of its log yet (faults B13, G14).
         if end < offset:
             raise LogShort(f"the broker's log ends at {end}, before offset {offset}")
         if not partition.records:
             raise LogShort(f"the broker has no records from offset {offset} on; its log ends at {end}")
         data = partition.records
+        # A broker looks up the high watermark before it reads the log. So an answer can have records after it that may
+        # still be truncated. They are not used: the fetch is repeated, and records that stay are corrupt (fault R07).
         requested = RequestedOffsets(start=offset, stop=self._planned.offsets.stop, high_watermark=end)
         scan = scan_headers(data, requested)
         return FetchedChunk(

@@ -85,6 +85,7 @@ class PlannedRange:
 
     def is_for(self, topic_id: str | None) -> bool:
         """Whether it was planned for the topic with this id. Without topic ids this is unknown, and counts as yes."""
+        # Without a topic id the incarnation is the zxid of the node, or unknown. No broker knows it (fault B06).
         return len(self.incarnation) != _TOPIC_ID_LETTERS or topic_id in {None, self.incarnation}
 
 

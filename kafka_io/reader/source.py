@@ -73,6 +73,7 @@ class Source:
         retry_policy = retry_policy or self.read_settings.retry_policy
         connector = Connector(
             timeout_s=retry_policy.timeout_s,
+            # A frame that claims more than a fetch can ask for is refused before memory is allocated (fault W06).
             max_answer_bytes=self.read_settings.sizes.max_fetch_bytes + _MAX_BESIDE_RECORDS,
             generation=self.generation,
             refuses_newer=self.refuses_newer,

@@ -99,4 +99,5 @@ def _searched_end(start: int, stop: int, look: Look) -> int:
             readable = middle
         else:
             unreadable = middle
+    # The first entry that can be read may begin later: compaction can have removed the offsets before it.
     return min(max(readable, look(readable).base), stop) if readable < stop else stop

@@ -40,11 +40,14 @@ class DayFiles:
         self.rows += batch.num_rows
         for day, rows in self._days.split(batch):
             self._file(day).write(rows)
+        # Many open days may not need more memory than one day. The day with the most rows is written, so that row
+        # groups stay large.
         while sum(file.waiting_bytes for file in self._by_day.values()) > _MAX_WAITING_BYTES:
             max(self._by_day.values(), key=lambda file: file.waiting_bytes).flush()
 
     def _file(self, day: date | None) -> SliceFile:
         if day not in self._by_day:
+            # All rows without an open day share one file, whatever times their producers claim (fault L19).
             folder = f"{self._layout.partition_column}={NO_DAY if day is None else day.isoformat()}"
             file = SliceFile(replace(self._task, folder=folder), self._unforced)
             self._by_day[day] = self._open_files.enter_context(file)

@@ -85,6 +85,7 @@ class Decoding:
         if setting is None:
             return None
         times = self._snapshot.entry.event_time if self._snapshot.entry else None
+        # The valid-through of another column says nothing about these times, so no row is late yet.
         known_ms = times.valid_through_ms if times and times.column == setting else None
         return EventTimeColumn(layout.name(setting) if setting == RECORD_TIME else setting, known_ms)
 
@@ -144,6 +145,8 @@ class Decoding:
         """
         self._values.learn(ids, fields)
         self._keys.learn(key_ids, key_fields)
+        # From here on the columns of written files count as columns of the table, so no schema can change them
+        # (fault L18). The new plan no longer warns about them, so the warnings of the old plan are kept.
         if self._columns_of_files is not None:
             layout = replace(self._snapshot.layout, values=self._columns_of_files)
             self._snapshot, self._columns_of_files = replace(self._snapshot, layout=layout), None
@@ -152,6 +155,7 @@ class Decoding:
         self.plan, warnings = plan_decoding(self._format, layout, self._values.learned, self._keys.learned)
         self.warnings = [*self._earlier_warnings, *warnings]
         columns = len(self.plan.stored) if self.plan else 0
+        # Only inferred columns have a limit. A declared schema may have more.
         if (fields or key_fields) and columns > _MAX_COLUMNS:
             raise TooManyColumns(
                 f"the keys of the objects would need {columns} columns, and {_MAX_COLUMNS} are allowed: objects with "
@@ -191,6 +195,8 @@ class _Part:
         known, refused = dict(self.learned.schemas.known), dict(self.learned.schemas.refused)
         registered = registry.known_schemas(ids)
         for id_ in ids:
+            # A registry that copies another one knows an id late (fault N31). The load continues with bad records,
+            # which a redecode decodes later. A registry that does not answer has raised an error before.
             if id_ not in registered:
                 refused[id_] = f"the registry {registry.name} has no schema with the id {id_}"
                 continue

@@ -52,6 +52,8 @@ def fetch_through(readers: KeptReaders, batches: Iterator[pa.RecordBatch]) -> It
     """The same, through readers that other fetches share."""
     failpoint("fetch began")
     tasks = [decode_task(text) for batch in batches for text in batch.column("fetch_task").to_pylist()]
+    # Slices of one source come one after the other, so that they share a reader, its connections and its requests: a
+    # small slice costs no request of its own (decision D21).
     by_source = sorted(tasks, key=lambda task: (task.source.brokers, task.offsets))
     for source, group in groupby(by_source, key=lambda task: task.source):
         for facts in _fetch_group(source, list(group), readers):
@@ -68,11 +70,15 @@ def _fetch_group(source: Source, tasks: Sequence[FetchTask], readers: KeptReader
     with readers.lent(source) as reader:
         for task, batches in zip(tasks, reader.read([task.planned for task in tasks]), strict=True):
             began = time.monotonic()
+            # A task that raises begins again with all its slices, and after its last attempt Spark drops the results of
+            # the whole job (decision D05). So the failure of a slice is a value (fault S07).
             try:
                 facts = _fetch_slice(task, reader, batches, began, unforced)
             except Exception as error:  # noqa: BLE001 - whatever fails belongs to this slice and is reported with it
                 facts = [_failed(task.offsets, task, error)]
             for part in facts:
+    # Once for all slices, because each folder takes milliseconds (decision D43). An error here must end the task:
+    # without the entry in its folder, a file is lost when the power fails (fault L10).
                 yield part if part.failure else _from(reader.serving(task.planned), part)
     with table_errors(tasks[0].table_uri):
         for folder in unforced:
@@ -108,12 +114,16 @@ def _fetch_slice(
                 rows.add(decoded, output)
                 del decoded  # its columns are free before the next batch is decoded, which fills them again
         except LocatedError as error:
+            # Only an error about a record says up to where the rows before it are right (faults N03, N04). After any
+            # other error the whole slice is fetched again.
             if rows.next_offset == task.offsets.start or not is_unreadable(error):
                 raise
             failed = [_failed(replace(task.offsets, start=rows.next_offset), task, error)]
     if rows.needs:
         return [SliceFacts(range=CommittedRange(offsets=task.offsets), needs=merged_needs(rows.needs))]
     partition = task.offsets.partition
+    # Not the planned end: a record that cannot be read ends the slice earlier, and in 0.7 the last slice of a cap ends
+    # later, after its message (fault U02).
     offsets = replace(task.offsets, stop=rows.next_offset)
     fetched = CommittedRange(
         offsets=offsets,

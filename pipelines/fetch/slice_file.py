@@ -71,6 +71,8 @@ class SliceFile:
         self._layout = task.layout
         self._local = durable.local_path(task.table_uri)
         self._unforced = unforced
+        # Both attempts of a slow task can run to their end, and a forgotten one can write an hour later (faults S02,
+        # S03). Only the name that the driver collected is committed (decision D06).
         self.path = f"{task.folder}/{task.file_name}-{uuid.uuid4().hex}.parquet"
         self.rows = 0
         self.size = 0

@@ -92,6 +92,7 @@ class TypedRows:
             IncompletePlan: the driver must resolve ids or add columns first.
         """
         raw = kafka.column("value")
+        # Keys are decoded even if values lack something, so that the next attempt knows what both lack.
         values = self._values.decode(raw)
         keys = self._keys.decode(kafka.column("key")) if self._keys else None
         needs = DecodingNeeds(values=values.needs, keys=keys.needs if keys else PartNeeds())
@@ -100,11 +101,14 @@ class TypedRows:
         failures, columns = values.failures, dict(values.columns)
         if keys:
             of_keys = {failure.row: f"key: {failure.reason}" for failure in keys.failures}
+            # A row has one `_error`. If neither decodes, the reason of the value is the one to repair first.
             reasons = of_keys | {failure.row: failure.reason for failure in failures}
             failures = [FailedValue(row=row, reason=reasons[row]) for row in sorted(reasons)]
             columns |= {KEY_PREFIX + name: column for name, column in keys.columns.items()}
         self._count(kafka, failures)
         columns[ERROR_COLUMN], columns[RAW_COLUMN] = _failed_columns(raw, failures)
+        # The fields of a tombstone are null, and so are those of a bad record. Without this column an update of a state
+        # table could not tell a deleted key from a broken value.
         columns[TOMBSTONE_COLUMN] = raw.is_null()
         arrays = [
             columns[field.name].cast(field.type) if field.name in columns else kafka.column(self._own_names[field.name])
@@ -173,6 +177,7 @@ def _failed_columns(values: pa.BinaryArray, failures: Sequence[FailedValue]) -> 
     if not failures:
         return pa.nulls(len(values), _TEXT), pa.nulls(len(values), pa.binary())
     rows = np.array([failure.row for failure in failures])
+    # Arrow takes the few reasons to their rows. A Python list would need an object for each good record, too.
     indexes, is_good = np.zeros(len(values), np.int64), np.ones(len(values), np.bool_)
     indexes[rows], is_good[rows] = np.arange(len(rows)), False
     reasons = pa.array([failure.reason for failure in failures], _TEXT).take(pa.array(indexes, mask=is_good))

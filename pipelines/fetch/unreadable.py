@@ -46,6 +46,8 @@ def readable_batches(
         KafkaIOError: the range cannot be read, or `skip` raised it.
     """
     position, stop = planned.offsets.start, planned.offsets.stop
+    # `target` is the end of the read that goes on now. `resumed_at` is where a read began again although the broker
+    # showed nothing that is damaged.
     target, failure, resumed_at = stop, None, -1
     while True:
         try:
@@ -63,12 +65,15 @@ def readable_batches(
                 continue
         if failure is None:
             return
+        # The broker is asked again for these bytes alone: they may have been damaged on their way. Then nothing may be
+        # skipped (fault N03).
         damaged = reader.unreadable(planned, position)
         if damaged.start < damaged.stop:
             gaps = {skip(failure, damaged): damaged.stop - damaged.start}
             position = damaged.stop
             yield DecodedBatch(_NO_ROWS, position, gaps)
             resumed_at = -1
+        # The entry can be read alone, but not in its range, for the second time. To try again would never end.
         elif position == resumed_at:
             raise failure
         else:
@@ -103,6 +108,7 @@ class SkipByChoice:
             reason = f"{_MAX_SKIPS} ranges of the slice were skipped; load again to continue: {error.reason}"
             raise type(error)(reason, where, *error.args[2:])
         offsets = OffsetRange(self._task.offsets.partition, unreadable.start, unreadable.stop)
+        # What is above `max_fetch_bytes` cannot be fetched, so there is nothing to keep (fault N04).
         path = _kept(self._task, offsets, unreadable.data) if unreadable.data else None
         self.skipped.append(RecordedChoice.of(setting, "skip", offsets, reason=error.reason, path=path))
         return GAPS[setting]
@@ -117,6 +123,7 @@ def _kept(task: FetchTask, offsets: OffsetRange, data: bytes) -> str:
     path = f"{QUARANTINE_FOLDER}/{name}"
     with table_errors(task.table_uri):
         write_file(files, path, data)
+    # The receipt in the ledger names this file, so it must survive a loss of power like the data files (fault L10).
     local = durable.local_path(task.table_uri)
     if local is not None:
         durable.sync_below(local, local / path)

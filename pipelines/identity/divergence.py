@@ -61,6 +61,8 @@ def compare_last_messages(
     Only partitions with something to load are asked, or also idle ones. A message that expired, was compacted or cannot
     be read contradicts nothing. If the table and the cluster know the same topic id, no log is asked.
     """
+    # A message before the earliest offset has expired and cannot contradict anything. A log that ends at the cursor is
+    # idle, and one that ends before the cursor has no message to ask for: it has become shorter.
     ranges = {
         partition: OffsetRange(partition, message.offset, state.covered[partition][1])
         for partition, message in state.last_messages.items()
@@ -70,6 +72,7 @@ def compare_last_messages(
         and state.covered[partition][1] < bounds[partition].latest + with_idle
     }
     answers = cluster.last_messages(state.topic.name, ranges) if ranges else {}
+    # From 0.8 on, a log that lost the message to compaction answers with the next one. That is no other message.
     differing = {
         partition: answer.offset
         for partition, answer in answers.items()
@@ -97,6 +100,7 @@ def check_same_logs(cluster: Cluster, state: TableState, bounds: Mapping[BrokerP
         KafkaIOError: a log cannot be read.
     """
     differing, _, errors = compare_last_messages(cluster, state, bounds, with_idle=True)
+    # Logs that end before the cursor were not asked above. They have lost the last message of the table in any case.
     for partition in sorted(state.last_messages.keys() & bounds.keys()) if not state.found.same_topic_id else ():
         if bounds[partition].latest < state.covered[partition][1]:
             differing.setdefault(partition, bounds[partition].latest)
@@ -120,6 +124,7 @@ def check_expired(cluster: Cluster, state: TableState, skipped: Iterable[OffsetR
         CursorAheadOfLog: a log ends before them.
         KafkaIOError: a log cannot be read.
     """
+    # With the same topic id the log is the same, and the first offset of a log never decreases: nothing can come back.
     ends = {offsets.partition: offsets.stop for offsets in skipped} if not state.found.same_topic_id else {}
     bounds: dict[BrokerPartition, Bounds] = {}
     for partition, answer in cluster.bounds(state.topic.name, ends).items() if ends else ():
@@ -163,6 +168,7 @@ def _with_messages_before(
             partitions |= {partition} if answer.offset < ends[partition] else set()
         elif _is_failure(answer):
             raise answer
+        # Bytes that nobody can decode are a message of the log, too: the log has begun before the end.
         elif answer is not None and is_unreadable(answer):
             partitions.add(partition)
     return partitions
@@ -221,6 +227,7 @@ class DivergenceSearch:
             KafkaIOError: a broker does not answer, or the log has changed since its bounds were read.
             LakeUnavailable: the table cannot be read.
         """
+        # A search compares messages byte by byte, and a typed table no longer has their bytes.
         if self.snapshot.layout.is_typed:
             return self._after_last_common_commit(partition, bound)
         ranges = [
@@ -286,6 +293,7 @@ class DivergenceSearch:
         count = bisect_left(comparable, True, key=lambda committed: not self._is_in_log(partition, *committed))
         if not count:
             return Divergence(offset=bound.earliest, common=False)
+        # The cursor after the last common message can lie behind the end of a log that became shorter.
         return Divergence(offset=min(comparable[count - 1][1], bound.latest), common=True)
 
     def _may_be_compacted(self) -> bool:
@@ -294,6 +302,8 @@ class DivergenceSearch:
         except KafkaIOError as error:
             if error.retriable:
                 raise
+            # A policy that nobody can read may be compact. Then messages can be missing without a truncation
+            # (fault P12).
             policies = None
         return policies is None or "compact" in policies
 
@@ -302,6 +312,7 @@ class DivergenceSearch:
         messages: dict[int, tuple[LastMessage, int]] = {}
         end = self.state.covered[partition][1]
         for _, entry in self.table.entries(self.snapshot):
+            # Older entries are about another log, or about a time before the first load of the partition.
             if entry.topic != self.state.topic or partition not in entry.covered:
                 break
             end = min(end, entry.covered[partition][1])  # what is after it was taken back since
@@ -365,6 +376,8 @@ class _Comparison:
                 self._read, self._offsets = committed, self.search.table.row_offsets(self.search.snapshot, committed)
             number = bisect_left(self._offsets, offset)
             if number < len(self._offsets):
+                # A row reaches up to the next one, and the last row up to the end of the range. So one question also
+                # covers the offsets in between, which compaction or an aborted transaction left without a row.
                 start, stop = (*self._offsets[number : number + 2], committed.offsets.stop)[:2]
                 return _Row(committed, OffsetRange(committed.partition, start, stop))
         return None

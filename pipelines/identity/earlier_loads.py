@@ -44,6 +44,7 @@ class FormerName:
                 )
         return None
 
+    # A run asks for each topic without a table, and a listing of the lake costs requests to its store.
     @cached_property
     def _former_names(self) -> Collection[str]:
         return sorted(set(self.lake.clusters()) - set(self.clusters))
@@ -52,6 +53,8 @@ class FormerName:
         with suppress(LoadError):  # a table that cannot be read shows nothing
             snapshot = LakeTable.of(self.lake, cluster, state.topic.name).existing()
             if snapshot is not None and snapshot.entry is not None:
+                # The name alone proves nothing: two clusters can have a topic of the same name. So an id must be the
+                # same (fault N17).
                 return snapshot.entry.state.ids.shares_one(state.ids)
         return False
 

@@ -28,6 +28,7 @@ def with_causes(cluster: Cluster, topic: str, facts: Sequence[SliceFacts]) -> li
     Raises:
         KafkaIOError: the topic's policy cannot be read now, but perhaps later.
     """
+    # Most topics have no holes, and the policy costs a request, which the client may not even be allowed to send.
     if not any(HOLE in slice_facts.range.gaps for slice_facts in facts):
         return list(facts)
     reason = _why_not_compacted(cluster, topic)
@@ -42,6 +43,7 @@ def _why_not_compacted(cluster: Cluster, topic: str) -> str:
         if error.retriable:
             raise
         return f"the topic's cleanup.policy cannot be read ({error.reason})"
+    # An unknown policy must not excuse lost records: the user decides with `on_missing` (fault P03).
     if policies is None:
         return "the topic's cleanup.policy is unknown"
     return "" if "compact" in policies else f"the topic's cleanup.policy is {','.join(sorted(policies))}"
@@ -54,6 +56,7 @@ def _with_cause(facts: SliceFacts, reason: str) -> SliceFacts:
     gaps = dict(facts.range.gaps)
     cause, count = MISSING if reason else COMPACTED, gaps.pop(HOLE)
     gaps[cause] = gaps.get(cause, 0) + count
+    # Only a refusal needs the place of the holes. Holes that compaction explains are committed as a gap.
     observed = replace(facts.observed, holes=facts.observed.holes if reason else None, holes_reason=reason)
     return replace(facts, range=replace(facts.range, gaps=gaps), observed=observed)
 

@@ -35,10 +35,15 @@ def table_state(
         return new
     stored = snapshot.entry.state
     followed = _check_cluster(snapshot, topic, stored.ids, choices)
+    # Upgrades add ids, and another address hides some (fault N05). So only two ids of the same kind contradict each
+    # other, and the strongest of them decides: a topic id, then the zxid of the node.
     difference = stored.ids.difference(new.ids)
     if difference:
         return other_incarnation(snapshot, new, difference, choices, followed)
+    # Two empty ids are equal and prove nothing. Then the last messages of the logs are compared (fault P11).
     same_topic_id = bool(new.ids.topic_id) and stored.ids.topic_id == new.ids.topic_id
+    # Until this run commits, another run may still commit with the former ids. `state_after` recognises its commit by
+    # them, and does not take it for one of a third topic.
     adopted = stored.ids if followed else None
     ids = stored.ids.learned_except_topic_id(new.ids)  # see with_topic_id
     found = TopicFindings(same_topic_id=same_topic_id, adopted=adopted, shown=new, followed=followed)
@@ -51,6 +56,7 @@ def _check_cluster(snapshot: TableSnapshot, topic: TopicIdentity, stored: TopicI
     Raises:
         ClusterChanged: it is another cluster, and the user made no choice.
     """
+    # Brokers before 0.10.1 have no cluster id, and what one side does not know contradicts nothing (faults N05, N17).
     if not stored.cluster_id or not topic.cluster_id or stored.cluster_id == topic.cluster_id:
         return {}
     if choices.on_cluster_changed == "adopt":
@@ -91,11 +97,16 @@ def other_incarnation(
     match choices.on_recreated:
         case "restart":
             topic = new.topic
+            # The ledger keeps incarnations apart by their names. If only epochs or messages show another topic
+            # (faults P08, P11), its name is still that of the former one. The sequence number makes one that no commit
+            # can have had.
             if same_ids:
                 topic = replace(topic, incarnation=f"{topic.incarnation}+{snapshot.entry.sequence}")
             found = TopicFindings(replaced=stored.topic.incarnation, followed=followed)
             return replace(new, topic=topic, found=found)
         case "adopt":
+            # Epochs and last messages are those of the former log. Each later load would compare the new log with them
+            # and stop.
             found = TopicFindings(adopted=stored.ids, followed=followed)
             return replace(stored, ids=new.ids, epochs={}, last_messages={}, found=found)
     raise _recreated(snapshot, stored, difference)
@@ -159,6 +170,8 @@ def with_topic_id(state: TableState, bounds: Mapping[BrokerPartition, Bounds]) -
     epochs = {
         partition: bound.epoch for partition, bound in bounds.items() if partition in state.covered and bound.epoch >= 0
     }
+    # An epoch that the table has stays: it belongs to the rows before the cursor. The epoch of now would hide a
+    # truncation since then (fault B04).
     return replace(state, ids=state.ids.learned(state.found.shown.ids), epochs={**epochs, **state.epochs})
 
 

@@ -63,9 +63,13 @@ def compare_logs(
     # because only here a choice can continue.
     news = loads_older or has_news(state, bounds)
     differing, out_of_range, errors = compare_last_messages(search.cluster, state, bounds, with_idle=news or with_idle)
+    # Without news this load fetches nothing, so nobody has to know why a log is shorter. The choice to take rows back
+    # needs the answer in any case.
     shorter = _shorter_logs(search, bounds, choices) if news or choices.on_truncated == "rewind" else set()
     truncated = truncations(search.cluster, state, bounds) if differing else {}
     beginnings = unexplained_beginnings(state, bounds)
+    # To look for expired ranges reads the ledger down to its first entry. So only a log that begins at an offset that
+    # the table cannot explain leads there.
     divergences = {
         partition: Divergence(offset=bounds[partition].earliest, common=False)
         for partition in (search.with_expired(beginnings) if beginnings else ())
@@ -80,6 +84,8 @@ def compare_logs(
             if partition in differing:
                 raise
             errors[partition] = error
+    # This decides whether the topic id may be learned (fault N05). A partition without bounds, or a log that ends
+    # before the cursor, was not compared completely, so the id waits for a later load.
     all_same = news and not divergences and not out_of_range and not errors
     for partition, (_, cursor) in state.covered.items():
         all_same = all_same and partition in bounds and cursor <= bounds[partition].latest
@@ -144,6 +150,7 @@ def lost_offsets(
         for partition, divergence in divergences.items()
         if divergence.common and divergence.offset < bounds[partition].latest
     }
+    # A leader knows exactly where its epochs end, so its answer takes the place of the offset that a search found.
     truncated = {**diverged, **truncations(cluster, state, bounds)}
     if choices.on_truncated == "fail":
         return (), {
@@ -154,6 +161,7 @@ def lost_offsets(
             )
             for partition, end in truncated.items()
         }
+    # The user chose to take back whatever the log no longer has, also if the log has only become shorter (fault B03).
     shorter = {
         partition: bound.latest
         for partition, bound in bounds.items()

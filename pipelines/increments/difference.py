@@ -88,9 +88,12 @@ def ledger_difference(entries: Entries, since: int, version: int) -> LedgerDiffe
     kinds = {"new": _ByTopic(), "restarted": _ByTopic(), "replaced": _ByTopic(), "taken_back": _ByTopic()}
     for topic in dict.fromkeys([*now, *before]):
         old, new = before.get(topic, OffsetSet()), now.get(topic, OffsetSet())
+        # For a new consumer all rows are new. Only one that has rows of another incarnation sees a restart (fault N43).
         is_restart = any(before.values()) and topic not in before
         kinds["restarted" if is_restart else "new"][topic] = new - old
         kinds["taken_back"][topic] = old - new
+        # Both versions have the offset, but one of them loaded it after the base: a replay, or a load after a rewind or
+        # a cut.
         kinds["replaced"][topic] = old & new & sides.loaded(topic)
     # Several walks continue in the entries at the base and below it, which are read once.
     below = _ReadOnce(sides.below)
@@ -130,6 +133,7 @@ class _Sides:
             if number <= version and number <= since:
                 sides._end_at(effective_entries(chain([(number, entry)], entries)))
                 break
+            # The state after a rewind is that of its target. The entries in between count in no version after it.
             before = entry.target if entry.kind is CommitKind.REWIND and entry.target is not None else number - 1
             if number <= version:
                 sides.new.append(entry)
@@ -141,6 +145,8 @@ class _Sides:
 
     def _end_at(self, common: Iterator[tuple[int, LedgerEntry]]) -> None:
         """Take the first of the common entries as the base, or all of them as entries of both sides."""
+        # A conversion writes each row again, also those of former incarnations, which its entry does not name. So
+        # nothing below it stays the same.
         if any(map(_changes_all_rows, self.both)):
             entries = [entry for _, entry in common]
             self.new += entries
@@ -158,6 +164,8 @@ class _Sides:
         """The offsets that a version has of each incarnation that may differ."""
         covered: dict[TopicIdentity, Coverage] = {}
         for entry in (*side, *([self.base] if self.base else ())):
+            # Newest first: the first entry of an incarnation says what the version has of it, and older ones are out of
+            # date.
             covered.setdefault(entry.topic, entry.covered)
         return {topic: OffsetSet.of_coverage(coverage) for topic, coverage in covered.items()}
 

@@ -105,6 +105,7 @@ class Increment:
         try:
             yield from rows.reader(columns)
         except LakeUnavailable as error:
+            # Only a missing file is the work of housekeeping (fault N46). Any other error of a store may pass.
             if not isinstance(error.__cause__, FileNotFoundError):
                 raise
             raise SourceFilesCleaned(
@@ -136,6 +137,8 @@ class Increment:
         if not self:
             return
         removed, scope = self._conditions()
+        # Now, and not when rows are replaced some day: then they are in the output and nobody can find them
+        # (fault N43).
         if self.on_replaced == "apply" and self.removing is None:
             _check_has_source_columns(rows)
         change = OutputChange(
@@ -241,6 +244,7 @@ def _wanted(difference: LedgerDifference, increment: Increment) -> LedgerDiffere
     Raises:
         RowsReplaced: the consumer chose to fail.
     """
+    # A new consumer has seen no rows, so none of them can have been replaced for it.
     if increment.on_replaced == "apply" or increment.writer.progress == NOTHING:
         return difference
     if increment.on_replaced == "ignore":

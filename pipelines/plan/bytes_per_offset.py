@@ -44,6 +44,8 @@ def sizes_by_bytes(
     unknown = sorted(
         (offsets for offsets in wanted if offsets.partition not in known), key=lambda offsets: (-offsets.size, offsets)
     )
+    # Otherwise all of them fit into one slice even if each record has the usual maximum, and a sample is a wasted
+    # request.
     if sum(offsets.size for offsets in unknown) * _MAX_USUAL_RECORD_BYTES > caps.slice_decoded_bytes:
         sampled = {offsets.partition: sample(offsets) for offsets in unknown[:_MAX_SAMPLES]}
         bytes_per_offset |= {partition: estimate for partition, estimate in sampled.items() if estimate}

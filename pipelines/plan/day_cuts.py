@@ -49,6 +49,8 @@ class _DaySearch:
     def cuts(self) -> DayCuts:
         """The offsets at which the found days begin."""
         today = self._tomorrow - 1
+        # A table that is loaded every day has records of today and yesterday only. It is done after one or two
+        # questions.
         if self._ranges and self._tomorrow > EARLIEST_DAY + 2 and self._has_older(today) and self._has_older(today - 1):
             self._search(EARLIEST_DAY, today - 1)
         return {
@@ -59,6 +61,8 @@ class _DaySearch:
     def _has_older(self, day: int) -> bool:
         """Whether a range has records before the begin of the day; this asks the brokers."""
         answers = self._cluster.offsets_at(self._topic, list(self._ranges), day * _DAY_MS)
+        # A partition without an answer counts as if all its records were newer, so it gets no cut. An answer may lie
+        # outside of the range, because the log has changed since.
         known = {partition: answer for partition, answer in answers.items() if not isinstance(answer, KafkaIOError)}
         self._offsets[day] = {
             partition: min(max(known.get(partition, offsets.start), offsets.start), offsets.stop)

@@ -133,6 +133,8 @@ class PlannedStep:
 
     def fits(self, covered: Coverage, bounds: AllBounds) -> bool:
         """Whether the table and the logs are as planned, so that the step can begin."""
+        # Another commit, another leader or retention may have come in between (fault O09). The commit stores the epochs
+        # of now, so slices of an earlier epoch would hide a truncation (decision D44).
         return self.covered == covered and all(
             offsets.partition in bounds
             and bounds[offsets.partition].epoch == self.epochs[offsets.partition]
@@ -171,6 +173,7 @@ def steps_after(
             return
         state = replace(state, covered=step.covered_after)
         sizes = replace(step.sizes, run=target.remaining, driver=1)  # if there are steps, Spark is running
+        # The step in front has already skipped what had expired. What expires later is noticed when this step begins.
         planned = plan_step(state, bounds, target.window, sizes, skip_expired=False)
         if not planned.slices:
             return
@@ -197,6 +200,7 @@ def plan(
         cursor = covered[id_][1] if id_ in covered else window.begins.get(id_)
         if cursor is None:
             continue
+        # Bounds that are the wrong way round are a mistake of the broker, and never a reason for a gap (fault B14).
         if skip_expired and cursor < bound.earliest <= bound.latest:
             skipped.append(OffsetRange(id_, cursor, bound.earliest))
             cursor = bound.earliest
@@ -204,8 +208,11 @@ def plan(
             first[id_] = cursor
         else:
             errors[id_] = _outside_log(cursor, bound, state.topic.where.within(Where(partition=str(id_))))
+    # The window is that of the beginning of the run. The log can have become shorter since (fault G08).
     ends = {id_: min(window.ends[id_], bounds[id_].latest) for id_ in first if id_ in window.ends}
     slices = list(cut_slices([OffsetRange(id_, first[id_], end) for id_, end in ends.items()], bounds, sizes))
+    # In 0.7 the cap of a run can end inside of a message, whose length nobody knows before it is read. The next slice
+    # must begin where a message begins, so such a slice is read to the end of the message (fault U02).
     to_message = frozenset(
         offsets
         for offsets in slices

@@ -143,12 +143,15 @@ def sliced(offsets: OffsetRange, starts: Iterable[int], target: int, *, order: O
         size = stop - start
         count = max(1, -(-size // target))
         for piece in order(range(count)):
+            # Integers are exact at any offset: each piece begins where the one before it ends, also close to 2^60
+            # (fault H01).
             yield replace(offsets, start=start + size * piece // count, stop=start + size * (piece + 1) // count)
 
 
 def _between_segments(offsets: OffsetRange, segment_starts: Iterable[int], target: int) -> Iterator[OffsetRange]:
     start, stop = offsets.start, offsets.stop
     ends = [*(end for end in segment_starts if start < end < stop), stop]
+    # A slice is cut at a start of a segment if the next start would make it larger than the target.
     for end, next_end in zip(ends, [*ends[1:], None], strict=True):
         if next_end is None or next_end - start > target:
             yield replace(offsets, start=start, stop=end)
@@ -165,6 +168,7 @@ def group_slices(slices: Sequence[OffsetRange], sizes: SliceSizes) -> list[list[
     loads = sorted(((sizes.load(offsets), offsets) for offsets in slices), key=lambda pair: (-pair[0], pair[1]))
     total = sum(load for load, _ in loads)
     full = max(-(-total // FULL), -(-len(slices) // _OPENED))
+    # Below this size one process is done before Spark has started (decision D07).
     count = 1 if full <= sizes.driver else min(len(slices), max(_MIN_TASKS, full))
     heap: list[tuple[int, int]] = [(0, task) for task in range(count)]  # in order, as a heap must be
     tasks: list[list[OffsetRange]] = [[] for _ in range(count)]

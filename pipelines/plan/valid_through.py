@@ -97,6 +97,7 @@ class TimesOfLoad:
         """The event time that a commit starts from, and why that of the table is dropped; empty if it is kept."""
         fresh = EventTime(column=self.column, lateness_ms=self.lateness_ms)
         before = state.event_time
+        # The proofs are about the log of the former topic, and hours of the new one begin again.
         if state.found.replaced or state.found.adopted:
             return fresh, "recreation"
         if before is None:
@@ -141,12 +142,15 @@ def moved_back(
     """
     if state.event_time is None:
         return None
+    # In descending order the lowest start of each partition comes last, and so it stays in the dict.
     first = {offsets.partition: offsets.start for offsets in sorted(ranges, reverse=True)}
     earlier = _entry_before(state, table.entries(snapshot), first)
     times = earlier.event_time if earlier else None
     before_ms = times.valid_through_ms if times else None
     now_ms = state.event_time.valid_through_ms
     partitions = dict(state.event_time.partitions)
+    # A replay reads the same log again, and its proofs hold. A cut shows that the answers were about records which the
+    # log has lost since.
     if by == "cut":
         partitions |= {id_: _proof(times, id_) for id_ in first}
     return replace(

@@ -89,6 +89,8 @@ class LoadWindow:
         chosen, chosen_errors = _chosen_starts(cluster, state, bounds)
         ends, end_errors = _offsets(self.until, cluster.ends_at, state, above)
         errors = {**start_errors, **chosen_errors, **end_errors}
+        # A partition whose time could not be asked gets no end, and without an end it gets no slice in any step. If the
+        # table begins now, the user's start is stored for it (fault P02).
         known = {id_: bound for id_, bound in bounds.items() if id_ not in errors}
         return OffsetWindow(
             starts={id_: offset for id_, offset in starts.items() if id_ in known and id_ in state.covered},
@@ -171,6 +173,8 @@ def first_offset(state: TableState, bound: Bounds, chosen: int | None, since: in
     """
     if not state.begun:
         return bound.earliest if since is None else since
+    # Not the earliest offset of the log: then records that expired before the first load would be missing without a
+    # word (fault P01).
     begin = chosen or 0
     return begin if since is None else min(begin, since)
 

@@ -72,6 +72,7 @@ class Partition07:
             answer = self.connection.request(OffsetsRequest07(self.topic, self.id.partition, time_ms, max_count))
             assert isinstance(answer, OffsetsAnswer07)
             ErrorCode07.check(answer.error, self.where)
+            # No log reaches 2^60 bytes, so a larger offset is an error of this partition alone (fault H01).
             if not all(0 <= offset <= MAX_OFFSET for offset in answer.offsets):
                 raise Corrupt(f"the broker answered with offsets that are not valid: {list(answer.offsets[:5])}")
             return answer.offsets
@@ -127,6 +128,8 @@ class Partition07:
                 return UnreadableRange(start=start, stop=start)
             next_offset = start + length
             is_end = next_offset == stop or (start < next_offset < stop and self._starts_message(next_offset, stop))
+            # The length may be the damaged part (fault N03). Nothing but the start of a segment is then sure to be the
+            # start of a message.
             if not is_end:
                 starts = self.bounds().segment_starts
                 next_offset = min((offset for offset in starts if start < offset < stop), default=stop)
@@ -179,6 +182,7 @@ class Partition07:
         # A message that does not fit into the answer is fetched again with more bytes. If the answer is shorter than
         # requested, or the message would end after the range, more bytes cannot help.
         whole = whole_bytes(data, base=offset, where=self.where)
+        # If even the length is cut off, all that is known is that one byte more is needed. The loop doubles the size.
         needed_bytes = first_length(data) or len(data) + 1
         if not whole and (len(answer.message_set) < size or end.is_before(offset + needed_bytes)):
             raise Corrupt(f"a message of {needed_bytes} bytes runs past the end of the log or slice", where)
@@ -241,6 +245,7 @@ def _bounds(offsets: tuple[int, ...]) -> Bounds:
     """The bounds of a log from its end and the starts of all its segments, in descending order."""
     if not offsets or list(offsets) != sorted(offsets, reverse=True):
         raise Corrupt(f"the broker answered with offsets that are not valid: {list(offsets[:5])}")
+    # A full answer may leave out the oldest segments, and with them the earliest offset.
     if len(offsets) == MAX_SEGMENTS:
         raise TooLarge(f"the log has {MAX_SEGMENTS} segments or more")
     latest, earliest = offsets[0], offsets[-1]
