@@ -1,1 +1,1 @@
-"""Work on loaded tables: show their history, compare them with the brokers, repair and clean them."""
+"""Work on loaded tables: show their history, take them back to an earlier version, and clean them up."""
