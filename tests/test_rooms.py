@@ -29,7 +29,6 @@ MANY_PARAMETERS: Mapping[str, str] = {
 }
 """Functions that may have more parameters, with the reason."""
 MANY_FIELDS: Mapping[str, str] = {
-    "LedgerEntry": "each commit stores it: its fields are the keys of the stored document",
     "PrintedCommit": "`penstock history` prints it: its fields are the keys of the JSON",
 }
 """Classes that may have more fields, with the reason."""

@@ -8,7 +8,7 @@ from kafka_io.model import MAX_PARTITIONS
 from kafka_io.zookeeper.brokers import list_endpoints
 from kafka_io.zookeeper.listing import Listing, collect
 from kafka_io.zookeeper.modern import Endpoint
-from kafka_io.zookeeper.node_values import JsonObject, number
+from kafka_io.zookeeper.node_values import NodeObject, number
 from kafka_io.zookeeper.paths import check_topic_name, partitions_path, state_path
 from kafka_io.zookeeper.session import ZooKeeperQueries
 from kafka_io.zookeeper.topics import topic_names
@@ -33,7 +33,7 @@ def parse_state(path: str, data: bytes) -> PartitionState:
     Raises:
         NodeMalformed: the value is not a partition state.
     """
-    node = JsonObject.parse(path, data, max_bytes=_MAX_VALUE_BYTES)
+    node = NodeObject.parse(path, data, max_bytes=_MAX_VALUE_BYTES)
     isr = node.fields.get("isr")
     if not isinstance(isr, list) or not all(isinstance(replica, int) for replica in isr):
         raise NodeMalformed(f"{path}: the isr {isr!r} is not a list of numbers")

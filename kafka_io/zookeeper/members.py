@@ -21,7 +21,7 @@ from typing import Self
 
 from kafka_io.model import BrokerPartition, TopicPartition
 from kafka_io.zookeeper.node_format import NodeFormat
-from kafka_io.zookeeper.node_values import JsonObject, compact_json, malformed, shown, text_of
+from kafka_io.zookeeper.node_values import NodeObject, compact_json, malformed, shown, text_of
 from kafka_io.zookeeper.paths import CONSUMERS
 
 MAX_STREAMS = 10_000
@@ -129,7 +129,7 @@ def parse_subscription(path: str, data: bytes) -> ConsumerSubscription:
     filter_07 = _FILTER_07.fullmatch(text_of(path, data, max_bytes=_MAX_VALUE_BYTES))
     if filter_07:
         return _filtered(path, filter_07["regex"], _MARKS[filter_07["mark"]], int(filter_07["streams"]))
-    node = JsonObject.parse(path, data, max_bytes=_MAX_VALUE_BYTES)
+    node = NodeObject.parse(path, data, max_bytes=_MAX_VALUE_BYTES)
     is_08 = type(node.fields.get("version")) is int and isinstance(node.fields.get("subscription"), dict)
     counts = node.object("subscription") if is_08 else node
     streams = {name: counts.integer(name, max_value=MAX_STREAMS) for name in counts.fields}

@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 from kafka_io.messages.listed_topics import is_topic_name
 from kafka_io.model import MAX_PARTITIONS, Broker
-from kafka_io.zookeeper.node_values import JsonObject, broker_id, host, malformed, number, port, shown
+from kafka_io.zookeeper.node_values import NodeObject, broker_id, host, malformed, number, port, shown
 
 PLAINTEXT = "PLAINTEXT"
 
@@ -56,7 +56,7 @@ def parse_endpoints(path: str, data: bytes) -> tuple[Endpoint, ...]:
         NodeMalformed: the path or the value cannot be a broker's.
     """
     id_ = broker_id(path)
-    node = JsonObject.parse(path, data, max_bytes=_MAX_VALUE_BYTES)
+    node = NodeObject.parse(path, data, max_bytes=_MAX_VALUE_BYTES)
     if node.integer("version", min_value=1) == 1:
         name, port_number = host(path, node.text("host")), node.integer("port", min_value=1, max_value=65_535)
         return (Endpoint(PLAINTEXT, PLAINTEXT, Broker(id_, name, port_number)),)
@@ -75,7 +75,7 @@ def parse_topic(path: str, data: bytes) -> TopicNode:
     """
     if not is_topic_name(path.rpartition("/")[2]):  # fault Z11
         raise malformed(path, "Kafka 0.8 and later accept no such topic name")
-    node = JsonObject.parse(path, data, max_bytes=_MAX_TOPIC_VALUE_BYTES)
+    node = NodeObject.parse(path, data, max_bytes=_MAX_TOPIC_VALUE_BYTES)
     replicas = node.object("partitions").fields
     partitions = sorted(number(path, name, min_value=0, max_value=MAX_PARTITIONS - 1) for name in replicas)
     return TopicNode(partitions=tuple(partitions), topic_id=_topic_id(node))
@@ -87,7 +87,7 @@ def parse_settings(path: str, data: bytes) -> dict[str, str]:
     Raises:
         NodeMalformed: the value has no settings, or one that is not text.
     """
-    settings = JsonObject.parse(path, data, max_bytes=_MAX_VALUE_BYTES).object("config")
+    settings = NodeObject.parse(path, data, max_bytes=_MAX_VALUE_BYTES).object("config")
     return {name: settings.text(name) for name in settings.fields}
 
 
@@ -97,13 +97,13 @@ def parse_cluster_id(path: str, data: bytes) -> str:
     Raises:
         NodeMalformed: the value has no valid id.
     """
-    id_ = JsonObject.parse(path, data, max_bytes=_MAX_VALUE_BYTES).text("id")
+    id_ = NodeObject.parse(path, data, max_bytes=_MAX_VALUE_BYTES).text("id")
     if not _CLUSTER_ID.fullmatch(id_):
         raise malformed(path, f"{shown(id_)} is not a cluster id")
     return id_
 
 
-def _endpoint(path: str, id_: int, text: str, protocols: JsonObject | None) -> Endpoint:
+def _endpoint(path: str, id_: int, text: str, protocols: NodeObject | None) -> Endpoint:
     listener, mark, address = text.partition("://")
     name, colon, port_number = address.rpartition(":")
     if not (listener and listener.isprintable() and mark and colon):
@@ -112,7 +112,7 @@ def _endpoint(path: str, id_: int, text: str, protocols: JsonObject | None) -> E
     return Endpoint(listener, protocol, Broker(id_, host(path, name), port(path, port_number)))
 
 
-def _topic_id(node: JsonObject) -> str | None:
+def _topic_id(node: NodeObject) -> str | None:
     if not node.has("topic_id") or node.text("topic_id") == _NO_ID:
         return None
     id_ = node.text("topic_id")

@@ -97,14 +97,14 @@ def looks_like_json(data: bytes) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class JsonObject:
+class NodeObject:
     """A JSON object in the node at `path`. Each method raises NodeMalformed if the field is missing or invalid."""
 
     path: str
     fields: Mapping[str, Any]
 
     @classmethod
-    def parse(cls, path: str, data: bytes, *, max_bytes: int) -> "JsonObject":
+    def parse(cls, path: str, data: bytes, *, max_bytes: int) -> "NodeObject":
         """The object that is the whole value of the node, of at most `max_bytes` bytes."""
         text = text_of(path, data, max_bytes=max_bytes)
         try:
@@ -138,9 +138,9 @@ class JsonObject:
             raise self._fault(name, "not of texts")
         return tuple(values)
 
-    def object(self, name: str) -> "JsonObject":
+    def object(self, name: str) -> "NodeObject":
         """An object inside this one."""
-        return JsonObject(self.path, self._typed(name, dict))
+        return NodeObject(self.path, self._typed(name, dict))
 
     def has(self, name: str) -> bool:
         """Whether the field exists and is not null."""

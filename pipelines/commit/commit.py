@@ -128,7 +128,7 @@ class Change(ABC):
             sequence=snapshot.next_sequence,
             table=snapshot.table_id,
             ranges=(),
-            state=replace(self.state, event_time=event_time, found=TopicFindings()),
+            state=replace(self.state, event_time=event_time, findings=TopicFindings()),
             choices=self.choices,
             schemas=seen.with_ids(self.schemas),
         )
@@ -324,7 +324,7 @@ class LoadChange(Change):
         # run and of the other. Brokers report no truncation directly: another leader epoch stands for a possible one.
         state = self._state_in(newest)
         remaining = self._remaining(state)
-        if not remaining and not state.found.adopted:
+        if not remaining and not state.findings.adopted:
             return None
         partitions = {facts.partition for facts in remaining}
         for partition in sorted(partitions & (self.state.covered.keys() - state.covered.keys())):
@@ -399,7 +399,7 @@ class LoadChange(Change):
 
     def _state_in(self, newest: TableSnapshot) -> TableState:
         entry = newest.entry
-        if entry is None or entry.topic.incarnation == self.state.found.replaced:
+        if entry is None or entry.topic.incarnation == self.state.findings.replaced:
             return self.state
         if entry.topic != self.state.topic:
             raise self._refused(newest, f"the table holds incarnation {entry.topic.incarnation} now")
@@ -432,9 +432,9 @@ def state_after(entry: LedgerEntry, state: TableState) -> TableState:
     Raises:
         CommitRefused: the other run has loaded another incarnation of the topic.
     """
-    now, found = entry.state, state.found
-    if found.adopted is not None and now.ids == found.adopted:
-        if "on_recreated" in found.followed:
+    now, findings = entry.state, state.findings
+    if findings.adopted is not None and now.ids == findings.adopted:
+        if "on_recreated" in findings.followed:
             # The epochs and messages of the former topic say nothing about the new one, so the plan dropped them.
             return replace(state, covered=now.covered)
         ids = replace(state.ids, topic_id=now.ids.topic_id)

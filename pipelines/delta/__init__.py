@@ -5,9 +5,10 @@
 they write through deltalake. An import contract in `pyproject.toml` keeps it so.
 
 **What the room guarantees.** A commit is the next version after its snapshot, or nothing of it is visible (faults L05,
-L06). It is not reported before it is visible, and before it is on disk where there is a disk (L03, L10). No commit
-creates a table again that was removed (P07), and no commit file is ever deleted (P06). A version that cannot be
-understood completely is refused: deletion vectors, column mapping, `txn` actions that expire (P05, L15).
+L06). It is not reported before it is visible, and before it is on disk where there is a disk (faults L03, L10). No
+commit creates a table again that was removed (fault P07), and no commit file is ever deleted (fault P06). A version
+that cannot be understood completely is refused: deletion vectors, column mapping, `txn` actions that
+expire (faults P05, L15).
 
 **What it reads itself.** A JSON commit file for each version, classic checkpoints of one file, and the pointer to the
 newest one, up to version 3 of Delta's protocol for readers. It writes a commit itself if the commit only adds files and

@@ -77,9 +77,9 @@ def _fetch_group(source: Source, tasks: Sequence[FetchTask], readers: KeptReader
             except Exception as error:  # noqa: BLE001 - whatever fails belongs to this slice and is reported with it
                 facts = [_failed(task.offsets, task, error)]
             for part in facts:
+                yield part if part.failure else _from(reader.serving(task.planned), part)
     # Once for all slices, because each folder takes milliseconds (decision D43). An error here must end the task:
     # without the entry in its folder, a file is lost when the power fails (fault L10).
-                yield part if part.failure else _from(reader.serving(task.planned), part)
     with table_errors(tasks[0].table_uri):
         for folder in unforced:
             durable.sync(folder)

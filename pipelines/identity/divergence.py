@@ -67,7 +67,7 @@ def compare_last_messages(
         partition: OffsetRange(partition, message.offset, state.covered[partition][1])
         for partition, message in state.last_messages.items()
         if partition in bounds
-        and not state.found.same_topic_id
+        and not state.findings.same_topic_id
         and bounds[partition].earliest <= message.offset
         and state.covered[partition][1] < bounds[partition].latest + with_idle
     }
@@ -101,7 +101,7 @@ def check_same_logs(cluster: Cluster, state: TableState, bounds: Mapping[BrokerP
     """
     differing, _, errors = compare_last_messages(cluster, state, bounds, with_idle=True)
     # Logs that end before the cursor were not asked above. They have lost the last message of the table in any case.
-    for partition in sorted(state.last_messages.keys() & bounds.keys()) if not state.found.same_topic_id else ():
+    for partition in sorted(state.last_messages.keys() & bounds.keys()) if not state.findings.same_topic_id else ():
         if bounds[partition].latest < state.covered[partition][1]:
             differing.setdefault(partition, bounds[partition].latest)
     for error in errors.values():
@@ -125,7 +125,7 @@ def check_expired(cluster: Cluster, state: TableState, skipped: Iterable[OffsetR
         KafkaIOError: a log cannot be read.
     """
     # With the same topic id the log is the same, and the first offset of a log never decreases: nothing can come back.
-    ends = {offsets.partition: offsets.stop for offsets in skipped} if not state.found.same_topic_id else {}
+    ends = {offsets.partition: offsets.stop for offsets in skipped} if not state.findings.same_topic_id else {}
     bounds: dict[BrokerPartition, Bounds] = {}
     for partition, answer in cluster.bounds(state.topic.name, ends).items() if ends else ():
         if not isinstance(answer, Bounds):
@@ -181,7 +181,7 @@ def unexplained_beginnings(
 
     Such a log has offsets that are in the table without a message; see `DivergenceSearch.with_expired`.
     """
-    if state.found.same_topic_id:
+    if state.findings.same_topic_id:
         return {}
     messages = {partition: message.offset for partition, message in state.last_messages.items()}
     return {

@@ -46,8 +46,8 @@ def table_state(
     # them, and does not take it for one of a third topic.
     adopted = stored.ids if followed else None
     ids = stored.ids.learned_except_topic_id(new.ids)  # see with_topic_id
-    found = TopicFindings(same_topic_id=same_topic_id, adopted=adopted, shown=new, followed=followed)
-    return replace(stored, ids=ids, found=found)
+    findings = TopicFindings(same_topic_id=same_topic_id, adopted=adopted, shown=new, followed=followed)
+    return replace(stored, ids=ids, findings=findings)
 
 
 def _check_cluster(snapshot: TableSnapshot, topic: TopicIdentity, stored: TopicIds, choices: Choices) -> dict[str, str]:
@@ -102,13 +102,13 @@ def other_incarnation(
             # can have had.
             if same_ids:
                 topic = replace(topic, incarnation=f"{topic.incarnation}+{snapshot.entry.sequence}")
-            found = TopicFindings(replaced=stored.topic.incarnation, followed=followed)
-            return replace(new, topic=topic, found=found)
+            findings = TopicFindings(replaced=stored.topic.incarnation, followed=followed)
+            return replace(new, topic=topic, findings=findings)
         case "adopt":
             # Epochs and last messages are those of the former log. Each later load would compare the new log with them
             # and stop.
-            found = TopicFindings(adopted=stored.ids, followed=followed)
-            return replace(stored, ids=new.ids, epochs={}, last_messages={}, found=found)
+            findings = TopicFindings(adopted=stored.ids, followed=followed)
+            return replace(stored, ids=new.ids, epochs={}, last_messages={}, findings=findings)
     raise _recreated(snapshot, stored, difference)
 
 
@@ -133,7 +133,7 @@ def check_epochs(
     Raises:
         TopicRecreated: an epoch is lower, and the user made no choice.
     """
-    for partition, epoch in sorted(state.epochs.items()) if not state.found.same_topic_id else ():
+    for partition, epoch in sorted(state.epochs.items()) if not state.findings.same_topic_id else ():
         if partition in bounds and 0 <= bounds[partition].epoch < epoch:
             difference = f"leader epoch {bounds[partition].epoch} instead of {epoch} in partition {partition}"
             return other_log(snapshot, state, difference, choices)
@@ -165,14 +165,14 @@ def with_topic_id(state: TableState, bounds: Mapping[BrokerPartition, Bounds]) -
     has no leader, or waits for the user's choice, its last message is needed to recognise its log, and the id is
     learned by a later load. Partitions that were loaded before brokers had epochs get those of now.
     """
-    if state.found.shown is None or not state.found.shown.ids.topic_id:
+    if state.findings.shown is None or not state.findings.shown.ids.topic_id:
         return state
     epochs = {
         partition: bound.epoch for partition, bound in bounds.items() if partition in state.covered and bound.epoch >= 0
     }
     # An epoch that the table has stays: it belongs to the rows before the cursor. The epoch of now would hide a
     # truncation since then (fault B04).
-    return replace(state, ids=state.ids.learned(state.found.shown.ids), epochs={**epochs, **state.epochs})
+    return replace(state, ids=state.ids.learned(state.findings.shown.ids), epochs={**epochs, **state.epochs})
 
 
 def other_log(snapshot: TableSnapshot, state: TableState, difference: str, choices: Choices) -> TableState:
@@ -181,5 +181,5 @@ def other_log(snapshot: TableSnapshot, state: TableState, difference: str, choic
     Raises:
         TopicRecreated: the user made no choice.
     """
-    found = state.found
-    return other_incarnation(snapshot, found.shown or state, difference, choices, found.followed, same_ids=True)
+    findings = state.findings
+    return other_incarnation(snapshot, findings.shown or state, difference, choices, findings.followed, same_ids=True)

@@ -105,7 +105,7 @@ def _shorter_logs(
     """
     state = search.state
     known = state.last_messages.keys() if search.snapshot.layout.is_typed else state.covered.keys()
-    compared = set[BrokerPartition]() if state.found.same_topic_id else known & bounds.keys()
+    compared = set[BrokerPartition]() if state.findings.same_topic_id else known & bounds.keys()
     shorter = {partition for partition in compared if bounds[partition].latest < state.covered[partition][1]}
     empty = {partition for partition in shorter if bounds[partition].earliest >= bounds[partition].latest}
     for partition in sorted(empty if choices.on_truncated == "fail" else ()):
@@ -185,9 +185,9 @@ def take_back(table: TableStore, snapshot: TableSnapshot, change: CutChange) -> 
     # restored rows that nobody has compared with the logs.
     if newest.entry is None or (newest.entry.commit, newest.entry.sequence) != (change.commit, snapshot.next_sequence):
         raise CommitRefused("another run committed meanwhile; run again", change.state.topic.where)
-    after, found = newest.entry.state, replace(change.state.found, adopted=None)
+    after, findings = newest.entry.state, replace(change.state.findings, adopted=None)
     return newest, replace(
-        change.state, covered=after.covered, epochs=after.epochs, last_messages=after.last_messages, found=found
+        change.state, covered=after.covered, epochs=after.epochs, last_messages=after.last_messages, findings=findings
     )
 
 

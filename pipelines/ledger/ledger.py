@@ -168,7 +168,7 @@ class TableState:
         start_times: for partitions that are not covered, the start that the user chose for the table. Other partitions
             that are not covered begin at offset 0.
         event_time: up to which event time the table is complete; None if the settings do not ask for it.
-        found: what this run found out about the topic. No entry keeps it.
+        findings: what this run found out about the topic. No entry keeps it.
     """
 
     topic: TopicIdentity
@@ -178,12 +178,12 @@ class TableState:
     last_messages: LastMessages = field(default_factory=dict)
     start_times: StartTimes = field(default_factory=dict)
     event_time: EventTime | None = None
-    found: TopicFindings = field(default_factory=TopicFindings)
+    findings: TopicFindings = field(default_factory=TopicFindings)
 
     @property
     def begun(self) -> bool:
         """Whether a load has begun the table. If so, the table decides where its other partitions begin (fault P01)."""
-        return bool(self.covered) or self.found.replaced is not None
+        return bool(self.covered) or self.findings.replaced is not None
 
     def cursor(self, partition: BrokerPartition) -> int | None:
         """The next offset to load; None if the brokers must be asked where the partition begins.

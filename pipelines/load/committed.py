@@ -55,7 +55,7 @@ def commit_step(run: Run, fetched: Fetched) -> Committed:
     """
     reconciled, change = fetched.planned.reconciled, _change(run, fetched)
     # Without slices an entry is written only for what must not be forgotten: an adopted topic, a later event time.
-    if change.facts or change.state.found.adopted or change.times.is_due(change.state):
+    if change.facts or change.state.findings.adopted or change.times.is_due(change.state):
         result = commit(reconciled.discovered.table, reconciled.snapshot, change)
     else:
         result = CommitResult(version=reconciled.snapshot.version)

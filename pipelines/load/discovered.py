@@ -36,7 +36,7 @@ class TopicAnswers:
         Each cursor is within its log, no leader epoch is newer than the one of the answer, and no choice of the user
         about the topic's identity is needed. A partition whose broker did not answer contradicts nothing.
         """
-        if state.found.replaced or state.found.adopted or state.covered.keys() - self.bounds.keys():
+        if state.findings.replaced or state.findings.adopted or state.covered.keys() - self.bounds.keys():
             return False
         for partition, (_, cursor) in state.covered.items():
             bound = self.bounds[partition]

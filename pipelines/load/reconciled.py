@@ -60,7 +60,7 @@ def reconcile(run: Run, discovered: Discovered) -> Reconciled:
     snapshot, state = discovered.snapshot, compared.state
     topic = discovered.topic.with_ids(state.ids.learned(discovered.topic.ids))
     known = _without(discovered.bounds, compared.errors)
-    if state.found.replaced:
+    if state.findings.replaced:
         # Another run may have begun a newer incarnation since this run read the topic, or a broker has old metadata.
         check_incarnation(run.cluster, topic, known)
     warnings = vanished_partitions(state.covered, topic, run.choices)
@@ -98,7 +98,7 @@ def compare(run: Run, discovered: Discovered) -> _Comparison:
         state = with_topic_id(state, bounds)
     state = check_divergence(snapshot, state, comparison.divergences, run.choices)
     # The rows of a former topic that was replaced or adopted by choice are no rows that this log has lost.
-    divergences = {} if state.found.replaced or state.found.adopted else comparison.divergences
+    divergences = {} if state.findings.replaced or state.findings.adopted else comparison.divergences
     return _Comparison(state, divergences, comparison.errors)
 
 

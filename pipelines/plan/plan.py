@@ -48,8 +48,8 @@ class Plan:
         """The user's choices that this plan follows; `state` is the table's before it."""
         new = {offsets.partition for offsets in (*self.slices, *self.skipped)}
         # An adopted table continues at its cursors. If all its rows were taken back, it has no cursors.
-        partitions = state.covered.keys() if state.found.adopted and state.covered else new
-        for setting, value in state.found.followed.items():
+        partitions = state.covered.keys() if state.findings.adopted and state.covered else new
+        for setting, value in state.findings.followed.items():
             for partition in sorted(partitions):
                 cursor = state.covered[partition][1] if partition in state.covered else 0
                 yield RecordedChoice.of(setting, value, OffsetRange(partition, cursor, cursor))

@@ -98,7 +98,7 @@ class TimesOfLoad:
         fresh = EventTime(column=self.column, lateness_ms=self.lateness_ms)
         before = state.event_time
         # The proofs are about the log of the former topic, and hours of the new one begin again.
-        if state.found.replaced or state.found.adopted:
+        if state.findings.replaced or state.findings.adopted:
             return fresh, "recreation"
         if before is None:
             return fresh, ""

@@ -106,7 +106,7 @@ class LoadWindow:
 
     def _since(self, state: TableState, start: Start) -> WindowEdge | None:
         """The start of the window; None if it says nothing about partitions that have a cursor."""
-        if state.found.replaced:
+        if state.findings.replaced:
             return None  # all of a recreated topic is new (fault B10)
         if self.since is None and not state.begun and start == "latest":
             return NamedPosition.LATEST

@@ -67,8 +67,8 @@ def _load_in_two_steps(job: Job) -> LastMessageCost:
 def _ignoring_topic_ids() -> Iterator[None]:
     def without_topic_id(*args: Any, **options: Any) -> TableState:
         state = table_state(*args, **options)
-        found = replace(state.found, same_topic_id=False)
-        return replace(state, ids=replace(state.ids, topic_id=""), found=found)
+        findings = replace(state.findings, same_topic_id=False)
+        return replace(state, ids=replace(state.ids, topic_id=""), findings=findings)
 
     with patch.object(load_module, "table_state", without_topic_id):
         yield

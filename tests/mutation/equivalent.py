@@ -35,7 +35,7 @@ EQUIVALENT: Mapping[tuple[str, str, str], str] = {
         "committed.offsets.stop > bound.earliest -> committed.offsets.stop >= bound.earliest",
     ): "a range that ends at the log's earliest offset has no row from there on, and is left out for that reason",
     (
-        "pipelines/fetch/execute.py",
+        "pipelines/fetch/slice_fetcher.py",
         "SliceFetcher.slice_sizes",
         (
             "all((offsets.partition.broker is not None for offsets in wanted)) -> "
@@ -48,8 +48,8 @@ EQUIVALENT: Mapping[tuple[str, str, str], str] = {
         "older.stop <= self.extents[0].start -> older.stop < self.extents[0].start",
     ): "this is a shortcut: the search below finds no extent either for a range that ends where the first one starts",
     (
-        "pipelines/load/load.py",
-        "Loader._run_target",
+        "pipelines/load/planned.py",
+        "_first_target",
         (
             "any((partition.broker is not None for partition in bounds)) -> "
             "all((partition.broker is not None for partition in bounds))"

@@ -107,7 +107,7 @@ class _Kept:
 
     def before(self, times: TimesOfLoad, state: TableState) -> tuple[EventTime, str]:
         self._last = state.event_time or self._last
-        if (state.found.replaced or state.found.adopted) and self._last:
+        if (state.findings.replaced or state.findings.adopted) and self._last:
             return self._last.carried, ""
         return BEFORE(times, state)
 

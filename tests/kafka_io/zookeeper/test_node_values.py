@@ -7,13 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafka_io.errors import NodeMalformed
-from kafka_io.zookeeper.node_values import JsonObject, looks_like_json
+from kafka_io.zookeeper.node_values import NodeObject, looks_like_json
 
 PATH = "/brokers/ids/7"
 
 
-def parse(data: bytes) -> JsonObject:
-    return JsonObject.parse(PATH, data, max_bytes=100_000)
+def parse(data: bytes) -> NodeObject:
+    return NodeObject.parse(PATH, data, max_bytes=100_000)
 
 
 def test_fields_are_read_by_their_types() -> None:

@@ -34,7 +34,7 @@ def test_another_incarnation_starts_with_empty_coverage_by_choice(small: "SmallT
     small.commit(small.write(0, 50))
     state = table_state(small.table.snapshot(), OTHER, choices=Choices(on_recreated="restart"))
     assert (state.topic, state.ids, state.covered) == (OTHER, TopicIds(created_zxid="8"), {})
-    assert state.found.replaced == "7"
+    assert state.findings.replaced == "7"
 
 
 def test_another_incarnation_continues_at_the_cursors_by_choice(small: "SmallTable") -> None:  # fault N05
@@ -138,7 +138,7 @@ def test_a_topic_of_another_cluster_continues_by_choice(small: "SmallTable") -> 
 def test_the_choice_of_another_cluster_is_recorded_when_all_rows_were_taken_back() -> None:  # fault N17
     followed = {"on_cluster_changed": "adopt"}
     adopted = TableState.new(OTHER)
-    state = replace(adopted, found=TopicFindings(adopted=adopted.ids, followed=followed))
+    state = replace(adopted, findings=TopicFindings(adopted=adopted.ids, followed=followed))
     step = Plan(slices=(OffsetRange(A, 0, 17),))
     assert list(step.choices(state)) == [RecordedChoice.of("on_cluster_changed", "adopt", OffsetRange(A, 0, 0))]
 

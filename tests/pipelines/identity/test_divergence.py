@@ -29,8 +29,8 @@ STORED = LastMessage(offset=19, digest="table")
 
 
 def state_of(*, same_topic_id: bool = False) -> TableState:
-    found = TopicFindings(same_topic_id=same_topic_id)
-    return TableState(topic=CLICKS, covered={A: (0, 20)}, last_messages={A: STORED}, found=found)
+    findings = TopicFindings(same_topic_id=same_topic_id)
+    return TableState(topic=CLICKS, covered={A: (0, 20)}, last_messages={A: STORED}, findings=findings)
 
 
 def answering(answer: object) -> Mock:

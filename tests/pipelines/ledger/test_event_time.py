@@ -123,8 +123,8 @@ def test_another_topic_and_another_setting_begin_again(fields: dict[str, object]
     column = "created_at" if fields == {} else "timestamp"
     proven = {A: PartitionTime(proven_ms=5000, max_ms=4000)}
     before = EventTime(column=column, lateness_ms=LATENESS_MS, valid_through_ms=4940, partitions=proven)
-    found = TopicFindings(**(fields or {}))  # type: ignore[arg-type]
-    table = TableState(topic=CLICKS, covered={A: (0, 5)}, event_time=before, found=found)
+    findings = TopicFindings(**(fields or {}))  # type: ignore[arg-type]
+    table = TableState(topic=CLICKS, covered={A: (0, 5)}, event_time=before, findings=findings)
     result = times(1000, A, p0=9).after(table, {A: (0, 5)})
     assert result is not None
     assert (result.valid_through_ms, result.moved_back_by) == (4940 if fields is None else None, by)
@@ -138,7 +138,7 @@ def test_a_load_without_rows_commits_at_most_once_a_minute() -> None:
     assert times(160_000, p0=5, p1=0).is_due(state(known, p0=5))
     assert not times(160_000, p0=5).is_due(state(p0=5))  # one partition did not answer
     assert not load.is_due(state())  # the table has not begun
-    assert not load.is_due(TableState(topic=CLICKS, found=TopicFindings(replaced="6")))  # it has another topic yet
+    assert not load.is_due(TableState(topic=CLICKS, findings=TopicFindings(replaced="6")))  # it has another topic yet
     assert not TimesOfLoad().is_due(state(p0=5))  # the settings do not ask for it
 
 

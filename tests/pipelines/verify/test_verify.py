@@ -236,7 +236,7 @@ def test_each_incarnation_of_a_topic_is_proven_by_itself(small: "SmallTable") ->
     small.commit(small.write(0, 50))
     small.topic = TopicIdentity(cluster="main", name="clicks", incarnation="8")
     facts = small.write(0, 30)
-    stands = TableState(topic=small.topic, found=TopicFindings(replaced="7"))
+    stands = TableState(topic=small.topic, findings=TopicFindings(replaced="7"))
     commit(small.table, small.table.snapshot(), LoadChange(state=stands, facts=(facts,), run="run"))
     result = proof(small)
     assert result.proven
