@@ -21,6 +21,7 @@ from pipelines.fetch.decode_plan import check_format
 from pipelines.fetch.decoding import Decoding, OpenRegistry, no_registry
 from pipelines.fetch.unreadable import GAPS
 from pipelines.identity.identity import table_state
+from pipelines.increments.offset_sets import OffsetSet
 from pipelines.ledger.committed_range import CommittedRange
 from pipelines.ledger.failure import SliceFailure
 from pipelines.ledger.ledger import TopicIdentity
@@ -108,14 +109,16 @@ def deep_verify(
     return DeepProof(**{**values, **changed})
 
 
-def _skipped(table: LakeTable, snapshot: TableSnapshot) -> Sequence[OffsetRange]:
-    """The offsets that loads skipped by choice, because their records could not be read, in order."""
+def _skipped(table: LakeTable, snapshot: TableSnapshot) -> OffsetSet:
+    """The offsets that loads skipped by choice, because their records could not be read."""
     choices = [choice for _, entry in table.entries(snapshot) for choice in entry.choices if choice.setting in GAPS]
-    return sorted(OffsetRange(BrokerPartition.parse(choice.partition), choice.start, choice.stop) for choice in choices)
+    return OffsetSet(
+        OffsetRange(BrokerPartition.parse(choice.partition), choice.start, choice.stop) for choice in choices
+    )
 
 
 def _comparisons(
-    broker_rows: BrokerRows, rows: TableRows, skipped: Sequence[OffsetRange], on_progress: Progress
+    broker_rows: BrokerRows, rows: TableRows, skipped: OffsetSet, on_progress: Progress
 ) -> Iterator[PartitionComparison | str]:
     """The comparison of each partition, or why it was not compared."""
     done, total = 0, sum(_extent(ranges) for ranges in rows.ranges.values())
@@ -157,7 +160,7 @@ def _compare(
     broker_rows: BrokerRows,
     rows: LiveRows,
     ranges: Sequence[CommittedRange],
-    skipped: Sequence[OffsetRange],
+    skipped: OffsetSet,
     on_progress: Callable[[int], None],
 ) -> PartitionComparison:
     """Compare what the broker still holds of the partition's committed ranges, each read as it was loaded.
@@ -177,7 +180,7 @@ def _compare(
         if offsets is None:
             continue
         broker_rows.gaps.clear()
-        readable = list(_without(offsets, skipped))
+        readable = list(OffsetSet([offsets]) - skipped)
         left_out += offsets.size - sum(part.size for part in readable)
         for part in readable:
             for piece_end, piece in compare(broker_rows.batches(part, isolation), rows, part):
@@ -191,19 +194,6 @@ def _compare(
         is_known=all(committed.isolation for committed in ranges if committed.offsets.size),
         aborted=aborted,
     )
-
-
-def _without(offsets: OffsetRange, skipped: Sequence[OffsetRange]) -> Iterator[OffsetRange]:
-    """The parts of the range between the skipped offsets, which are in order."""
-    start = offsets.start
-    for hidden in skipped:
-        overlap = hidden.intersection(offsets)
-        if overlap is not None:
-            if start < overlap.start:
-                yield replace(offsets, start=start, stop=overlap.start)
-            start = max(start, overlap.stop)
-    if start < offsets.stop:
-        yield replace(offsets, start=start)
 
 
 def _problems(compared: PartitionComparison) -> Iterator[str]:

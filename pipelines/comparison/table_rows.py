@@ -69,13 +69,10 @@ def _by_partition_number(
 ) -> "Mapping[int | None, Sequence[pads.Fragment]]":
     """The files of the table by partition number; under None, those that may have rows of several partitions."""
     adds, name = snapshot.opened.files(), snapshot.layout.name("partition")
-    bounds = [
-        adds.column(name).to_pylist() if name in adds.column_names else [None] * adds.num_rows
-        for name in ("path", f"min.{name}", f"max.{name}")
-    ]
+    known = {"path", f"min.{name}", f"max.{name}"} & set(adds.column_names)
     numbers_by_path = {
-        path: min_number if min_number == max_number else None
-        for path, min_number, max_number in zip(*bounds, strict=True)
+        add["path"]: add.get(f"min.{name}") if add.get(f"min.{name}") == add.get(f"max.{name}") else None
+        for add in adds.select(list(known)).to_pylist()
     }
     files: dict[int | None, list[pads.Fragment]] = defaultdict(list)
     for fragment in fragments:

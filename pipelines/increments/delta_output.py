@@ -234,14 +234,13 @@ class DeltaWriter:
         Raises:
             CommitUnknown: that failed.
         """
-        root = durable.local_path(self.output.uri)
         handle = self.output.open()
-        if root is None or handle is None:
+        if durable.local_path(self.output.uri) is None or handle is None:
             return
         try:
             for commit in self.output.table.commits(handle.version(), after=after):
                 for path in commit.added:
-                    durable.sync_below(root, root / path)
+                    durable.sync_file(self.output.uri, path)
         except OSError as error:
             raise CommitUnknown(
                 f"the increment landed, but could not be forced to disk: {system_reason(error)}"

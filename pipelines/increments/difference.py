@@ -20,7 +20,7 @@ from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
+from itertools import chain, tee
 
 from kafka_io.model import BrokerPartition, OffsetRange
 from pipelines.increments.offset_sets import OffsetSet
@@ -95,10 +95,10 @@ def ledger_difference(entries: Entries, since: int, version: int) -> LedgerDiffe
         # Both versions have the offset, but one of them loaded it after the base: a replay, or a load after a rewind or
         # a cut.
         kinds["replaced"][topic] = old & new & sides.loaded(topic)
-    # Several walks continue in the entries at the base and below it, which are read once.
-    below = _ReadOnce(sides.below)
-    times_now = _LoadingTimes(chain(sides.new, below), kinds["new"], kinds["restarted"], kinds["replaced"])
-    times_before = _LoadingTimes(chain(sides.old, below), kinds["replaced"], kinds["taken_back"])
+    # Three walks continue in the entries at the base and below it, which are read once.
+    below_now, below_before, below = tee((entry for _, entry in sides.below), 3)
+    times_now = _LoadingTimes(chain(sides.new, below_now), kinds["new"], kinds["restarted"], kinds["replaced"])
+    times_before = _LoadingTimes(chain(sides.old, below_before), kinds["replaced"], kinds["taken_back"])
     decoded = _decoded_in_both(sides, below, before, now)
     return LedgerDifference(
         new=times_now.spans(kinds["new"]),
@@ -194,25 +194,6 @@ def _loaded(entry: LedgerEntry) -> Iterable[LoadedRange | CommittedRange]:
     return ()
 
 
-class _ReadOnce:
-    """Entries that several walks read, newest first, and each of which is read once."""
-
-    def __init__(self, entries: Iterator[tuple[int, LedgerEntry]]) -> None:
-        self._entries = entries
-        self._known: list[LedgerEntry] = []
-
-    def __iter__(self) -> Iterator[LedgerEntry]:
-        at = 0
-        while True:
-            while at < len(self._known):
-                yield self._known[at]
-                at += 1
-            following = next(self._entries, None)
-            if following is None:
-                return
-            self._known.append(following[1])
-
-
 class _LoadingTimes:
     """Finds when rows were loaded: the newest entry that names an offset says it. Older entries are not read."""
 
@@ -223,10 +204,7 @@ class _LoadingTimes:
             for topic, offsets in by_topic.items():
                 missing[topic] = missing.get(topic, OffsetSet()) | offsets
         remaining = iter(entries)
-        while any(missing.values()):
-            entry = next(remaining, None)
-            if entry is None:
-                break
+        while any(missing.values()) and (entry := next(remaining, None)):
             if missing.get(entry.topic):
                 missing[entry.topic] = self._take(entry, missing[entry.topic])
         for by_partition in self._known.values():
@@ -259,7 +237,10 @@ class _LoadingTimes:
 
 
 def _decoded_in_both(
-    sides: _Sides, below: _ReadOnce, before: dict[TopicIdentity, OffsetSet], now: dict[TopicIdentity, OffsetSet]
+    sides: _Sides,
+    below: Iterable[LedgerEntry],
+    before: dict[TopicIdentity, OffsetSet],
+    now: dict[TopicIdentity, OffsetSet],
 ) -> Spans:
     """The rows that were decoded again and are in both versions. They keep their offsets and loading times.
 

@@ -111,10 +111,7 @@ class DuckDBWriter:
             failpoint("before output transaction")
             try:
                 with _transaction(connection):
-                    self.table.move_progress(connection, self.progress, change.progress)
-                    failpoint("progress moved")
-                    self.table.add_columns(connection, _sql_types(connection, rows))
-                    failpoint("output columns added")
+                    self.table.prepare(connection, self.progress, change.progress, _sql_types(connection, rows))
                     self.table.remove(connection, change.removed)
                     failpoint("rows removed")
                     self._insert(connection, rows)

@@ -1,6 +1,6 @@
 """Describes new data files for the log of an output: sizes, partition values and the bounds of their columns."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from urllib.parse import unquote
@@ -12,15 +12,6 @@ from deltalake.transaction import AddAction
 
 from pipelines.layout.file_statistics import column_stats, with_decimals
 from pipelines.layout.layout import NO_DAY
-
-
-def types_with_order(columns: Iterable[pa.Field]) -> dict[str, pa.DataType]:
-    """The columns of the files whose bounds the log needs; readers would pass over a file without them."""
-    return {
-        column.name: column.type
-        for column in columns
-        if not (pa.types.is_nested(column.type) or pa.types.is_binary(column.type))
-    }
 
 
 def add_action(path: str, size: int, footer: pq.FileMetaData, types: Mapping[str, pa.DataType]) -> AddAction:

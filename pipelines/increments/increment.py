@@ -12,14 +12,14 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import pyarrow as pa
 
 from pipelines.delta.delta_table import LakeTable, table_at
 from pipelines.increments.attempts import MAX_ATTEMPTS, with_attempts
 from pipelines.increments.difference import LedgerDifference, Spans
-from pipelines.increments.output import IncrementOutput, OutputChange, OutputWriter, is_spark_frame
+from pipelines.increments.output import IncrementOutput, OutputChange, OutputWriter
 from pipelines.increments.rows import SpanRows, all_rows
 from pipelines.increments.source import NOTHING, SourceVersion
 from pipelines.increments.source_columns import SOURCE_COLUMNS, of_source_rows
@@ -30,6 +30,7 @@ if TYPE_CHECKING:  # Spark is imported by those who have a session
     import pyarrow.dataset as pads
     from pyspark.sql import DataFrame, SparkSession
 
+WriterT = TypeVar("WriterT", bound=OutputWriter)
 OnReplaced = Literal["apply", "fail", "ignore"]
 """The choice for rows that a consumer has seen, and that the source has replaced or removed since."""
 
@@ -210,32 +211,28 @@ def increments(
         OutputRefused: the progress in the output cannot be trusted.
         LoadError: source or output cannot be read.
     """
-    opened = table_at(table, dict(options or {}))
-    yield _begin(opened, consumer, into, on_replaced, removing)
-
-
-def _begin(
-    table: LakeTable,
-    consumer: str,
-    into: IncrementOutput,
-    on_replaced: OnReplaced,
-    removing: Callable[[Increment], str] | None,
-) -> Increment:
-    # The output keeps the progress under the name of the source, which the ledger knows. So the source is read first,
-    # and again if another process has committed a newer version since.
-    source = SourceVersion.newest(table)
-    failpoint("source read")
-    name = source.name if source.snapshot.entry else ""
-    writer = into.begin(consumer, name)
-    failpoint("increment begun")
-    if writer.progress.version > source.snapshot.version:
-        source = SourceVersion.newest(table)
-        failpoint("source read again")
+    source, writer = read_both(table_at(table, dict(options or {})), consumer, into.begin)
     increment = Increment(source=source, writer=writer, consumer=consumer, on_replaced=on_replaced, removing=removing)
     if source.snapshot.entry is not None:
         increment.difference = _wanted(source.difference(writer.progress), increment)
     failpoint("increment known")
-    return increment
+    yield increment
+
+
+def read_both(table: LakeTable, consumer: str, begin: Callable[[str, str], WriterT]) -> tuple[SourceVersion, WriterT]:
+    """The newest version of the source, and the output with its progress; `begin` is that of IncrementOutput.
+
+    The output keeps the progress under the name of the source, which the ledger knows. So the source is read first, and
+    again if another process has committed a newer version since.
+    """
+    source = SourceVersion.newest(table)
+    failpoint("source read")
+    writer = begin(consumer, source.name if source.snapshot.entry else "")
+    failpoint("increment begun")
+    if writer.progress.version > source.snapshot.version:
+        source = SourceVersion.newest(table)
+        failpoint("source read again")
+    return source, writer
 
 
 def _wanted(difference: LedgerDifference, increment: Increment) -> LedgerDifference:
@@ -265,20 +262,14 @@ def _check_has_source_columns(rows: Any) -> None:
     Raises:
         OutputRefused: they lack columns of SOURCE_COLUMNS.
     """
-    names = rows.columns if is_spark_frame(rows) else _column_names(rows)
+    schema = getattr(rows, "schema", None)
+    names = schema.names if isinstance(schema, pa.Schema) else getattr(rows, "columns", ())
     missing = [name for name in SOURCE_COLUMNS.names if name not in names]
     if missing:
         raise OutputRefused(
             f"the rows have no column {missing[0]}, so they could not be removed when the source replaces theirs: keep "
             f"the columns {', '.join(SOURCE_COLUMNS.names)}, pass `removing`, or choose another `on_replaced`"
         )
-
-
-def _column_names(rows: Any) -> Sequence[str]:
-    schema = getattr(rows, "schema", None)
-    if isinstance(schema, pa.Schema):
-        return list(schema.names)
-    return list(getattr(rows, "columns", ()))
 
 
 Transform = Callable[[Increment], Any]

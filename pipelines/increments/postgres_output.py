@@ -149,10 +149,7 @@ class PostgresWriter:
             OutputBusy: another process creates the same table, or a type has the name of the table.
         """
         try:
-            self.table.move_progress(connection, self.progress, progress)
-            failpoint("progress moved")
-            self.table.add_columns(connection, types)
-            failpoint("output columns added")
+            self.table.prepare(connection, self.progress, progress, types)
         except _CREATION_RACES as error:
             raise OutputBusy(
                 f"another process creates the table {self.table.name}, or the one with its progress: {_reason(error)}; "

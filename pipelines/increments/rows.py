@@ -17,7 +17,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.fs as pafs
 
-from kafka_io.model import BrokerPartition
 from pipelines.increments.difference import LoadedSpan, Spans
 from pipelines.increments.source_columns import SOURCE_COLUMNS
 from pipelines.layout.layout import TableLayout
@@ -121,8 +120,7 @@ class SpanRows:
             for file in self.files():
                 spans = _by_partition(file.spans)
                 for batch in self._scan(file, schema, needed):
-                    place = _Places.of(batch, places)
-                    rows = batch.filter(pa.array(place.inside(spans)))
+                    rows = batch.filter(pa.array(_is_inside(spans, *(batch.column(name) for name in places))))
                     if rows.num_rows:
                         failpoint("increment batch read")
                         yield self._with_source(rows, names, places, delivered)
@@ -221,13 +219,8 @@ def _rough_filter(spans: Spans, layout: TableLayout) -> "pads.Expression":
     return reduce(or_, ranges)
 
 
-def _key(partition: BrokerPartition) -> int:
-    """Broker and partition as one number; the broker is -1 if partitions do not belong to one."""
-    return int(_keys(-1 if partition.broker is None else partition.broker, partition.partition))
-
-
 def _keys(broker: Any, partition: Any) -> Any:
-    """The same for two numbers, or for two arrays."""
+    """Two numbers as one, or two arrays as one. The broker is -1 if partitions do not belong to one."""
     return broker * 2**32 + partition
 
 
@@ -235,33 +228,21 @@ def _by_partition(spans: Spans) -> dict[int, list[tuple[int, int, IntArray]]]:
     """The first offset, the end, and the loading times of each span."""
     result = defaultdict(list)
     for span in spans:
-        times = np.array(span.loaded_at_us, np.int64)
-        result[_key(span.offsets.partition)].append((span.offsets.start, span.offsets.stop, times))
+        partition, times = span.offsets.partition, np.array(span.loaded_at_us, np.int64)
+        key = _keys(-1 if partition.broker is None else partition.broker, partition.partition)
+        result[key].append((span.offsets.start, span.offsets.stop, times))
     return result
 
 
-@dataclass(frozen=True, slots=True)
-class _Places:
-    """Partition, offset and loading time of each row of a batch."""
+def _is_inside(spans: dict[int, list[tuple[int, int, IntArray]]], *places: pa.Array) -> npt.NDArray[np.bool_]:
+    """Whether each row belongs to a span. Only spans of partitions that occur in the batch are compared.
 
-    partition: IntArray
-    offset: IntArray
-    loaded_at_us: IntArray
-
-    @classmethod
-    def of(cls, batch: pa.RecordBatch, names: Sequence[str]) -> "_Places":
-        """The places of a batch. `names` are those of the columns of _PLACE."""
-        broker, partition, offset, loaded_at = (
-            pc.fill_null(batch.column(name).cast(pa.int64()), -1).to_numpy() for name in names
-        )
-        return cls(_keys(broker, partition), offset, loaded_at)
-
-    def inside(self, spans: dict[int, list[tuple[int, int, IntArray]]]) -> npt.NDArray[np.bool_]:
-        """Whether each row belongs to a span. Only spans of partitions that occur in the batch are compared."""
-        result = np.zeros(len(self.offset), np.bool_)
-        for key in np.unique(self.partition):
-            own = self.partition == key
-            for start, stop, times in spans.get(int(key), ()):
-                in_range = own & (self.offset >= start) & (self.offset < stop)
-                result |= in_range & np.isin(self.loaded_at_us, times)
-        return result
+    `places` are the columns of _PLACE.
+    """
+    broker, partition, offset, loaded_at = (pc.fill_null(place.cast(pa.int64()), -1).to_numpy() for place in places)
+    keys, result = _keys(broker, partition), np.zeros(len(offset), np.bool_)
+    for key in np.unique(keys):
+        own = keys == key
+        for start, stop, times in spans.get(int(key), ()):
+            result |= own & (offset >= start) & (offset < stop) & np.isin(loaded_at, times)
+    return result

@@ -19,12 +19,7 @@ SOURCE_COLUMNS = pa.schema(
     ]
 )
 """The source as `cluster/topic`, and the broker (only in Kafka 0.7), partition, offset and loading time of the row."""
-_OUTPUT_NAMES = {
-    "broker": "_source_broker",
-    "partition": "_source_partition",
-    "offset": "_source_offset",
-    "loaded_at_us": "_source_loaded_at_us",
-}
+_OUTPUT_NAMES = {name: f"_source_{name}" for name in ("broker", "partition", "offset", "loaded_at_us")}
 
 
 def of_source_rows(source: str, spans: Iterable[LoadedSpan]) -> str:

@@ -16,9 +16,10 @@ import pyarrow.parquet as pq
 from deltalake import DeltaTable, Field, Schema
 from deltalake.transaction import AddAction, RemoveAction
 
-from pipelines.increments.file_actions import add_action, types_with_order
+from pipelines.increments.file_actions import add_action
 from pipelines.increments.rows import SpanRows
 from pipelines.increments.source_columns import spans_condition
+from pipelines.layout.layout import types_with_order
 from resources.errors import OutputRefused
 from resources.failpoints import failpoint
 from resources.stores import durable
@@ -37,23 +38,19 @@ def spark_frame(rows: SpanRows, session: "SparkSession", columns: Sequence[str] 
 
     names = list(columns) if columns is not None else rows.table_schema.names
     schema = StructType.fromJson({"type": "struct", "fields": rows.opened.fields()})
+    place = {name: f"`{rows.layout.name(name)}`" for name in ("broker", "partition", "offset")}
+    place["loaded_at_us"] = f"unix_micros(`{rows.layout.name('loaded_at')}`)"
     files = rows.files()
     if files:
-        place = {name: f"`{rows.layout.name(name)}`" for name in ("broker", "partition", "offset")}
-        place["loaded_at_us"] = f"unix_micros(`{rows.layout.name('loaded_at')}`)"
         paths = [f"{_hadoop_path(rows.opened.uri)}/{file.path}" for file in files]
         frame = _read(session, schema, _hadoop_path(rows.opened.uri), paths)
         frame = frame.where(spans_condition(rows.spans, place))
     else:
         frame = session.createDataFrame([], schema)
-    layout = rows.layout
     return frame.select(
         *(frame[_quoted(name)] for name in names),
         sf.lit(rows.source).alias("_source"),
-        frame[_quoted(layout.name("broker"))].alias("_source_broker"),
-        frame[_quoted(layout.name("partition"))].alias("_source_partition"),
-        frame[_quoted(layout.name("offset"))].alias("_source_offset"),
-        sf.unix_micros(frame[_quoted(layout.name("loaded_at"))]).alias("_source_loaded_at_us"),
+        *(sf.expr(value).alias(f"_source_{name}") for name, value in place.items()),
     )
 
 
@@ -133,7 +130,7 @@ class SparkFiles:
                 with store.open_input_file(info.path) as file:
                     footer = pq.read_metadata(file)
                 if footer.num_rows:
-                    self._sync(info.path)
+                    durable.sync_file(self.uri, info.path)
                     actions.append(add_action(info.path, info.size, footer, types))
                     failpoint("increment file described")
         failpoint("increment files written")
@@ -158,11 +155,6 @@ class SparkFiles:
         # Spark's own type for times has no statistics, and readers of Delta do not expect it.
         with _option(self.frame.sparkSession, "spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS"):
             self.frame.write.partitionBy(*partition_by).parquet(f"{_hadoop_path(self.uri)}/{folder}")
-
-    def _sync(self, path: str) -> None:
-        root = durable.local_path(self.uri)
-        if root is not None:
-            durable.sync_below(root, root / path)
 
 
 def _new_folder() -> str:

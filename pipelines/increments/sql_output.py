@@ -10,6 +10,7 @@ from typing import Any
 
 from pipelines.increments.source import NOTHING, ConsumerProgress
 from resources.errors import IncrementOvertaken
+from resources.failpoints import failpoint
 
 _PROGRESS = "penstock_increments"
 
@@ -38,6 +39,15 @@ class OutputTable:
             [self.name, self.consumer, self.source],
         ).fetchall()
         return ConsumerProgress(version=rows[0][0], fingerprint=rows[0][1]) if rows else NOTHING
+
+    def prepare(
+        self, connection: Any, since: ConsumerProgress, progress: ConsumerProgress, types: Mapping[str, str]
+    ) -> None:
+        """Begin a transaction with rows of these columns: see `move_progress` and `add_columns`."""
+        self.move_progress(connection, since, progress)
+        failpoint("progress moved")
+        self.add_columns(connection, types)
+        failpoint("output columns added")
 
     def move_progress(self, connection: Any, since: ConsumerProgress, progress: ConsumerProgress) -> None:
         """Move the progress of the consumer, in a transaction.

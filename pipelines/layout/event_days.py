@@ -7,7 +7,6 @@ partition column is null. So a slice never has more than 17 files, whatever its 
 
 from collections.abc import Iterator
 from datetime import date, timedelta
-from typing import NamedTuple
 from urllib.parse import unquote
 
 import numpy as np
@@ -31,26 +30,13 @@ DayNumbers = npt.NDArray[np.int64]
 """Days since 1970; `_NO_DAY` stands for null."""
 
 
-class _OpenDays(NamedTuple):
-    """The open days of a slice, `first` to `last`, since 1970."""
-
-    first: int
-    last: int
-
-    @classmethod
-    def around(cls, median: int, newest: int) -> "_OpenDays":
-        """The open days around the median. The last of them is `newest` or an earlier day."""
-        last = min(median + _DAYS_AFTER_MEDIAN, newest)
-        return cls(max(last - MAX_OPEN_DAYS + 1, EARLIEST_DAY), last)
-
-
 class EventDays:
-    """Gives the rows of one slice their days. The first batch with times chooses the open days."""
+    """Gives the rows of one slice their days. The first batch with times chooses the open days, first and last."""
 
     def __init__(self, layout: TableLayout, loaded_at_us: int) -> None:
         self._column = layout.time_column
         self._newest = loaded_at_us // _DAY_US + _DAYS_AHEAD
-        self._open: _OpenDays | None = None
+        self._open: tuple[int, int] | None = None
 
     def split(self, rows: pa.RecordBatch) -> Iterator[tuple[date | None, pa.RecordBatch]]:
         """Each day of the batch with its rows, in their order; None is the day of rows without an open day."""
@@ -84,9 +70,10 @@ class EventDays:
             possible = np.sort(days[(days >= EARLIEST_DAY) & (days <= self._newest)])
             if not len(possible):
                 return np.full(len(days), _NO_DAY, np.int64)
-            self._open = _OpenDays.around(int(possible[len(possible) // 2]), self._newest)
-        is_open = (days >= self._open.first) & (days <= self._open.last)
-        return np.where(is_open, days, _NO_DAY)
+            last = min(int(possible[len(possible) // 2]) + _DAYS_AFTER_MEDIAN, self._newest)
+            self._open = max(last - MAX_OPEN_DAYS + 1, EARLIEST_DAY), last
+        first, last = self._open
+        return np.where((days >= first) & (days <= last), days, _NO_DAY)
 
 
 def files_of_other_days(adds: pa.Table, layout: TableLayout) -> Iterator[tuple[str, date]]:

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pipelines.layout.layout import RAW, TableLayout
+from pipelines.layout.layout import RAW, TableLayout, types_with_order
 
 _MAX_TEXT = 64  # characters of a bound in the log; a longer text is cut, so that the log stays small
 _AFTER_ANY_TEXT = "\U0010ffff"
@@ -25,7 +25,7 @@ _MICROSECONDS = (-62_135_596_800_000_000, 253_402_300_799_999_999)
 
 def file_stats(footer: pq.FileMetaData, layout: TableLayout = RAW) -> Mapping[str, Any]:
     """`numRecords`, and `minValues`, `maxValues` and `nullCount` by column; times are ISO 8601 texts in UTC."""
-    return column_stats(footer, {name: layout.file_schema.field(name).type for name in layout.ordered})
+    return column_stats(footer, types_with_order(layout.file_schema))
 
 
 def column_stats(footer: pq.FileMetaData, types: Mapping[str, pa.DataType]) -> Mapping[str, Any]:

@@ -37,59 +37,36 @@ NO_DAY = "__HIVE_DEFAULT_PARTITION__"
 """The name of null in the name of a folder, as Hive, Spark and deltalake write it."""
 _STAGED_ROWS = "rows"
 _PARTITION_BY = "penstock.partition_by"
-_TYPED_NAMES = {
-    "topic": "_kafka_topic",
-    "partition": "_kafka_partition",
-    "offset": "_kafka_offset",
-    "timestamp": "_kafka_timestamp",
-    "timestampType": "_kafka_timestamp_type",
-    "key": "_kafka_key",
-    "headers": "_kafka_headers",
-    "broker": "_kafka_broker",
-    "inner": "_kafka_inner",
-    "loaded_at": "_kafka_loaded_at",
-    RAW_TIME_COLUMN: "_kafka_timestamp_raw",
-    "value": RAW_COLUMN,
-    PARTITION_COLUMN: DATE_COLUMN,
+_COLUMNS = {
+    "topic": ("_kafka_topic", "the topic of the record"),
+    "partition": ("_kafka_partition", "the number of its partition"),
+    "offset": ("_kafka_offset", "its offset in the partition"),
+    "timestamp": ("_kafka_timestamp", "the record's time; null if there is none"),
+    "timestampType": ("_kafka_timestamp_type", "who set the time: 0 the producer, 1 the broker, -1 nobody"),
+    "key": ("_kafka_key", "the key's bytes"),
+    "headers": ("_kafka_headers", "the headers; null if there are none"),
+    "broker": ("_kafka_broker", "Kafka 0.7: the broker of the partition"),
+    "inner": ("_kafka_inner", "Kafka 0.7: the position inside a compressed message"),
+    "loaded_at": ("_kafka_loaded_at", "when the load of the record was planned"),
+    RAW_TIME_COLUMN: (
+        "_kafka_timestamp_raw",
+        "the producer's number, if it is not a time between the years 1 and 9999",
+    ),
+    "value": (RAW_COLUMN, "the value's bytes"),
+    PARTITION_COLUMN: (DATE_COLUMN, "the date of `loaded_at`; files are in folders of this date"),
 }
-"""The columns of a raw table with their names in a typed table, in the order of its columns.
+"""The columns of a raw table, with their names in a typed table, in the order of its columns, and what they hold.
 
-`value` is null there, unless it could not be decoded.
+`value` is null in a typed table, unless it could not be decoded.
 """
-_MEANINGS = {
-    "topic": "the topic of the record",
-    "partition": "the number of its partition",
-    "offset": "its offset in the partition",
-    "timestamp": "the record's time; null if there is none",
-    "timestampType": "who set the time: 0 the producer, 1 the broker, -1 nobody",
-    "key": "the key's bytes",
-    "headers": "the headers; null if there are none",
-    "broker": "Kafka 0.7: the broker of the partition",
-    "inner": "Kafka 0.7: the position inside a compressed message",
-    "loaded_at": "when the load of the record was planned",
-    RAW_TIME_COLUMN: "the producer's number, if it is not a time between the years 1 and 9999",
-    "value": "the value's bytes",
-    PARTITION_COLUMN: "the date of `loaded_at`; files are in folders of this date",
-}
-"""What the columns of a raw table hold."""
+_TYPED_NAMES = {column: typed_name for column, (typed_name, _) in _COLUMNS.items()}
+_MEANINGS = {column: meaning for column, (_, meaning) in _COLUMNS.items()}
 _EVENT_DAY_MEANING = "the day of {time} in UTC; null if the day was not open in the load; files are in folders of it"
 _TYPED_MEANINGS = {
     RAW_COLUMN: "the bytes of a value that does not decode",
     ERROR_COLUMN: "why the value does not decode",
     TOMBSTONE_COLUMN: "whether the record has no value",
 }
-_ORDERED = (
-    "topic",
-    "broker",
-    "partition",
-    "offset",
-    "timestamp",
-    RAW_TIME_COLUMN,
-    "timestampType",
-    "inner",
-    "loaded_at",
-)
-"""The columns of a file that have an order."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,19 +145,16 @@ class TableLayout:
     @property
     def meanings(self) -> dict[str, str]:
         """What the columns hold that are not fields of values, by their names in the table."""
-        names = {**{column: self.name(column) for column in _MEANINGS}, PARTITION_COLUMN: self.partition_column}
-        meanings = {names[column]: meaning for column, meaning in _MEANINGS.items()}
-        if self.is_by_day:
-            meanings[self.partition_column] = _EVENT_DAY_MEANING.format(time=f"`{self.time_column}`")
+        meanings = {self.name(column): _MEANINGS[column] for column in FILE_SCHEMA.names}
+        meanings[self.partition_column] = (
+            _EVENT_DAY_MEANING.format(time=f"`{self.time_column}`") if self.is_by_day else _MEANINGS[PARTITION_COLUMN]
+        )
         return {**meanings, **(_TYPED_MEANINGS if self.is_typed else {})}
 
     @property
     def ordered(self) -> tuple[str, ...]:
         """The columns of a file that have an order, so that the log has their smallest and largest values."""
-        if not self.is_typed:
-            return _ORDERED
-        values = [column.name for column in self.values if _has_order(column.type)]
-        return (*map(self.name, _ORDERED), ERROR_COLUMN, TOMBSTONE_COLUMN, *values)
+        return tuple(types_with_order(self.file_schema))
 
     @property
     def dictionary(self) -> list[str]:
@@ -243,6 +217,10 @@ def _is_day(field: DeltaField) -> bool:
     return _PARTITION_BY in field.get("metadata", {})
 
 
-def _has_order(kind: pa.DataType) -> bool:
-    """Whether the log must have the bounds of a column of this type (see file_statistics.py)."""
-    return not (pa.types.is_nested(kind) or pa.types.is_binary(kind))
+def types_with_order(columns: Iterable[pa.Field]) -> dict[str, pa.DataType]:
+    """The columns of a file that have an order. The log must have their bounds (see file_statistics.py)."""
+    return {
+        column.name: column.type
+        for column in columns
+        if not (pa.types.is_nested(column.type) or pa.types.is_binary(column.type))
+    }

@@ -11,7 +11,7 @@ suspended for hours before it deletes them (fault P14).
 
 import uuid
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -105,8 +105,7 @@ class UnneededFiles:
                 before = commit.version if commit.time <= since else 0
         needed |= table.paths(before)
         files = list(_data_files(table))
-        staged = list(_staged_files(table))
-        unnamed = [*(info for info in files if info.path not in named), *staged]
+        unnamed = [*(info for info in files if info.path not in named), *_staged_files(table)]
         old = [info for info in unnamed if info.mtime < since]
         removed = [info for info in files if info.path in named and info.path not in needed]
         return cls(
@@ -115,6 +114,10 @@ class UnneededFiles:
             before=before,
             young=len(unnamed) - len(old),
         )
+
+    def without(self, needed: Collection[str]) -> "UnneededFiles":
+        """The same without those that were in the table and are needed again."""
+        return replace(self, removed={path: size for path, size in self.removed.items() if path not in needed})
 
 
 def clean(table: LakeTable, *, keep: timedelta, target_bytes: int, dry_run: bool) -> CleanResult:
@@ -146,22 +149,11 @@ def clean(table: LakeTable, *, keep: timedelta, target_bytes: int, dry_run: bool
             failpoint("before clean")
             delete_files(table, unneeded.unnamed)
             unneeded = _delete_removed(table, snapshot, unneeded)
-        sizes = {**unneeded.unnamed, **unneeded.removed}
-        result = replace(
-            result,
-            collected=tuple(sorted(sizes)),
-            bytes=sum(sizes.values()),
-            young=unneeded.young,
-            empty=snapshot.entry is None,
-        )
-        result = abort_uploads(result, table, keep, dry_run=dry_run)
+        result = with_deleted(replace(result, empty=snapshot.entry is None), table, unneeded, keep, dry_run=dry_run)
         if not dry_run:
             handle = table.lake.open(table.uri)
             assert handle is not None
-            result = replace(result, damaged=tuple(sorted(table.damaged(DeltaVersion.of_handle(handle)))))
-            if not result.damaged:
-                result = _merge(result, handle, target_bytes)
-            checkpoint(table, handle)
+            result = merge(result, table, handle, target_bytes, _compactions(handle, target_bytes))
     return result
 
 
@@ -183,9 +175,9 @@ def _delete_removed(table: LakeTable, snapshot: TableSnapshot, unneeded: Unneede
     needed = table.paths(unneeded.before).union(
         *(commit.added for commit in table.commits(newest.version, after=unneeded.before))
     )
-    removed = {path: size for path, size in unneeded.removed.items() if path not in needed}
-    delete_files(table, removed)
-    return replace(unneeded, removed=removed)
+    unneeded = unneeded.without(needed)
+    delete_files(table, unneeded.removed)
+    return unneeded
 
 
 def delete_files(table: LakeTable, paths: Iterable[str]) -> None:
@@ -201,8 +193,15 @@ def delete_files(table: LakeTable, paths: Iterable[str]) -> None:
         list(deleting.map(delete, paths))
 
 
-def abort_uploads(result: CleanResult, table: LakeTable, keep: timedelta, *, dry_run: bool) -> CleanResult:
-    """Abort the uploads of files that began longer ago than `keep`. A store may keep their parts for ever."""
+def with_deleted(
+    result: CleanResult, table: LakeTable, unneeded: UnneededFiles, keep: timedelta, *, dry_run: bool
+) -> CleanResult:
+    """The result with the deleted files, and with the uploads of files that are aborted.
+
+    These began longer ago than `keep`. A store may keep their parts for ever.
+    """
+    sizes = {**unneeded.unnamed, **unneeded.removed}
+    result = replace(result, collected=tuple(sorted(sizes)), bytes=sum(sizes.values()), young=unneeded.young)
     try:
         uploads = UnfinishedUploads.find(table.uri, table.lake.options, before=datetime.now(UTC) - keep)
         if uploads is not None and not dry_run:
@@ -227,26 +226,34 @@ def _data_files(table: LakeTable) -> Iterator[pafs.FileInfo]:
                 yield info
 
 
-def _staged_files(table: LakeTable) -> Iterator[pafs.FileInfo]:
+def _staged_files(table: LakeTable) -> list[pafs.FileInfo]:
     """The files of replays that were killed."""
-    for info in list_folder(filesystem(table.uri, table.lake.options), STAGING_FOLDER, recursive=True):
-        if info.type == pafs.FileType.File:
-            yield info
+    infos = list_folder(filesystem(table.uri, table.lake.options), STAGING_FOLDER, recursive=True)
+    return [info for info in infos if info.type == pafs.FileType.File]
 
 
-def _merge(result: CleanResult, handle: DeltaTable, target_bytes: int) -> CleanResult:
-    """Merge the small files of the folders that need it."""
-    failpoint("before compaction")
-    layout = TableLayout.of_delta(handle.schema().to_json())
-    folders = _folders_to_merge(handle, layout, target_bytes, datetime.now(UTC).date())
-    for filters in _compactions(layout, folders):
-        result = compacted(result, handle, target_bytes, filters)
-        if result.busy:
-            break
+def merge(
+    result: CleanResult, table: LakeTable, handle: DeltaTable, target_bytes: int, compactions: Iterable[Any]
+) -> CleanResult:
+    """Merge small files, and write a checkpoint of the log: who opens the table reads it instead of older entries.
+
+    `compactions` are the partition filters of each compaction, which are looked for now. If data files are lost or
+    damaged, nothing is merged.
+    """
+    result = replace(result, damaged=tuple(sorted(table.damaged(DeltaVersion.of_handle(handle)))))
+    if not result.damaged:
+        failpoint("before compaction")
+        for filters in compactions:
+            result = _compacted(result, handle, target_bytes, filters)
+            if result.busy:
+                break
+    handle.update_incremental()
+    handle.create_checkpoint()
+    table.sync(after=handle.version() - 1)
     return result
 
 
-def compacted(result: CleanResult, handle: DeltaTable, target_bytes: int, filters: Any = None) -> CleanResult:
+def _compacted(result: CleanResult, handle: DeltaTable, target_bytes: int, filters: Any) -> CleanResult:
     """Merge small files. If another writer replaces files meanwhile, nothing is merged until the next housekeeping.
 
     deltalake has a race: it lets a compaction land on top of another one that has merged the same files, and then every
@@ -275,11 +282,13 @@ def compacted(result: CleanResult, handle: DeltaTable, target_bytes: int, filter
     return replace(result, merged=result.merged + merged, larger=result.larger + larger)
 
 
-def _compactions(layout: TableLayout, folders: Sequence[date | None]) -> Iterator[Any]:
+def _compactions(handle: DeltaTable, target_bytes: int) -> Iterator[Any]:
     """The partition filters of each compaction that the folders need; None stands for all folders.
 
     In deltalake an empty text is null, but only as the single value of a filter.
     """
+    layout = TableLayout.of_delta(handle.schema().to_json())
+    folders = _folders_to_merge(handle, layout, target_bytes, datetime.now(UTC).date())
     days = [str(day) for day in folders if day is not None]
     if not layout.is_by_day and folders:
         yield None
@@ -315,10 +324,3 @@ def has_two_small(sizes: Sequence[int], target_bytes: int) -> bool:
 def _is_worth_merging(sizes: Sequence[int]) -> bool:
     """Whether files of these sizes, in order, are many, or the largest one is not much larger than the others."""
     return len(sizes) > _MAX_LATE_FILES or sum(sizes[:-1]) * _MAX_LATE_FILES >= sizes[-1]
-
-
-def checkpoint(table: LakeTable, handle: DeltaTable) -> None:
-    """Write a checkpoint of the log: who opens the table reads it instead of all entries before it."""
-    handle.update_incremental()
-    handle.create_checkpoint()
-    table.sync(after=handle.version() - 1)

@@ -6,7 +6,7 @@ loses some of either, it fails before its commit, and the next attempt begins wi
 an update that meet do not both land.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import timedelta
 
@@ -17,13 +17,12 @@ from pipelines.delta.open_version import DeltaVersion
 from pipelines.maintenance.clean import (
     CleanResult,
     UnneededFiles,
-    abort_uploads,
-    checkpoint,
-    compacted,
     delete_files,
     has_two_small,
+    merge,
+    with_deleted,
 )
-from pipelines.state_tables.files import FILE_BYTES, StateFiles
+from pipelines.state_tables.files import FILE_BYTES, StateFile, StateFiles
 from pipelines.state_tables.state_table import state_output
 from pipelines.state_tables.update import CONSUMER
 from pipelines.table.open_table import file_paths
@@ -60,15 +59,13 @@ def clean_state(topic_table: LakeTable, *, keep: timedelta, target_bytes: int, d
         if not dry_run:
             failpoint("before clean")
             unneeded = _deleted(table, unneeded)
-        sizes = {**unneeded.unnamed, **unneeded.removed}
-        result = replace(result, collected=tuple(sorted(sizes)), bytes=sum(sizes.values()), young=unneeded.young)
-        result = abort_uploads(result, table, keep, dry_run=dry_run)
+        result = with_deleted(result, table, unneeded, keep, dry_run=dry_run)
         if not dry_run:
             handle.update_incremental()
-            result = replace(result, damaged=tuple(sorted(table.damaged(DeltaVersion.of_handle(handle)))))
-            if not result.damaged:
-                result = _merged(result, handle, _sizes(output.uri, output.options, handle), target_bytes)
-            checkpoint(table, handle)
+            # An update writes each file again in which a key has changed, so no file must get too large.
+            target_bytes = min(target_bytes, FILE_BYTES)
+            files = StateFiles.of(output.uri, output.options, handle).files
+            result = merge(result, table, handle, target_bytes, _compactions(files, target_bytes))
     return result
 
 
@@ -83,21 +80,12 @@ def _deleted(table: LakeTable, unneeded: UnneededFiles) -> UnneededFiles:
     """Delete the files; returns what was deleted. A file that a RESTORE has brought back meanwhile stays."""
     newest = table.lake.open(table.uri)
     assert newest is not None
-    needed = file_paths(DeltaVersion.of_handle(newest))
-    kept = {path: size for path, size in unneeded.removed.items() if path not in needed}
-    unneeded = replace(unneeded, removed=kept)
+    unneeded = unneeded.without(file_paths(DeltaVersion.of_handle(newest)))
     delete_files(table, [*unneeded.unnamed, *unneeded.removed])
     return unneeded
 
 
-def _sizes(uri: str, options: Mapping[str, str], handle: DeltaTable) -> Sequence[int]:
-    return sorted(file.size_bytes for file in StateFiles.of(uri, options, handle).files)
-
-
-def _merged(result: CleanResult, handle: DeltaTable, sizes: Sequence[int], target_bytes: int) -> CleanResult:
-    """Merge small files. An update writes each file again in which a key has changed, so no file gets too large."""
-    target_bytes = min(target_bytes, FILE_BYTES)
-    failpoint("before compaction")
-    if not has_two_small([size for size in sizes if size < target_bytes], target_bytes):
-        return result
-    return compacted(result, handle, target_bytes)
+def _compactions(files: Sequence[StateFile], target_bytes: int) -> Iterator[None]:
+    """The filter of the one compaction of all files; none if no two of them fit into one of the target size."""
+    if has_two_small(sorted(file.size_bytes for file in files if file.size_bytes < target_bytes), target_bytes):
+        yield None

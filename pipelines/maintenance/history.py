@@ -11,6 +11,7 @@ from pipelines.layout.delta_schema import type_text
 from pipelines.ledger.committed_range import CommittedRange
 from pipelines.ledger.event_time import utc_text
 from pipelines.ledger.ledger import Coverage, LedgerEntry, totals
+from pipelines.table.table_store import TableSnapshot
 from resources.errors import TableMissing
 
 
@@ -150,10 +151,20 @@ def history(table: LakeTable) -> Iterator[HistoryEntry]:
         TableMissing: there is no table.
         LoadError: the table cannot be read, or is not Penstock's.
     """
+    return with_rewinds(table.commits(newest_version(table).version))
+
+
+def newest_version(table: LakeTable) -> TableSnapshot:
+    """The newest version, even if its cursors do not match its rows.
+
+    Raises:
+        TableMissing: there is no table.
+        LoadError: the table cannot be read, or is not Penstock's.
+    """
     snapshot = table.newest()
     if snapshot is None:
         raise TableMissing(f"there is no table {table.uri}", table.where)
-    return with_rewinds(table.commits(snapshot.version))
+    return snapshot
 
 
 def with_rewinds(commits: Iterable[DeltaCommit]) -> Iterator[HistoryEntry]:

@@ -5,20 +5,23 @@ deltalake's `restore` brings back the rows but not the cursors, so the next load
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Self
 
-from kafka_io.model import BrokerPartition
+import pyarrow.compute as pc
+
 from pipelines.commit.commit import Change, commit
 from pipelines.delta.commits import DeltaCommit, newest_commits
 from pipelines.delta.delta_table import LakeTable
 from pipelines.ledger.committed_range import CommittedRange
 from pipelines.ledger.event_time import EventTime
 from pipelines.ledger.ledger import CommitKind, Coverage, LedgerEntry, TableState
+from pipelines.maintenance.history import newest_version
 from pipelines.table.open_table import OpenTable
 from pipelines.table.table_store import TableSnapshot, TableStore
-from resources.errors import CommitRefused, RewindRefused, TableMissing
+from resources.errors import CommitRefused, RewindRefused
+from resources.printed import HIDDEN
 from resources.stores.lake import lake_errors
 
 
@@ -58,18 +61,6 @@ class TableForRewind(LakeTable):
         """See `LakeTable.newest`."""
         return self.newest(after=after)
 
-    def snapshot(self) -> TableSnapshot:
-        """The newest version.
-
-        Raises:
-            TableMissing: there is no table.
-            LoadError: see `LakeTable.newest`.
-        """
-        snapshot = self.existing()
-        if snapshot is None:
-            raise TableMissing(f"there is no table {self.uri}", self.where)
-        return snapshot
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RewoundCursor:
@@ -83,7 +74,21 @@ class RewoundCursor:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RewoundTable:
-    """The result of `penstock rewind`."""
+    """The result of `penstock rewind`.
+
+    It is a plan: nothing has changed yet.
+
+    Args:
+        topic: the topic's name.
+        table: the table's URI.
+        target: the version that the table goes back to.
+        time: when the target was committed.
+        rows: how many rows fewer the table has after the rewind; negative if the rewind cancels another rewind.
+        cursors: the cursors of all partitions.
+        opened: the table.
+        snapshot: the table's newest version.
+        change: the change to commit.
+    """
 
     topic: str
     table: str
@@ -91,62 +96,17 @@ class RewoundTable:
     time: datetime
     rows: int
     cursors: Sequence[RewoundCursor]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rewind:
-    """A rewind that is possible.
-
-    Args:
-        table: the table.
-        snapshot: the table's newest version.
-        change: the change to commit.
-        time: when the target was committed.
-        rows: how many rows fewer the table has after the rewind; negative if the rewind cancels another rewind.
-    """
-
-    table: LakeTable
-    snapshot: TableSnapshot
-    change: RewindChange
-    time: datetime
-    rows: int
-
-    @property
-    def target(self) -> int:
-        """The version that the table goes back to."""
-        return self.change.target
+    opened: LakeTable = field(metadata=HIDDEN)
+    snapshot: TableSnapshot = field(metadata=HIDDEN)
+    change: RewindChange = field(metadata=HIDDEN)
 
     def __str__(self) -> str:
         rows = f"{self.rows:,} rows fewer" if self.rows >= 0 else f"{-self.rows:,} rows more"
         newest = self.snapshot.version
         return f"from version {newest} to version {self.target} ({self.time:%Y-%m-%d %H:%M:%S} UTC), {rows}"
 
-    @property
-    def cursors(self) -> Iterator[tuple[BrokerPartition, int | None, int | None]]:
-        """Each partition with its cursor before and after; None if the table does not hold the partition."""
-        before: Coverage = self.snapshot.entry.covered if self.snapshot.entry else {}
-        after = self.change.state.covered
-        for partition in sorted({*before, *after}):
-            old = before[partition][1] if partition in before else None
-            new = after[partition][1] if partition in after else None
-            yield partition, old, new
 
-    def printed(self) -> RewoundTable:
-        """See RewoundTable."""
-        return RewoundTable(
-            topic=self.change.state.topic.name,
-            table=self.table.uri,
-            target=self.target,
-            time=self.time,
-            rows=self.rows,
-            cursors=[
-                RewoundCursor(broker=id_.broker, partition=id_.partition, before=before, after=after)
-                for id_, before, after in self.cursors
-            ],
-        )
-
-
-def plan_rewind(table: LakeTable, to: int | datetime, *, run: str) -> Rewind:
+def plan_rewind(table: LakeTable, to: int | datetime, *, run: str) -> RewoundTable:
     """The rewind to a version, or to the newest version at a time. Nothing is changed yet.
 
     Raises:
@@ -154,7 +114,7 @@ def plan_rewind(table: LakeTable, to: int | datetime, *, run: str) -> Rewind:
         LoadError: the table cannot be read, or is not Penstock's.
     """
     table = TableForRewind(lake=table.lake, uri=table.uri, where=table.where)
-    snapshot = table.snapshot()
+    snapshot = newest_version(table)
     if snapshot.entry is None:
         raise RewindRefused("nothing was loaded yet, so there is nothing to take back", table.where)
     target = _target(table, snapshot, to)
@@ -162,18 +122,25 @@ def plan_rewind(table: LakeTable, to: int | datetime, *, run: str) -> Rewind:
     if restore is not None:
         raise RewindRefused(restore.restore_mismatch(table.where.topic), table.where)
     table.check_restorable(snapshot, target.version)
-    return Rewind(
-        table=table,
-        snapshot=snapshot,
-        change=RewindChange(
-            target=target.version,
-            state=restored_state(snapshot.entry, entry),
-            known_commit=snapshot.entry.commit,
-            run=run,
-        ),
+    state = restored_state(snapshot.entry, entry)
+    return RewoundTable(
+        topic=state.topic.name,
+        table=table.uri,
+        target=target.version,
         time=target.time,
         rows=_rows_since(table, target.version, snapshot),
+        cursors=list(_cursors(snapshot.entry.covered, state.covered)),
+        opened=table,
+        snapshot=snapshot,
+        change=RewindChange(target=target.version, state=state, known_commit=snapshot.entry.commit, run=run),
     )
+
+
+def _cursors(before: Coverage, after: Coverage) -> Iterator[RewoundCursor]:
+    for id_ in sorted({*before, *after}):
+        old = before[id_][1] if id_ in before else None
+        new = after[id_][1] if id_ in after else None
+        yield RewoundCursor(broker=id_.broker, partition=id_.partition, before=old, after=new)
 
 
 def restored_state(newest: LedgerEntry, target: LedgerEntry | None) -> TableState:
@@ -193,7 +160,7 @@ def restored_state(newest: LedgerEntry, target: LedgerEntry | None) -> TableStat
     return replace(restored, ids=now.ids, epochs=epochs)
 
 
-def rewind(planned: Rewind) -> int:
+def rewind(planned: RewoundTable) -> int:
     """Do the planned rewind; returns the new version.
 
     Raises:
@@ -201,7 +168,7 @@ def rewind(planned: Rewind) -> int:
         CommitUnknown: nobody can see whether the rewind landed, or a loss of power may undo it.
         LakeUnavailable: the rewind did not land.
     """
-    return commit(planned.table, planned.snapshot, planned.change).version
+    return commit(planned.opened, planned.snapshot, planned.change).version
 
 
 def _target(table: LakeTable, snapshot: TableSnapshot, to: int | datetime) -> DeltaCommit:
@@ -226,11 +193,9 @@ def _target(table: LakeTable, snapshot: TableSnapshot, to: int | datetime) -> De
 def _rows_since(table: LakeTable, version: int, snapshot: TableSnapshot) -> int:
     """The number of rows that a snapshot has more than an old version."""
     with lake_errors(table.uri):
-        now, then = _rows_by_file(snapshot.opened), _rows_by_file(table.opened_at(version))
-    return sum(now.values()) - sum(then.values())
+        return _row_count(snapshot.opened) - _row_count(table.opened_at(version))
 
 
-def _rows_by_file(opened: OpenTable) -> dict[str, int]:
-    files = opened.files().select(["path", "num_records"])
-    # Files of other writers may have no count.
-    return {file["path"]: file["num_records"] or 0 for file in files.to_pylist()}
+def _row_count(opened: OpenTable) -> int:
+    """The number of rows in the files of a version. Files of other writers may have no count."""
+    return int(pc.sum(opened.files().column("num_records")).as_py() or 0)

@@ -49,23 +49,20 @@ def _convert(run: Redecode) -> None:
     files = ConvertedFiles(request.table, request.format, decoding, dry_run=request.dry_run)
     files.resume(raw_files(snapshot))
     failpoint("conversion planned")
-    tries = 0
-    while True:
+    for tries_left in reversed(range(_MAX_TRIES)):
         converted = _converted(run, files, snapshot)
         failpoint("table converted")
-        if request.dry_run:
-            version = snapshot.version
-            break
         try:
-            version = _commit(request, snapshot, files, converted)
+            version = snapshot.version if request.dry_run else _commit(request, snapshot, files, converted)
             break
         except FilesChanged:
-            tries += 1
-            if tries == _MAX_TRIES:
+            if not tries_left:
                 raise
             snapshot = request.table.newer(snapshot)
             _check_convertible(request, snapshot)
-    run.total = _total(converted)
+    for file in converted:
+        counts = DecodedAgain(decoded=file.facts.rows - file.facts.observed.bad, bad=Counter(file.reasons), changed=True)
+        run.total.add(counts)
     run.note(decoding, replace(snapshot, layout=snapshot.layout.converted()), version)
     if not request.dry_run:
         remove_staged(request.table, files.folder)
@@ -113,14 +110,6 @@ def _converted(run: Redecode, files: ConvertedFiles, snapshot: TableSnapshot) ->
         check_bad_records(request.format, [*(done.facts for done in converted), not_converted], request.table.where)
         request.on_progress(rows, total)
     return converted
-
-
-def _total(converted: Sequence[ConvertedFile]) -> DecodedAgain:
-    total = DecodedAgain()
-    for file in converted:
-        decoded = file.facts.rows - file.facts.observed.bad
-        total.add(DecodedAgain(decoded=decoded, bad=Counter(file.reasons), changed=True))
-    return total
 
 
 def _commit(

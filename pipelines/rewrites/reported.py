@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from pipelines.delta.delta_table import LakeTable
 from pipelines.load.run import Run
 from pipelines.reports.lineage_events import DatasetName
-from pipelines.reports.lineage_jobs import JobLineage
+from pipelines.reports.lineage_jobs import JobLineage, JobReport
 from pipelines.rewrites.replay import replay
 from pipelines.rewrites.replay_request import ReplayRequest
 from pipelines.rewrites.replay_result import TopicReplay
@@ -22,11 +22,7 @@ def reported_replay(
     """Replay what is requested; see `replay`. The job leads from the topic to its table."""
     with lineage.job("REPLAY", request.topic, lineage.topic(request.topic)) as report:
         result = replay(run, table, request, on_progress)
-        if report is not None:
-            report.failed(result.failure)
-            if result.version is not None:
-                rows = result.rows if result.changed else 0
-                report.wrote_table(result.table, rows=rows, version=result.version)
+        _report(report, result, result.rows if result.changed else 0)
     return result
 
 
@@ -44,8 +40,12 @@ def reported_redecode(lineage: JobLineage, request: "RedecodeRequest", *, every:
         return decode(request)
     with lineage.job("REDECODE", request.table.where.topic or "", DatasetName.of_table(request.table.uri)) as report:
         result = decode(request)
-        if report is not None:
-            report.failed(result.failure)
-            if result.version is not None:
-                report.wrote_table(result.table, rows=result.decoded, version=result.version)
+        _report(report, result, result.decoded)
     return result
+
+
+def _report(report: JobReport | None, result: "TopicReplay | TopicRedecode", rows: int) -> None:
+    if report is not None:
+        report.failed(result.failure)
+        if result.version is not None:
+            report.wrote_table(result.table, rows=rows, version=result.version)

@@ -8,7 +8,7 @@ may be large, are read once, by Arrow, and copied with the types that they have.
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -27,7 +27,7 @@ _RANK = "era desc, effective desc nulls last, broker desc, partition desc, place
 """The newest row of a key is the first in this order."""
 
 
-class KeyComparison:
+class KeyComparison(ExitStack):
     """The rows of a topic's table and of its state table, compared by key.
 
     Args:
@@ -40,26 +40,20 @@ class KeyComparison:
     def __init__(
         self, definition: StateDefinition, starts: Sequence[int], memory_mib: int, content: Sequence[str] = ()
     ) -> None:
+        super().__init__()
         self.definition = definition
         self._content = content
         self._starts = np.array(starts[1:], np.int64)
-        self._open = ExitStack()
-        folder = self._open.enter_context(tempfile.TemporaryDirectory(prefix="penstock-state-"))
+        folder = self.enter_context(tempfile.TemporaryDirectory(prefix="penstock-state-"))
         config: dict[str, str | bool | int | float | list[str]] = {
             "memory_limit": f"{memory_mib}MiB",
             "temp_directory": str(folder),
             "preserve_insertion_order": "false",
         }
         # Tables of a database in memory go to temporary files too, and unlike those of a file they are never synced.
-        self._duckdb = self._open.enter_context(connect_duckdb(config=config))
+        self._duckdb = self.enter_context(connect_duckdb(config=config))
         self._keys = [f"k{number}" for number in range(len(definition.keys))]
         self._has_key = " or ".join(f"{name} is not null" for name in self._keys)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._open.close()
 
     def take_touched(self, *readers: pa.RecordBatchReader) -> None:
         """Take the keys of these rows of the topic's table as those to compute again."""
@@ -95,7 +89,7 @@ class KeyComparison:
             candidates += f" union all select null::bigint, file, row, {names} from present"
         keys = ", ".join(self._keys)
         before = f"max(position) over (partition by {keys}, era, broker, partition order by place, item)"
-        effective = f"coalesce(position, {before})" if self.definition.is_ordered_by_source else before
+        effective = f"coalesce(position, {before})" if self.definition.order else before
         self._run(
             f"create table newest as with candidates as ({candidates}), placed as (select *, {effective} as effective "
             f"from candidates) select n, file, row, {keys}, {', '.join(_PLACE)}, effective from placed "
@@ -106,16 +100,13 @@ class KeyComparison:
             "null) as kept using (file, row)"
         )
 
-    def newest(self) -> Iterator[tuple[RowNumbers, pa.Array]]:
+    def newest(self) -> Iterator[pa.RecordBatch]:
         """The numbers of the rows to add, ascending, with their positions."""
-        query = "select n, effective from newest where n is not null order by n"
-        for batch in self._result(query):
-            yield batch.column(0).to_numpy(), batch.column(1)
+        return self._result("select n, effective from newest where n is not null order by n")
 
-    def dropped(self, file: int) -> Iterator[RowNumbers]:
+    def dropped(self, file: int) -> Iterator[pa.RecordBatch]:
         """The numbers of the rows to take out of a file of the state table, ascending."""
-        for batch in self._result(f"select row from dropped where file = {file} order by row"):
-            yield batch.column(0).to_numpy()
+        return self._result(f"select row from dropped where file = {file} order by row")
 
     def touched_files(self) -> set[int]:
         """The files of the state table from which rows are taken."""
@@ -157,21 +148,15 @@ class KeyComparison:
         )
 
     def _numbered(self, reader: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        first = 0
-        for rows in reader:
-            numbers = np.arange(first, first + rows.num_rows)
-            first += rows.num_rows
+        for rows, numbers in _with_numbers(reader):
             yield self._compared(rows, [numbers], self.definition.positions(rows), self._schema("n"))
 
     def _of_state(self, files: StateFiles) -> Iterator[pa.RecordBatch]:
-        columns = [*self.definition.keys, *self.definition.places, POSITION, *self._content]
+        columns = list(dict.fromkeys([*self.definition.keys, *self.definition.places, POSITION, *self._content]))
         schema = self._schema("file", "row")
-        for number in range(len(files.files)):
-            first = 0
-            for rows in files.batches(number, self.definition.schema, list(dict.fromkeys(columns))):
-                numbers = np.arange(first, first + rows.num_rows)
-                first += rows.num_rows
-                yield self._compared(rows, [np.full(rows.num_rows, number), numbers], rows.column(POSITION), schema)
+        for file in range(len(files.files)):
+            for rows, numbers in _with_numbers(files.batches(file, self.definition.schema, columns)):
+                yield self._compared(rows, [np.full(rows.num_rows, file), numbers], rows.column(POSITION), schema)
 
     def _compared(
         self, rows: pa.RecordBatch, numbers: Sequence[RowNumbers], positions: pa.Array, schema: pa.Schema
@@ -206,6 +191,14 @@ class KeyComparison:
     def _result(self, query: str) -> Iterator[pa.RecordBatch]:
         with _duckdb_errors(), self._duckdb.cursor() as cursor:
             yield from cursor.sql(query).to_arrow_reader(_NUMBERS_AT_ONCE)
+
+
+def _with_numbers(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[pa.RecordBatch, RowNumbers]]:
+    """The batches, with the numbers of their rows from the first batch on."""
+    first = 0
+    for rows in batches:
+        yield rows, np.arange(first, first + rows.num_rows)
+        first += rows.num_rows
 
 
 @contextmanager

@@ -15,7 +15,8 @@ import pyarrow.parquet as pq
 from deltalake import DeltaTable
 from deltalake.transaction import AddAction, RemoveAction
 
-from pipelines.increments.file_actions import add_action, types_with_order
+from pipelines.increments.file_actions import add_action
+from pipelines.layout.layout import types_with_order
 from resources.errors import LakeUnavailable
 from resources.failpoints import failpoint
 from resources.stores import durable
@@ -157,9 +158,7 @@ class StateFileWriter:
             size = file.store.get_file_info(file.path).size
         [footer] = file.footers
         self.actions.append(add_action(file.path, size, footer, types_with_order(self.schema)))
-        root = durable.local_path(self.uri)
-        if root is not None:
-            durable.sync_below(root, root / file.path)
+        durable.sync_file(self.uri, file.path)
         failpoint("state file written")
 
 

@@ -14,7 +14,7 @@ from deltalake import CommitProperties, DeltaTable
 
 from pipelines.delta.write_options import AFTER_COMMIT
 from pipelines.state_tables.changes import KeyComparison
-from pipelines.state_tables.files import RowNumbers, StateFiles, StateFileWriter
+from pipelines.state_tables.files import StateFiles, StateFileWriter
 from pipelines.state_tables.state_table import DELETED, POSITION, StateDefinition
 from resources.failpoints import failpoint
 
@@ -81,20 +81,22 @@ class StateMerge:
         schema = self.definition.schema
         for rows in self.present.batches(number, schema, schema.names):
             stays = np.ones(rows.num_rows, np.bool_)
-            stays[dropped.before(first + rows.num_rows) - first] = False
+            for part in dropped.before(first + rows.num_rows):
+                stays[part.column(0).to_numpy() - first] = False
             first += rows.num_rows
             yield _as(schema, rows.filter(pa.array(stays)))
 
     def _newest(self) -> Iterator[pa.RecordBatch]:
         """The rows to add, with the two columns of a state table."""
-        wanted, first = _NumberedPositions(self.comparison.newest()), 0
+        wanted, first = Ascending(self.comparison.newest()), 0
         for batch in self.rows():
-            rows, positions = wanted.of(batch, first)
-            first += batch.num_rows
-            if rows.num_rows:
+            for part in wanted.before(first + batch.num_rows):
+                numbers, positions = part.columns
+                rows = batch.take(pa.array(numbers.to_numpy() - first))
                 columns = {name: rows.column(name) for name in self.definition.source_schema.names}
                 columns |= {DELETED: self.definition.deleted(rows), POSITION: positions}
                 yield _as(self.definition.schema, pa.RecordBatch.from_pydict(columns))
+            first += batch.num_rows
 
 
 def _as(schema: pa.Schema, rows: pa.RecordBatch) -> pa.RecordBatch:
@@ -102,50 +104,19 @@ def _as(schema: pa.Schema, rows: pa.RecordBatch) -> pa.RecordBatch:
 
 
 class Ascending:
-    """Ascending numbers that come in batches, and are taken in steps."""
+    """Rows with ascending numbers in their first column. They come in batches, and are taken in steps."""
 
-    def __init__(self, batches: Iterator[RowNumbers]) -> None:
+    def __init__(self, batches: Iterator[pa.RecordBatch]) -> None:
         self._batches = batches
-        self._waiting = np.zeros(0, np.int64)
+        self._waiting = next(batches, None)
 
-    def before(self, end: int) -> RowNumbers:
-        """The numbers below `end` that were not taken yet."""
-        taken = []
-        while True:
-            count = int(np.searchsorted(self._waiting, end))
-            taken.append(self._waiting[:count])
-            self._waiting = self._waiting[count:]
-            following = None if len(self._waiting) else next(self._batches, None)
-            if following is None:
-                return np.concatenate(taken)
-            self._waiting = following
-
-
-class _NumberedPositions:
-    """The numbers of rows, ascending, with their positions."""
-
-    def __init__(self, batches: Iterator[tuple[RowNumbers, pa.Array]]) -> None:
-        self._positions: list[pa.Array] = []
-        self._numbers = Ascending(self._remembered(batches))
-
-    def _remembered(self, batches: Iterator[tuple[RowNumbers, pa.Array]]) -> Iterator[RowNumbers]:
-        for numbers, positions in batches:
-            self._positions.append(positions)
-            yield numbers
-
-    def of(self, batch: pa.RecordBatch, first: int) -> tuple[pa.RecordBatch, pa.Array]:
-        """The rows of a batch that have one of the numbers, and their positions; `first` is its first number."""
-        numbers = self._numbers.before(first + batch.num_rows)
-        rows = batch.take(pa.array(numbers - first)) if len(numbers) else batch.slice(0, 0)
-        return rows, self._take(len(numbers))
-
-    def _take(self, count: int) -> pa.Array:
-        parts = []
-        while count:
-            part = self._positions[0].slice(0, count)
-            parts.append(part)
-            count -= len(part)
-            self._positions[0] = self._positions[0].slice(len(part))
-            if len(self._positions[0]) == 0:
-                self._positions.pop(0)
-        return pa.concat_arrays(parts) if parts else pa.nulls(0)
+    def before(self, end: int) -> Iterator[pa.RecordBatch]:
+        """The rows with numbers below `end` that were not taken yet."""
+        while self._waiting is not None:
+            count = int(np.searchsorted(self._waiting.column(0).to_numpy(), end))
+            if count:
+                yield self._waiting.slice(0, count)
+            if count < self._waiting.num_rows:
+                self._waiting = self._waiting.slice(count)
+                return
+            self._waiting = next(self._batches, None)

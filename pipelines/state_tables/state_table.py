@@ -113,11 +113,6 @@ class StateDefinition:
         text = json.dumps([self.keys, self.order, self.layout.is_typed, self.layout.partition_column])
         return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") >> 1
 
-    @property
-    def is_ordered_by_source(self) -> bool:
-        """Whether fields order the rows of a partition, and not their offsets."""
-        return bool(self.order)
-
     @cached_property
     def position_type(self) -> pa.StructType:
         """The type of `_state_position`."""

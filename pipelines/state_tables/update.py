@@ -17,9 +17,9 @@ from pipelines.delta.delta_table import LakeTable
 from pipelines.increments.attempts import MAX_ATTEMPTS, with_attempts
 from pipelines.increments.delta_output import DeltaWriter
 from pipelines.increments.difference import LedgerDifference
-from pipelines.increments.increment import Increment
+from pipelines.increments.increment import Increment, read_both
 from pipelines.increments.output import OutputChange
-from pipelines.increments.source import NOTHING, ConsumerProgress, SourceVersion
+from pipelines.increments.source import NOTHING
 from pipelines.ledger.incarnations import effective_entries
 from pipelines.ledger.ledger import Coverage, LedgerEntry
 from pipelines.state_tables.changes import KeyComparison
@@ -101,12 +101,20 @@ def update_state(
 
 def _run(table: LakeTable, topic: TopicOptions, *, rebuild: bool) -> StateUpdate:
     """Try once to bring the state table up to date."""
-    update = _Update.begin(table, topic, rebuild=rebuild)
-    return update.run() if update else _nothing(table)
-
-
-def _nothing(table: LakeTable) -> StateUpdate:
-    return StateUpdate(topic=table.where.topic or "", table=state_output(table).uri, since=-1, version=-1)
+    source, writer = read_both(table, CONSUMER, state_output(table).begin)
+    since = writer.progress.version
+    result = StateUpdate(topic=table.where.topic or "", table=writer.output.uri, since=since, version=since)
+    if source.snapshot.entry is None:
+        return result
+    definition = StateDefinition.of(topic, source.snapshot)
+    rebuild = rebuild or writer.progress == NOTHING or writer.mark(DEFINITION) != definition.number
+    increment = Increment(source=source, writer=writer, consumer=CONSUMER, on_replaced="apply")
+    increment.difference = source.difference(NOTHING if rebuild else writer.progress)
+    failpoint("increment known")
+    if not (increment or rebuild):
+        return result
+    update = _Update(increment=increment, writer=writer, topic=topic, definition=definition, rebuild=rebuild)
+    return replace(result, version=source.snapshot.version, rebuilt=rebuild, **update.run())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,45 +127,14 @@ class _Update:
     definition: StateDefinition
     rebuild: bool
 
-    @classmethod
-    def begin(cls, table: LakeTable, topic: TopicOptions, *, rebuild: bool) -> "_Update | None":
-        """The update that leads to the newest version; None if nothing was loaded yet."""
-        source = SourceVersion.newest(table)
-        failpoint("source read")
-        if source.snapshot.entry is None:
-            return None
-        definition = StateDefinition.of(topic, source.snapshot)
-        writer = state_output(table).begin(CONSUMER, source.name)
-        failpoint("increment begun")
-        if writer.progress.version > source.snapshot.version:
-            source = SourceVersion.newest(table)
-            failpoint("source read again")
-            definition = StateDefinition.of(topic, source.snapshot)
-        rebuild = rebuild or writer.progress == NOTHING or writer.mark(DEFINITION) != definition.number
-        increment = Increment(source=source, writer=writer, consumer=CONSUMER, on_replaced="apply")
-        increment.difference = source.difference(NOTHING if rebuild else writer.progress)
-        failpoint("increment known")
-        return cls(increment=increment, writer=writer, topic=topic, definition=definition, rebuild=rebuild)
-
-    def run(self) -> StateUpdate:
-        """Commit the state that follows from the increment, if it is another one."""
-        increment, source = self.increment, self.increment.source
-        since = self.writer.progress.version
-        result = replace(_nothing(source.table), since=since, version=since)
-        if not (increment or self.rebuild):
-            return result
-        appends = not self.rebuild and only_appends(increment.difference, self._covered())
+    def run(self) -> Mapping[str, Any]:
+        """Commit the state that follows from the increment; returns facts about the commit."""
+        appends = not self.rebuild and only_appends(self.increment.difference, self._covered())
         starts = self._starts(appends=appends)
         assert self.topic.state is not None
         with KeyComparison(self.definition, starts, self.topic.state.memory_mib) as comparison:
             counts = self._commit(comparison, appends=appends, incarnations=len(starts))
-        return replace(
-            result,
-            version=source.snapshot.version,
-            rebuilt=self.rebuild,
-            recomputed=not (appends or self.rebuild),
-            **counts,
-        )
+        return {"recomputed": not (appends or self.rebuild), **counts}
 
     def _commit(self, comparison: KeyComparison, *, appends: bool, incarnations: int) -> Mapping[str, Any]:
         files = StateFiles.of(self.writer.output.uri, self.writer.output.options, self.writer.handle)
@@ -199,7 +176,8 @@ class _Update:
 
     def _covered(self) -> Coverage:
         """The offsets that the topic's table had in the version from which the state table was made."""
-        return covered_at(self.increment.source.table, self.writer.progress)
+        made_from = TableSnapshot(version=self.writer.progress.version, entry=None)
+        return next((entry.covered for _, entry in self.increment.source.table.entries(made_from)), {})
 
     def _starts(self, *, appends: bool) -> list[int]:
         """The first loading time of each incarnation. Of a single one, no entry must be read."""
@@ -211,12 +189,6 @@ class _Update:
     def _has_new_columns(self) -> bool:
         handle = self.writer.handle
         return handle is not None and not pa.schema(handle.schema().to_arrow()).equals(self.definition.schema)
-
-
-def covered_at(table: LakeTable, progress: ConsumerProgress) -> Coverage:
-    """The offsets that a version of the topic's table has, according to the newest entry of its ledger."""
-    entries = table.entries(TableSnapshot(version=progress.version, entry=None))
-    return next((entry.covered for _, entry in entries), {})
 
 
 def only_appends(difference: LedgerDifference, covered: Coverage) -> bool:

@@ -13,7 +13,7 @@ import time
 from collections import defaultdict, deque
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 import pyarrow as pa
@@ -56,6 +56,7 @@ class _Progress:
         return self.stop is not None and self.next_offset >= self.stop
 
 
+@dataclass(kw_only=True, eq=False)
 class Tail(Closing):
     """Reads what `query` asks for, once. A context manager for one thread.
 
@@ -68,28 +69,18 @@ class Tail(Closing):
         clock: a monotonic clock, in seconds.
     """
 
-    def __init__(
-        self,
-        open_cluster: Callable[[], Cluster],
-        query: TailQuery,
-        *,
-        cursors: TailCursors,
-        on_warning: Callable[[str], None],
-        sleep: Callable[[float], None] = time.sleep,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self._open_cluster = open_cluster
-        self._query = query
-        self._cursors = cursors
-        self._on_warning = on_warning
-        self._sleep = sleep
-        self._clock = clock
-        self._cluster: Cluster | None = None
-        self._reopen = False
-        self._warned_at: dict[str, float] = {}
-        self._progress: dict[BrokerPartition, _Progress] = {}
-        self._paused_until: dict[BrokerPartition, float] = {}
-        self._idle_readers: dict[int | None, list[Reader]] = defaultdict(list)
+    open_cluster: Callable[[], Cluster]
+    query: TailQuery
+    cursors: TailCursors
+    on_warning: Callable[[str], None]
+    sleep: Callable[[float], None] = time.sleep
+    clock: Callable[[], float] = time.monotonic
+    _cluster: Cluster | None = None
+    _reopen: bool = False
+    _warned_at: dict[str, float] = field(default_factory=dict)
+    _progress: dict[BrokerPartition, _Progress] = field(default_factory=dict)
+    _paused_until: dict[BrokerPartition, float] = field(default_factory=dict)
+    _idle_readers: dict[int | None, list[Reader]] = field(default_factory=lambda: defaultdict(list))
 
     def batches(self) -> Iterator[PartitionBatch]:
         """Yield batches of rows, each of one partition, with the columns of the cluster's generation.
@@ -103,26 +94,26 @@ class Tail(Closing):
         """
         topic = self._first_entry()
         first_partitions = frozenset(self._wanted(topic))
-        refreshed_at = self._clock()
+        refreshed_at = self.clock()
         while True:
             self._find_starts(topic, first_partitions)
             yield from self._round(topic)
-            if self._query.until is not None and all(part.is_finished for part in self._progress.values()):
+            if self.query.until is not None and all(part.is_finished for part in self._progress.values()):
                 return
-            self._sleep(_POLL_S)
-            if self._query.until is None and self._clock() - refreshed_at >= _METADATA_REFRESH_S:
-                topic, refreshed_at = self._refreshed(topic), self._clock()
+            self.sleep(_POLL_S)
+            if self.query.until is None and self.clock() - refreshed_at >= _METADATA_REFRESH_S:
+                topic, refreshed_at = self._refreshed(topic), self.clock()
 
     def _first_entry(self) -> TopicEntry:
-        topic = self._connected().topic(self._query.topic)
+        topic = self._connected().topic(self.query.topic)
         if topic is None:
             known = [entry.name for entry in self._connected().topics().entries]
-            raise TailRefused(f"the cluster has no topic {self._query.topic!r}{did_you_mean(self._query.topic, known)}")
+            raise TailRefused(f"the cluster has no topic {self.query.topic!r}{did_you_mean(self.query.topic, known)}")
         partitions = ", ".join(map(str, topic.partitions)) or "none"
-        missing = sorted(self._query.partitions - set(topic.partitions))
+        missing = sorted(self.query.partitions - set(topic.partitions))
         if missing:
             raise TailRefused(f"topic {topic.name} has no partition {missing[0]}; its partitions are: {partitions}")
-        offset = next((edge for edge in (self._query.since, self._query.until) if isinstance(edge, int)), None)
+        offset = next((edge for edge in (self.query.since, self.query.until) if isinstance(edge, int)), None)
         if offset is not None and len(self._wanted(topic)) > 1:
             raise TailRefused(
                 f"offset {offset} is meaningful in one partition only; choose a partition of topic {topic.name}: "
@@ -147,7 +138,7 @@ class Tail(Closing):
         return topic
 
     def _wanted(self, topic: TopicEntry) -> list[BrokerPartition]:
-        return sorted(id_ for id_ in topic.partitions if id_ in (self._query.partitions or topic.partitions))
+        return sorted(id_ for id_ in topic.partitions if id_ in (self.query.partitions or topic.partitions))
 
     def _find_starts(self, topic: TopicEntry, first_partitions: frozenset[BrokerPartition]) -> None:
         """Find the first offset of each new partition: the query's start, or earliest for one that was added later."""
@@ -157,22 +148,22 @@ class Tail(Closing):
         self._progress |= {id_: _Progress(bound.earliest) for id_, bound in bounds.items() if id_ not in first}
         # Brokers compute the offsets of all other positions. These can be valid and outside the bounds, because the log
         # can grow between the two requests.
-        must_check = self._query.since is TableCursor.COMMITTED or isinstance(self._query.since, int)
-        for id_, offset in self._offsets(self._query.since, topic, first).items():
+        must_check = self.query.since is TableCursor.COMMITTED or isinstance(self.query.since, int)
+        for id_, offset in self._offsets(self.query.since, topic, first).items():
             earliest, latest = first[id_].earliest, first[id_].latest
             if must_check and not earliest <= offset <= latest:
                 reason = f"offset {offset} is outside the broker's log, which is [{earliest}, {latest})"
                 where = Where(topic=topic.name, partition=str(id_))
                 raise OffsetOutOfRange(reason, where, ErrorCode.OFFSET_OUT_OF_RANGE)
             self._progress[id_] = _Progress(offset)
-        if self._query.until is not None:
-            for id_, stop in self._offsets(self._query.until, topic, bounds).items():
+        if self.query.until is not None:
+            for id_, stop in self._offsets(self.query.until, topic, bounds).items():
                 self._progress[id_].stop = stop
 
     def _offsets(
         self, position: TopicPosition, topic: TopicEntry, bounds: Mapping[BrokerPartition, Bounds]
     ) -> dict[BrokerPartition, int]:
-        return self._ask(bounds, lambda cluster: offsets_of(position, cluster, topic, bounds, cursors=self._cursors))
+        return self._ask(bounds, lambda cluster: offsets_of(position, cluster, topic, bounds, cursors=self.cursors))
 
     def _round(self, topic: TopicEntry) -> Iterator[PartitionBatch]:
         """Read everything between the progress of the partitions and what their brokers hold now."""
@@ -271,28 +262,28 @@ class Tail(Closing):
         Raises:
             KafkaIOError: the error, otherwise.
         """
-        if self._query.until is not None or not (error.retriable or isinstance(error, RegistryError)):
+        if self.query.until is not None or not (error.retriable or isinstance(error, RegistryError)):
             raise error
         if partition is not None:
-            self._paused_until[partition] = self._clock() + _RETRY_S
+            self._paused_until[partition] = self.clock() + _RETRY_S
         self._reopen = True
         name = type(error).__name__
         self._warn(f"{name}: {error}; trying again", subject=f"{name}: {error.reason}")
 
     def _warn(self, sentence: str, *, subject: str | None = None) -> None:
         """Report a sentence, unless one with the same subject was reported within the last half minute."""
-        now = self._clock()
+        now = self.clock()
         subject = subject or sentence
         if now - self._warned_at.get(subject, -_SAME_WARNING_S) >= _SAME_WARNING_S:
             self._warned_at[subject] = now
-            self._on_warning(sentence)
+            self.on_warning(sentence)
 
     def _not_paused(self, partitions: Iterable[BrokerPartition]) -> list[BrokerPartition]:
-        return [id_ for id_ in partitions if self._paused_until.get(id_, 0.0) <= self._clock()]
+        return [id_ for id_ in partitions if self._paused_until.get(id_, 0.0) <= self.clock()]
 
     def _connected(self) -> Cluster:
         if self._cluster is None:
-            self._cluster = self._open_cluster()
+            self._cluster = self.open_cluster()
         return self._cluster
 
     def _disconnect(self) -> None:
@@ -325,8 +316,8 @@ def open_tail(settings: Settings, cluster: str, query: TailQuery, *, on_warning:
     # A tail without end retries by itself, and the other partitions continue meanwhile.
     used = settings if query.until is not None else settings.with_short_timeout(attempts=_ATTEMPTS)
     return Tail(
-        lambda: open_cluster(used, cluster),
-        query,
+        open_cluster=lambda: open_cluster(used, cluster),
+        query=query,
         cursors=lambda topic: table_cursors(settings, cluster, topic),
         on_warning=on_warning,
     )

@@ -83,14 +83,6 @@ def open_session(settings: Mapping[str, str]) -> "SparkSession":
     return session
 
 
-def _spark_errors() -> tuple[type[Exception], ...]:
-    """The errors of Spark itself, and of the connection to its JVM."""
-    from py4j.protocol import Py4JError  # noqa: PLC0415 - see TYPE_CHECKING
-    from pyspark.errors import PySparkException  # noqa: PLC0415
-
-    return PySparkException, Py4JError
-
-
 def _silence_py4j() -> None:
     """Let py4j log no stack traces: its errors are raised too, and Ctrl-C is reported in one line (fault U11)."""
     logging.getLogger("py4j").setLevel(logging.CRITICAL)

@@ -21,24 +21,21 @@ if TYPE_CHECKING:  # see resources/machines/spark.py
 _POLL_S = 0.5
 _STARVED_S = 600.0  # long enough for a cluster that starts machines on demand
 _UNKNOWN_REASON = "a task failed too often; `penstock --debug` with the same command shows Spark's reason"
-_PHRASES = tuple(
-    (re.compile(pattern), phrase)
-    for pattern, phrase in (
-        (
-            r"MemoryError|OutOfMemory|out of memory|exit code 137",
-            "a worker has too little memory; lower `slice_records`",
-        ),
-        (
-            r"Python worker exited unexpectedly|\(crashed\)",
-            "the Python process of a worker ended, often without memory",
-        ),
-        (r"No module named|ModuleNotFoundError", "the Python of a worker lacks the locked packages"),
-        (
-            r"Connection refused|UNAVAILABLE|connection.*(lost|closed)|Answer from Java side is empty",
-            "it does not answer",
-        ),
-        (r"cancelled", "somebody cancelled the job"),
-    )
+_PHRASES = (
+    (
+        r"MemoryError|OutOfMemory|out of memory|exit code 137",
+        "a worker has too little memory; lower `slice_records`",
+    ),
+    (
+        r"Python worker exited unexpectedly|\(crashed\)",
+        "the Python process of a worker ended, often without memory",
+    ),
+    (r"No module named|ModuleNotFoundError", "the Python of a worker lacks the locked packages"),
+    (
+        r"Connection refused|UNAVAILABLE|connection.*(lost|closed)|Answer from Java side is empty",
+        "it does not answer",
+    ),
+    (r"cancelled", "somebody cancelled the job"),
 )
 """Sentences for the messages of failed jobs, by a part of their text."""
 
@@ -61,19 +58,10 @@ def cores_of(session: "SparkSession") -> int | None:
     return None if is_remote(session) else session.sparkContext.defaultParallelism
 
 
-def collect(session: "SparkSession", frame: "DataFrame", on_progress: Progress) -> "list[Row]":
-    """The rows of `frame`, computed exactly once. If the caller is interrupted, the Spark job is cancelled first.
-
-    Every action computes a DataFrame again, so callers must keep the rows and must not run a second action.
-
-    Raises:
-        SparkFailed: a task failed too often, the connection was lost, or no executor ran a task for ten minutes.
-    """
-    return SparkJob(session, frame).wait(on_progress)
-
-
 class SparkJob:
     """A DataFrame that Spark computes in the background, in a thread of its own.
+
+    Every action computes a DataFrame again, so callers must keep the rows and must not run a second action.
 
     The connection of an interrupted thread to the JVM still waits for the rows, so every later request on it, including
     the cancellation, would wait for them too. For this reason even a job for which the caller waits has a thread.
@@ -151,7 +139,7 @@ class SparkJob:
 def _phrase(error: Exception) -> str:
     """The reason why a job failed, in our words: Spark's message is a Java stack trace, a Python traceback, or both."""
     text = str(error)
-    return next((phrase for pattern, phrase in _PHRASES if pattern.search(text)), _UNKNOWN_REASON)
+    return next((phrase for pattern, phrase in _PHRASES if re.search(pattern, text)), _UNKNOWN_REASON)
 
 
 @dataclass(slots=True)

@@ -40,6 +40,17 @@ def sync(path: Path) -> None:
         os.close(descriptor)
 
 
+def sync_file(uri: str, path: str) -> None:
+    """Force a file of a table on a local disk to that disk. Object stores need nothing.
+
+    Raises:
+        OSError: the disk failed.
+    """
+    root = local_path(uri)
+    if root is not None:
+        sync_below(root, root / path)
+
+
 def sync_below(root: Path, path: Path, later: set[Path] | None = None) -> None:
     """Force `path` to disk, and the entries of all folders from its own up to the parent of `root`.
 

@@ -242,9 +242,4 @@ class _StorageHandler(DeltaStorageHandler):
         """The files and folders that the selector describes; none if an object store has nothing there."""
         if self._client is None:
             return super().get_file_info_selector(selector)
-        return [
-            pafs.FileInfo(entry.path, pafs.FileType.Directory)
-            if entry.size is None
-            else pafs.FileInfo(entry.path, pafs.FileType.File, size=entry.size, mtime=entry.modified_at)
-            for entry in self._client.entries(selector.base_dir, recursive=selector.recursive)
-        ]
+        return list(self._client.entries(selector.base_dir, recursive=selector.recursive))

@@ -14,11 +14,13 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import chain
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 from urllib.parse import unquote, urlsplit
 
+import pyarrow.fs as pafs
+
 from resources.stores.store_options import duration, store_options
-from resources.stores.stored_object import ListedEntry, StoredObject
+from resources.stores.stored_object import StoredObject
 
 _SCHEMES = {"s3", "s3a", "gs", "az", "azure", "adl", "abfs", "abfss"}
 _REQUESTS_AT_ONCE = 16
@@ -111,7 +113,7 @@ class ObjectClient:
                     if path > after:  # some stores ignore where a listing starts
                         yield StoredObject(path, meta["e_tag"])
 
-    def entries(self, folder: str, *, recursive: bool) -> Iterator[ListedEntry]:
+    def entries(self, folder: str, *, recursive: bool) -> Iterator[pafs.FileInfo]:
         """List the objects and the folders in a folder. With `recursive`, list all objects below it, and no folders.
 
         Raises:
@@ -125,10 +127,12 @@ class ObjectClient:
                 pages = obstore.list(self.store, self.key(folder))
             else:
                 listing = obstore.list_with_delimiter(self.store, self.key(folder))
-                yield from (ListedEntry(self._relative(path)) for path in listing["common_prefixes"])
+                for path in listing["common_prefixes"]:
+                    yield pafs.FileInfo(self._relative(path), pafs.FileType.Directory)
                 pages = [listing["objects"]]
             for meta in chain.from_iterable(pages):
-                yield ListedEntry(self._relative(meta["path"]), meta["size"], meta["last_modified"])
+                path, size, time = self._relative(meta["path"]), meta["size"], meta["last_modified"]
+                yield pafs.FileInfo(path, pafs.FileType.File, size=size, mtime=time)
 
     def _relative(self, key: str) -> str:
         return key.removeprefix(self.key(""))
@@ -249,37 +253,29 @@ def _store(root: str, options: tuple[tuple[str, str], ...]) -> Any:
     from obstore.store import from_url  # noqa: PLC0415
 
     try:
-        split = _SplitOptions.of(dict(options))
-        return from_url(root, config=split.config, client_options=split.client, retry_config=split.retries)
+        config, client, retries = _split(dict(options))
+        return from_url(root, config=config, client_options=client, retry_config=retries)
     except (BaseError, ValueError, TypeError):  # deltalake ignores what it does not know, or says what is wrong
         return None
 
 
-@dataclass(frozen=True, slots=True)
-class _SplitOptions:
+def _split(options: Mapping[str, str]) -> tuple[Any, Any, Any]:
     """The options of deltalake, in the three groups of obstore."""
-
-    config: Any
-    client: Any
-    retries: Any
-
-    @classmethod
-    def of(cls, options: dict[str, str]) -> Self:
-        config: dict[str, Any] = {}
-        client: dict[str, Any] = {}
-        retries: dict[str, Any] = {}
-        for name, value in options.items():
-            plain = name if name in _CLIENT_OPTIONS else name.partition("_")[2]
-            if name.startswith(_BACKOFF):
-                backoff = retries.setdefault("backoff", {})
-                backoff[name.removeprefix(_BACKOFF)] = float(value) if name.endswith(".base") else duration(value)
-            elif name in _RETRY_OPTIONS:
-                retries[name] = int(value) if name == "max_retries" else duration(value)
-            elif plain in _CLIENT_OPTIONS:
-                client[plain] = value.lower() in _TRUE if plain in _CLIENT_FLAGS else value
-            else:
-                config[name] = value
-        return cls(config, client, retries)
+    config: dict[str, Any] = {}
+    client: dict[str, Any] = {}
+    retries: dict[str, Any] = {}
+    for name, value in options.items():
+        plain = name if name in _CLIENT_OPTIONS else name.partition("_")[2]
+        if name.startswith(_BACKOFF):
+            backoff = retries.setdefault("backoff", {})
+            backoff[name.removeprefix(_BACKOFF)] = float(value) if name.endswith(".base") else duration(value)
+        elif name in _RETRY_OPTIONS:
+            retries[name] = int(value) if name == "max_retries" else duration(value)
+        elif plain in _CLIENT_OPTIONS:
+            client[plain] = value.lower() in _TRUE if plain in _CLIENT_FLAGS else value
+        else:
+            config[name] = value
+    return config, client, retries
 
 
 @contextmanager

@@ -18,54 +18,47 @@ _PATH = re.compile(r"local (?:file|directory) '([^']+)'")
 _STATUS = r"(?:status(?: code)?|non-2xx status code):?\s+({})\b"
 _SOURCES = "in `lake_options` or in the environment of this process"
 
-_REFUSALS = tuple(
-    (re.compile(pattern, re.DOTALL), reason)
-    for pattern, reason in (
-        (r"NoSuchBucket|ContainerNotFound", "the store has no such bucket: check `lake`"),
-        (
-            r"InvalidAccessKeyId|SignatureDoesNotMatch|AuthenticationFailed|AuthorizationFailure|XAdminUserNotFound"
-            r"|ExpiredToken|InvalidToken|lacked valid authentication|" + _STATUS.format("401"),
-            f"the store does not accept the credentials: check those {_SOURCES}",
-        ),
-        (
-            r"AccessDenied|lacked the necessary privileges|AccessControlException|" + _STATUS.format("403"),
-            f"the store denies access: check the credentials {_SOURCES}, and what they may read and write",
-        ),
-        (
-            r"Invalid Access Key|SAS query pair|[Uu]nable to decode service account",
-            f"the credentials have another form than the store expects: check those {_SOURCES}",
-        ),
-        (
-            r"UnknownConfigurationKey",
-            "`lake_options` has an option that the store does not know: docs/object-stores.md lists some",
-        ),
-        (
-            r"(?!.*NoSuchUpload).*(?:performing list request|[Ee]rror performing P(?:UT|OST)).*?"
-            + _STATUS.format("404"),
-            "the store does not find the place of the lake (status 404): check `lake` and `lake_options`",
-        ),
-        (
-            _STATUS.format("400|405|411|501"),
-            "the store does not take such a request (status {0}): check `lake` and `lake_options`",
-        ),
-    )
+_REFUSALS = (
+    (r"NoSuchBucket|ContainerNotFound", "the store has no such bucket: check `lake`"),
+    (
+        r"InvalidAccessKeyId|SignatureDoesNotMatch|AuthenticationFailed|AuthorizationFailure|XAdminUserNotFound"
+        r"|ExpiredToken|InvalidToken|lacked valid authentication|" + _STATUS.format("401"),
+        f"the store does not accept the credentials: check those {_SOURCES}",
+    ),
+    (
+        r"AccessDenied|lacked the necessary privileges|AccessControlException|" + _STATUS.format("403"),
+        f"the store denies access: check the credentials {_SOURCES}, and what they may read and write",
+    ),
+    (
+        r"Invalid Access Key|SAS query pair|[Uu]nable to decode service account",
+        f"the credentials have another form than the store expects: check those {_SOURCES}",
+    ),
+    (
+        r"UnknownConfigurationKey",
+        "`lake_options` has an option that the store does not know: docs/object-stores.md lists some",
+    ),
+    (
+        r"(?!.*NoSuchUpload).*(?:performing list request|[Ee]rror performing P(?:UT|OST)).*?" + _STATUS.format("404"),
+        "the store does not find the place of the lake (status 404): check `lake` and `lake_options`",
+    ),
+    (
+        _STATUS.format("400|405|411|501"),
+        "the store does not take such a request (status {0}): check `lake` and `lake_options`",
+    ),
 )
 """Messages of errors that would come again, by a part of their text, with what to do; {0} is the status."""
-_TEMPORARY = tuple(
-    (re.compile(pattern, re.DOTALL), reason)
-    for pattern, reason in (
-        (_STATUS.format(r"429|5\d\d"), "the store is busy or unavailable (status {0})"),
-        (r"location (\S+) not found", "{0} is missing"),
-        (
-            r"(?i)error sending request|timed out|connect error|dns error|connection (?:closed|reset|refused)",
-            "the store does not answer",
-        ),
-        (_STATUS.format(r"\d{3}"), "the store answers with status {0}"),
-        (
-            r"ParsedLogPath|LogSegment|commit files|Invalid JSON|MissingVersion|MissingMetadata|checkpoint",
-            "entries of the table's log are missing or damaged; `penstock verify` shows what can be read",
-        ),
-    )
+_TEMPORARY = (
+    (_STATUS.format(r"429|5\d\d"), "the store is busy or unavailable (status {0})"),
+    (r"location (\S+) not found", "{0} is missing"),
+    (
+        r"(?i)error sending request|timed out|connect error|dns error|connection (?:closed|reset|refused)",
+        "the store does not answer",
+    ),
+    (_STATUS.format(r"\d{3}"), "the store answers with status {0}"),
+    (
+        r"ParsedLogPath|LogSegment|commit files|Invalid JSON|MissingVersion|MissingMetadata|checkpoint",
+        "entries of the table's log are missing or damaged; `penstock verify` shows what can be read",
+    ),
 )
 """The meanings of other messages. Such an error may not come again."""
 _REFUSAL_TYPES = (PermissionError, NotADirectoryError, SchemaMismatchError, DeltaProtocolError, pa.ArrowException)
@@ -88,7 +81,7 @@ def is_refusal(error: Exception) -> bool:
     if isinstance(error, _REFUSAL_TYPES):
         return True
     text = _plain(error)
-    return any(pattern.search(text) for pattern, _ in _REFUSALS)
+    return any(re.search(pattern, text, re.DOTALL) for pattern, _ in _REFUSALS)
 
 
 def reason_of(error: Exception) -> str:
@@ -107,7 +100,7 @@ def reason_of(error: Exception) -> str:
         if isinstance(error, kind):
             return reason
     for pattern, reason in (*_REFUSALS, *_TEMPORARY):
-        match = pattern.search(text)
+        match = re.search(pattern, text, re.DOTALL)
         if match:
             return _with_endpoint(reason.format(*filter(None, match.groups())), text)
     number = _SYSTEM_ERROR.search(text)

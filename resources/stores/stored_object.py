@@ -1,7 +1,6 @@
 """An object of a store, or a file of a folder: what the clients of both return."""
 
 from dataclasses import dataclass, field
-from datetime import datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -11,12 +10,3 @@ class StoredObject:
     path: str
     e_tag: str | None = None
     content: bytes = field(default=b"", repr=False)
-
-
-@dataclass(frozen=True, slots=True)
-class ListedEntry:
-    """An object in a listing, with its size in bytes and the time when it was written, or a folder without both."""
-
-    path: str
-    size: int | None = None
-    modified_at: datetime | None = None

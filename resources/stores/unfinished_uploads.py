@@ -4,7 +4,8 @@ Neither deltalake nor obstore can list them: the interface of their client has n
 which comes with the extra `s3`. Azure deletes such parts itself, and other stores have rules of the bucket for them.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Self
@@ -47,7 +48,7 @@ class UnfinishedUploads:
         if url.scheme not in _S3:
             return None
         client, prefix = _client(options), f"{unquote(url.path).strip('/')}/"
-        with _Refusals():
+        with _refusals():
             pages = client.get_paginator("list_multipart_uploads").paginate(Bucket=url.netloc, Prefix=prefix)
             unfinished = (upload for page in pages for upload in page.get("Uploads", ()))
             old = tuple((upload["Key"], upload["UploadId"]) for upload in unfinished if upload["Initiated"] < before)
@@ -59,7 +60,7 @@ class UnfinishedUploads:
         Raises:
             UploadsUnknown: the store refuses a request.
         """
-        with _Refusals():
+        with _refusals():
             for key, upload_id in self.uploads:
                 self.client.abort_multipart_upload(Bucket=self.bucket, Key=key, UploadId=upload_id)
 
@@ -79,21 +80,19 @@ def _client(options: Mapping[str, str]) -> Any:
     is_virtual = resolved.get("aws_virtual_hosted_style_request", resolved.get("virtual_hosted_style_request", "false"))
     style = "virtual" if is_virtual.lower() == "true" else "path" if "endpoint_url" in arguments else "auto"
     config = Config(s3={"addressing_style": style}, connect_timeout=10, read_timeout=30)
-    with _Refusals():
+    with _refusals():
         return get_session().create_client("s3", config=config, **arguments)
 
 
-class _Refusals:
-    """Turns the errors of botocore inside a `with` block into UploadsUnknown."""
+@contextmanager
+def _refusals() -> Iterator[None]:
+    """Turn the errors of botocore inside a `with` block into UploadsUnknown."""
+    from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 - an optional package
 
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 - an optional package
-
-        if isinstance(error, ClientError):
-            code = error.response.get("Error", {}).get("Code", "")
-            raise UploadsUnknown(f"the store answers {code or 'with an error'}") from error
-        if isinstance(error, (BotoCoreError, ValueError)):
-            raise UploadsUnknown(f"the request failed ({type(error).__name__})") from error
+    try:
+        yield
+    except ClientError as error:
+        code = error.response.get("Error", {}).get("Code", "")
+        raise UploadsUnknown(f"the store answers {code or 'with an error'}") from error
+    except (BotoCoreError, ValueError) as error:
+        raise UploadsUnknown(f"the request failed ({type(error).__name__})") from error

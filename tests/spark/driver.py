@@ -177,5 +177,5 @@ def _task_environments(_test: Connection, session: SparkSession) -> list[tuple[s
             yield pa.RecordBatch.from_pydict({name: [text] for name, text in environment.items()})
 
     frame = session.range(0, 4, 1, 4).mapInArrow(report, "folder string, path string, code string")
-    rows = spark_job.collect(session, frame, lambda _done, _total: None)
+    rows = spark_job.SparkJob(session, frame).wait(lambda _done, _total: None)
     return [(row["folder"], row["path"], row["code"]) for row in rows]

@@ -9,7 +9,8 @@ from kafka_io.cluster.opening import open_cluster
 from kafka_io.model import BrokerPartition, OffsetRange
 from pipelines.comparison.broker_rows import BrokerRows
 from pipelines.comparison.compare import ComparedOffsets, Comparison
-from pipelines.comparison.deep_verify import PartitionComparison, _problems, _without, deep_verify
+from pipelines.comparison.deep_verify import PartitionComparison, _problems, deep_verify
+from pipelines.increments.offset_sets import OffsetSet
 from tests.fakes.cluster import FakeCluster
 from tests.fakes.records import holding, table
 from tests.pipelines.fetch.test_unreadable import flipped
@@ -38,7 +39,8 @@ def fake() -> FakeCluster:
     ],
 )
 def test_skipped_offsets_are_left_out(skipped: list[tuple[int, int]], parts: list[tuple[int, int]]) -> None:
-    remaining = _without(OffsetRange(MODERN, 0, 10), [OffsetRange(MODERN, *edges) for edges in skipped])
+    hidden = OffsetSet(OffsetRange(MODERN, *edges) for edges in skipped)
+    remaining = OffsetSet([OffsetRange(MODERN, 0, 10)]) - hidden
     assert [(offsets.start, offsets.stop) for offsets in remaining] == parts
 
 

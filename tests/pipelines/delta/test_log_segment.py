@@ -306,7 +306,7 @@ def test_a_rewind_repairs_a_restored_table(table: SmallStore) -> None:  # fault 
     with pytest.raises(CursorMismatch):
         table.table.newer(table.table.newest() or table.table.snapshot())
     planned = plan_rewind(table.table, 11, run="rewinder")
-    assert planned.table.newer(planned.snapshot).version == 13
+    assert planned.opened.newer(planned.snapshot).version == 13
     assert rewind(planned) == 14
     assert verify(table.table).proven
     assert table.rows() == 11

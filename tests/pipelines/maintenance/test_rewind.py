@@ -78,7 +78,8 @@ def test_the_next_load_fills_exactly_what_was_taken_back(target: int, small: Sma
 def test_a_rewind_is_described_before_it_is_done(small: SmallTable) -> None:
     three_loads(small)
     planned = plan_rewind(small.table, 1, run="rewinder")
-    assert (planned.rows, list(planned.cursors)) == (8, [(A, 90, 50), (B, 40, None)])
+    cursors = [(cursor.partition, cursor.before, cursor.after) for cursor in planned.cursors]
+    assert (planned.rows, cursors) == (8, [(A.partition, 90, 50), (B.partition, 40, None)])
     assert small.handle().version() == 3
     assert str(planned).endswith("UTC), 8 rows fewer")
     assert printed(planned) == {
@@ -363,7 +364,7 @@ def test_a_rewind_whose_answer_is_lost_lands_once(
     if bare:
         small.handle().restore(2)
     planned = plan_rewind(small.table, 1, run="rewinder")
-    commit(Unreliable(planned.table, landing, error), planned.snapshot, planned.change, sleep=lambda _: None)
+    commit(Unreliable(planned.opened, landing, error), planned.snapshot, planned.change, sleep=lambda _: None)
     assert small.table.snapshot().version == planned.snapshot.version + 1
     assert (small.rows(), small.covered()) == (5, {A: (0, 50)})
     check_proven(small)
@@ -373,7 +374,7 @@ def test_a_rewind_that_never_lands_says_so(small: SmallTable) -> None:  # fault 
     three_loads(small)
     planned = plan_rewind(small.table, 1, run="rewinder")
     with pytest.raises(LakeUnavailable, match="did not land"):
-        commit(Unreliable(planned.table, [False] * 3), planned.snapshot, planned.change, sleep=lambda _: None)
+        commit(Unreliable(planned.opened, [False] * 3), planned.snapshot, planned.change, sleep=lambda _: None)
     assert small.rows() == 13
 
 

@@ -63,8 +63,8 @@ class Watch:
         """(partition, offset) of what comes; each value must be that of its offset."""
         address = ",".join(broker.address for broker in self.fake.bootstrap)
         tail = Tail(
-            lambda: open_cluster("main", bootstrap=address, read_settings=READ_SETTINGS),
-            TailQuery(topic="clicks", since=since, until=until, partitions=frozenset(partitions)),
+            open_cluster=lambda: open_cluster("main", bootstrap=address, read_settings=READ_SETTINGS),
+            query=TailQuery(topic="clicks", since=since, until=until, partitions=frozenset(partitions)),
             cursors=lambda _: self.cursors,
             on_warning=self.notes.append,
             sleep=self._pass,

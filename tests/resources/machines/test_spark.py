@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from resources.errors import SparkFailed
-from resources.machines.spark_job import collect
+from resources.machines.spark_job import SparkJob
 
 pytestmark = pytest.mark.spark
 
@@ -32,7 +32,7 @@ def test_a_local_worker_has_the_modules_of_a_fetch_before_its_first_task(spark: 
             yield pa.RecordBatch.from_pydict({"imported": ["kafka_io.reader.reader" in sys.modules]})
 
     frame = spark.range(0, 4, 1, 4).mapInArrow(report, "imported boolean")
-    assert [row["imported"] for row in collect(spark, frame, ignore_progress)] == [True] * 4
+    assert [row["imported"] for row in SparkJob(spark, frame).wait(ignore_progress)] == [True] * 4
 
 
 def failing(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -44,7 +44,7 @@ def failing(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 def test_the_text_of_spark_is_only_in_the_cause_of_an_error(spark: SparkSession) -> None:  # fault U11
     with pytest.raises(SparkFailed, match=r"^Spark gave up: a task failed too often; `penstock --debug`") as raised:
-        collect(spark, spark.range(1).mapInArrow(failing, "place string"), ignore_progress)
+        SparkJob(spark, spark.range(1).mapInArrow(failing, "place string")).wait(ignore_progress)
     assert "ValueError: no 1 rows" in str(raised.value.__cause__)
 
 
@@ -58,11 +58,8 @@ def test_progress_is_reported(spark: SparkSession) -> None:
             time.sleep(1.2)
             yield pa.RecordBatch.from_pydict({"place": ["x"]})
 
-    collect(
-        spark,
-        spark.range(0, 4, 1, 4).mapInArrow(slow, "place string"),
-        lambda done, total: reports.append((done, total)),
-    )
+    frame = spark.range(0, 4, 1, 4).mapInArrow(slow, "place string")
+    SparkJob(spark, frame).wait(lambda done, total: reports.append((done, total)))
     assert reports
     assert {total for _, total in reports} == {4}
     assert sorted(reports) == reports
@@ -93,7 +90,7 @@ def test_an_interrupted_caller_leaves_no_running_job(spark: SparkSession, handle
         signal.signal(signal.SIGINT, handler or before)
         interrupting.start()
         with pytest.raises(KeyboardInterrupt):
-            collect(spark, spark.range(1).mapInArrow(endless, "id long"), ignore_progress)
+            SparkJob(spark, spark.range(1).mapInArrow(endless, "id long")).wait(ignore_progress)
     finally:
         signal.signal(signal.SIGINT, before)
         interrupting.join()
