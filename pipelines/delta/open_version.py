@@ -12,6 +12,7 @@ from deltalake import DeltaTable
 from pipelines.delta.delta_log_segment import DeltaLogSegment, TableDefinition
 from pipelines.layout.delta_schema import DeltaField
 from pipelines.layout.layout import TableLayout
+from pipelines.table.open_table import OpenTable
 from pipelines.table.table_store import TableSnapshot
 
 if TYPE_CHECKING:  # it imports pandas
@@ -23,7 +24,7 @@ _READABLE_FEATURES = {"timestampNtz", "vacuumProtocolCheck"}
 _COLUMN_MAPPING_VERSION = 2  # the reader version with column mapping; from version 3 on a table names its features
 
 
-class DeltaVersion:
+class DeltaVersion(OpenTable):
     """See OpenTable. In the room `delta` it also gives what is needed to write on top of the version.
 
     `segment` is the newest part of the delta log, if Penstock has read it itself.
@@ -57,35 +58,28 @@ class DeltaVersion:
 
     @property
     def uri(self) -> str:
-        """See OpenTable."""
         return self.handle.table_uri
 
     @property
     def layout(self) -> TableLayout:
-        """See OpenTable."""
         return TableLayout.of_delta(self.handle.schema().to_json())
 
     def fields(self) -> Sequence[DeltaField]:
-        """See OpenTable."""
         schema: Sequence[DeltaField] = msgspec.json.decode(self.handle.schema().to_json())["fields"]
         return schema
 
     def schema(self) -> pa.Schema:
-        """See OpenTable."""
         return pa.schema(self.handle.schema().to_arrow())
 
     def files(self) -> pa.Table:
-        """See OpenTable."""
         files = pa.table(self.handle.get_add_actions(flatten=True))
         paths = map(unquote, files.column("path").to_pylist())  # the paths of actions are parts of URIs
         return files.set_column(files.schema.get_field_index("path"), "path", pa.array(paths, pa.string()))
 
     def dataset(self) -> "pads.FileSystemDataset":
-        """See OpenTable."""
         return self.handle.to_pyarrow_dataset()
 
     def count(self) -> int:
-        """See OpenTable."""
         return self.handle.count()
 
     def create_checkpoint(self) -> None:

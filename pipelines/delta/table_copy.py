@@ -44,7 +44,6 @@ class CopiedVersion(DeltaVersion):
 
     @property
     def uri(self) -> str:
-        """See OpenTable."""
         return self._uri
 
     def dataset(self) -> "pads.FileSystemDataset":

@@ -195,7 +195,7 @@ def _wait(result: Future[T]) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class _RunnerInTurns:
+class _RunnerInTurns(Runner):
     """A runner for several threads: few fetch at a time, and a thread that has to stop fetches no more; see Runner."""
 
     runner: Runner
@@ -203,13 +203,11 @@ class _RunnerInTurns:
 
     @property
     def cores(self) -> int:
-        """See Runner."""
         return self.runner.cores
 
     def fetch(
         self, tasks: Sequence[FetchTask], on_progress: Progress, ahead: Sequence[Sequence[FetchTask]] = ()
     ) -> list[SliceFacts]:
-        """See Runner."""
 
         def report(done: int, total: int) -> None:
             check_stop()
@@ -219,11 +217,9 @@ class _RunnerInTurns:
             return self.runner.fetch(tasks, report, ahead)
 
     def abandon(self, topic: str) -> None:
-        """See Runner."""
         self.runner.abandon(topic)
 
     def keeping_readers(self) -> AbstractContextManager[None]:
-        """See Runner."""
         return self.runner.keeping_readers()
 
 
@@ -235,15 +231,12 @@ class _ReportsHere(Reports):
     loads: TopicLoads
 
     def started(self, topic: str, run_id: str) -> Sequence[str]:
-        """See Reports."""
         return self.loads.called_here(self.reports.started)(topic, run_id)
 
     def progress(self, topic: str) -> Progress:
-        """See Reports."""
         return self.loads.sent_here(self.reports.progress(topic))
 
     def committed(self, topic: str, cursors: MirroredCursors) -> Sequence[str]:
-        """See Reports."""
         return self.loads.called_here(self.reports.committed)(topic, cursors)
 
     def held_back(self, topic: str, bounds: Mapping[BrokerPartition, Bounds], now_ms: int) -> Sequence[str]:
@@ -255,5 +248,4 @@ class _ReportsHere(Reports):
         return self.reports.failed(topic, error)
 
     def ended(self, load: TopicLoad) -> Sequence[str]:
-        """See Reports."""
         return self.loads.called_here(self.reports.ended)(load)

@@ -107,7 +107,7 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True)
-class _LakeTables:
+class _LakeTables(Tables):
     """The tables in a lake; see Tables."""
 
     lake: Lake
@@ -115,7 +115,6 @@ class _LakeTables:
     settings: Settings
 
     def of(self, topic: str) -> LakeTable:
-        """See Tables."""
         return LakeTable.of(self.lake, self.cluster, topic, layout_of(self.settings.format_of(topic)))
 
 

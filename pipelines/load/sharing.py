@@ -64,7 +64,6 @@ class SharedCluster(Cluster):
 
     @property
     def generation(self) -> Generation:
-        """See Cluster."""
         with self._turn():
             return self._cluster.generation
 

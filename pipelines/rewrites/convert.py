@@ -61,7 +61,9 @@ def _convert(run: Redecode) -> None:
             snapshot = request.table.newer(snapshot)
             _check_convertible(request, snapshot)
     for file in converted:
-        counts = DecodedAgain(decoded=file.facts.rows - file.facts.observed.bad, bad=Counter(file.reasons), changed=True)
+        counts = DecodedAgain(
+            decoded=file.facts.rows - file.facts.observed.bad, bad=Counter(file.reasons), changed=True
+        )
         run.total.add(counts)
     run.note(decoding, replace(snapshot, layout=snapshot.layout.converted()), version)
     if not request.dry_run:
