@@ -32,7 +32,6 @@ _MAX_WAIT_S = 7 * 86_400.0
 )
 @cluster_option
 @prints_result
-@click.pass_obj
 def complete_command(
     options: GlobalOptions, topic: str, through: str, wait_s: float, hours: int | None, cluster: str | None
 ) -> CommandResult:

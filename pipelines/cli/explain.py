@@ -8,6 +8,7 @@ from typing import Any
 import click
 from rich.text import Text
 
+from pipelines.cli.options import GlobalOptions
 from pipelines.cli.output import terminal
 from pipelines.cli.output.result import CommandResult, prints_result
 from resources.explanations.codes import RETIRED, ROWS, code_of, typed_code
@@ -22,7 +23,7 @@ _WIDTH = 100  # of a line of text; wider terminals would make lines that are har
 @click.command("explain")
 @click.argument("code", required=False)
 @prints_result
-def explain_command(code: str | None) -> CommandResult:
+def explain_command(_options: GlobalOptions, code: str | None) -> CommandResult:
     """Explain the code of an error.
 
     The command says what the error means, why it happens, and what to do. CODE is a code such as PS-301, its number, or

@@ -49,7 +49,6 @@ class CreatedSettings:
 @click.option("--username", metavar="NAME", help="The user for --sasl.")
 @click.option("--password", metavar="REF", help="Where the password for --sasl is: env:NAME or file:PATH.")
 @prints_result
-@click.pass_obj
 def init_command(
     options: GlobalOptions,
     /,

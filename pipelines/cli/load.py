@@ -38,7 +38,6 @@ def _choices(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.option("--to", "until", metavar="POINT", help="Load nothing from this point on. The next load continues there.")
 @_choices
 @prints_result
-@click.pass_obj
 def load_command(
     options: GlobalOptions, /, selection: Selection, since: str | None, until: str | None, **overrides: str | None
 ) -> CommandResult:

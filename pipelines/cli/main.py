@@ -125,8 +125,7 @@ def _printed(error: BaseException) -> Mapping[str, Any]:
     from kafka_io.errors import Where
     from pipelines.ledger.failure import SliceFailure
 
-    fields: Mapping[str, Any] = printed(SliceFailure.of(error, Where()))
-    return fields
+    return dict(printed(SliceFailure.of(error, Where())))
 
 
 @click.group(

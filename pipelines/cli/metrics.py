@@ -1,11 +1,9 @@
 """`penstock metrics`: the status of topics and tables for Prometheus."""
 
 import sys
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 import click
 
@@ -32,8 +30,7 @@ def _push_url(_context: click.Context, _parameter: click.Parameter, url: str | N
         raise click.BadParameter(f"{url!r} {error}") from None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Target:
+class _Target(TypedDict):
     """Where the options say that the metrics go: to a file, to a Pushgateway, or to whoever asks on a port."""
 
     textfile: Path | None
@@ -41,33 +38,6 @@ class _Target:
     serve: int | None
     address: str
     keep_s: float
-
-
-def _chooses_target(command: Callable[..., None]) -> Callable[..., None]:
-    """Add the options of _Target to the command, which gets them as `target`."""
-
-    @click.option(
-        "--textfile",
-        type=click.Path(path_type=Path, dir_okay=False),
-        help="Replace this file in one step; print nothing.",
-    )
-    @click.option(
-        "--push", metavar="URL", callback=_push_url, help="Send the metrics to this Pushgateway; print nothing."
-    )
-    @click.option("--serve", type=click.IntRange(0, 65535), metavar="PORT", help="Serve the metrics until interrupted.")
-    @click.option("--address", default=_LOOPBACK, help="With --serve: the address to listen on.")
-    @click.option(
-        "--keep-s",
-        type=FiniteRange(0, 3600),
-        default=15.0,
-        help="With --serve: seconds for which the same answer is used for all requests.",
-    )
-    @wraps(command)
-    def run(*arguments: Any, cluster: str | None, partitions: bool, max_topics: int, **words: Any) -> None:
-        target = _Target(**words)
-        command(*arguments, cluster=cluster, partitions=partitions, max_topics=max_topics, target=target)
-
-    return run
 
 
 @click.command("metrics")
@@ -79,10 +49,23 @@ def _chooses_target(command: Callable[..., None]) -> Callable[..., None]:
     default=1000,
     help="Limit of the topics of each cluster; the most urgent are kept.",
 )
-@_chooses_target
+@click.option(
+    "--textfile",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Replace this file in one step; print nothing.",
+)
+@click.option("--push", metavar="URL", callback=_push_url, help="Send the metrics to this Pushgateway; print nothing.")
+@click.option("--serve", type=click.IntRange(0, 65535), metavar="PORT", help="Serve the metrics until interrupted.")
+@click.option("--address", default=_LOOPBACK, help="With --serve: the address to listen on.")
+@click.option(
+    "--keep-s",
+    type=FiniteRange(0, 3600),
+    default=15.0,
+    help="With --serve: seconds for which the same answer is used for all requests.",
+)
 @click.pass_obj
 def metrics_command(
-    options: GlobalOptions, cluster: str | None, partitions: bool, max_topics: int, target: _Target
+    options: GlobalOptions, /, cluster: str | None, partitions: bool, max_topics: int, **target: Unpack[_Target]
 ) -> None:
     """Print lag, lateness, losses, sizes and proofs for Prometheus.
 
@@ -103,7 +86,7 @@ def metrics_command(
       penstock metrics --textfile penstock.prom
       penstock metrics --serve 9464
     """
-    if target.serve is not None and (target.textfile or target.push):
+    if target["serve"] is not None and (target["textfile"] or target["push"]):
         raise click.UsageError("give --serve, or --textfile and --push")
     from pipelines.status.metrics_source import MetricsSource
 
@@ -115,10 +98,10 @@ def metrics_command(
         partitions=partitions,
         report=reporter,
     )
-    if target.serve is not None:
-        _serve(source, target.address, target.serve, keep_s=target.keep_s)
+    if target["serve"] is not None:
+        _serve(source, target["address"], target["serve"], keep_s=target["keep_s"])
         return
-    _write(source, target.textfile, target.push)
+    _write(source, target["textfile"], target["push"])
     end = combined(reporter.ends)
     if end:
         raise click.exceptions.Exit(end)

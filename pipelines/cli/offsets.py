@@ -47,7 +47,6 @@ def offsets_group() -> None:
 )
 @click.option("--csv", "as_csv", is_flag=True, help="Print lines of topic,partition,offset for Kafka's own tools.")
 @prints_result
-@click.pass_obj
 def export_command(
     options: GlobalOptions,
     selection: Selection,
@@ -120,7 +119,6 @@ def _write(
 @click.option("--dry-run", is_flag=True, help="Only show where the tables would begin.")
 @cluster_option
 @prints_result
-@click.pass_obj
 def import_command(
     options: GlobalOptions,
     topics: Sequence[str],

@@ -1,7 +1,7 @@
 """Parts that the commands share: options, the choice of topics and clusters, and confirmation."""
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -79,31 +79,32 @@ class GlobalOptions:
 
 def clusters_of(settings: Settings, chosen: str | None) -> list[str]:
     """The names of the clusters: the chosen one, or all of the settings."""
-    if chosen is None:
-        return sorted(settings.clusters)
-    if chosen not in settings.clusters:
-        names = known_names("clusters", chosen, settings.clusters)
-        raise click.UsageError(f"there is no cluster {chosen!r} in the settings{names}")
-    return [chosen]
+    return _named("cluster", "clusters", settings.clusters, chosen)
 
 
 def only_cluster(settings: Settings, chosen: str | None) -> str:
     """The name of the chosen cluster, or of the only one in the settings."""
-    names = clusters_of(settings, chosen)
-    if len(names) > 1:
-        raise click.UsageError(f"choose a cluster with --cluster: {', '.join(names)}")
-    return names[0]
+    return _only("cluster", clusters_of(settings, chosen))
 
 
 def only_registry(settings: Settings, chosen: str | None) -> str:
     """The name of the chosen schema registry, or of the only one in the settings."""
-    names = sorted(settings.registries)
-    if chosen is not None and chosen not in names:
-        known = known_names("registries", chosen, names)
-        raise click.UsageError(f"there is no registry {chosen!r} in the settings{known}")
-    if chosen is None and len(names) != 1:
-        raise click.UsageError(f"choose a registry with --registry: {', '.join(names) or 'the settings have none'}")
-    return chosen or names[0]
+    return _only("registry", _named("registry", "registries", settings.registries, chosen))
+
+
+def _named(kind: str, section: str, names: Collection[str], chosen: str | None) -> list[str]:
+    """The chosen name, or all names of a section."""
+    if chosen is None:
+        return sorted(names)
+    if chosen not in names:
+        raise click.UsageError(f"there is no {kind} {chosen!r} in the settings{known_names(section, chosen, names)}")
+    return [chosen]
+
+
+def _only(kind: str, names: Sequence[str]) -> str:
+    if len(names) != 1:
+        raise click.UsageError(f"choose a {kind} with --{kind}: {', '.join(names) or 'the settings have none'}")
+    return names[0]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -47,7 +47,6 @@ class PublishedTopic:
     "--subject", help="The subject whose newest schema encodes the lines. [default with --registry: TOPIC-value]"
 )
 @prints_result
-@click.pass_obj
 def publish_command(
     options: GlobalOptions,
     topic: str,

@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 )
 @cluster_option
 @prints_result
-@click.pass_obj
 def replay_command(
     options: GlobalOptions,
     topic: str,

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 @selects_topics
 @click.option("--rebuild", is_flag=True, help="Compute all keys again from the table of the topic.")
 @prints_result
-@click.pass_obj
 def state_command(options: GlobalOptions, selection: Selection, rebuild: bool) -> CommandResult:
     """Bring state tables up to date: the newest row of each key.
 

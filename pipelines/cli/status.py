@@ -4,10 +4,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 import click
 
+from kafka_io.closing import Closing
 from pipelines.cli.completion import complete_topics
 from pipelines.cli.options import FiniteRange, GlobalOptions, cluster_option, clusters_of, only_cluster
 from pipelines.cli.output import console, shown_status
@@ -110,7 +111,6 @@ def status_command(
 @click.command("topics")
 @cluster_option
 @prints_result
-@click.pass_obj
 def topics_command(options: GlobalOptions, cluster: str | None) -> CommandResult:
     """Show what brokers hold, what tables hold, and the lag.
 
@@ -129,16 +129,14 @@ def topics_command(options: GlobalOptions, cluster: str | None) -> CommandResult
 
 
 @dataclass(slots=True)
-class OpenClusters:
+class OpenClusters(Closing):
     """The clusters of the settings. Each is opened when it is first asked, and again after an error."""
 
     settings: Settings
     _open: "dict[str, Cluster]" = field(default_factory=dict)
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
+    def close(self) -> None:
+        """Close the clusters."""
         with ExitStack() as closing:
             for cluster in self._open.values():
                 closing.callback(cluster.close)

@@ -1,6 +1,6 @@
 """`penstock verify` and `penstock clean`: the proof of tables, and their housekeeping."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 @selects_topics
 @click.option("--deep", is_flag=True, help="Also compare each row with the record that the brokers still hold.")
 @prints_result
-@click.pass_obj
 def verify_command(options: GlobalOptions, selection: Selection, deep: bool) -> CommandResult:
     """Prove that every committed offset is in its table exactly once.
 
@@ -51,18 +50,14 @@ def verify_command(options: GlobalOptions, selection: Selection, deep: bool) -> 
     records = [{"cluster": table.where.cluster, **printed(proof)} for table, proof in proofs]
     for (table, _), record in zip(proofs, records, strict=True):
         add_state_proof(settings, table, record)
+    has_problems = any(not record["proven"] and not record["errors"] for record in records)
     return CommandResult(
         records=records,
         show=console.proofs,
-        ends=[*ends_of(records), *(ExitCode.NOT_PROVEN for record in records if _is_wrong(record))],
+        ends=[*ends_of(records), *([ExitCode.NOT_PROVEN] if has_problems else [])],
         errors=errors.failures,
         traces=[proof.failure.trace for _, proof in proofs if proof.failure],
     )
-
-
-def _is_wrong(record: Mapping[str, Any]) -> bool:
-    """Whether a proof ended, and found problems."""
-    return not record["proven"] and not record["errors"]
 
 
 def add_state_proof(settings: Settings, table: "LakeTable", record: dict[str, Any]) -> None:
@@ -124,7 +119,6 @@ def _deep_proofs(
     help="Overrides housekeeping.keep_days of the settings.",
 )
 @prints_result
-@click.pass_obj
 def clean_command(options: GlobalOptions, selection: Selection, delete: bool, keep_days: float | None) -> CommandResult:
     """Delete files that no table needs, and merge small files.
 
@@ -162,6 +156,4 @@ def _cleaned_state(settings: Settings, table: "LakeTable", keep: timedelta, *, d
         return None
     from pipelines.maintenance.clean_state import clean_state
 
-    cleaned = clean_state(table, keep=keep, target_bytes=settings.housekeeping.file_bytes, dry_run=dry_run)
-    record: dict[str, Any] = printed(cleaned)
-    return record
+    return dict(printed(clean_state(table, keep=keep, target_bytes=settings.housekeeping.file_bytes, dry_run=dry_run)))

@@ -1,9 +1,9 @@
 """`penstock tail`."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
-from functools import cache, partial, wraps
-from typing import TYPE_CHECKING, Any
+from functools import cache, partial
+from typing import TYPE_CHECKING, TypedDict, Unpack
 
 import click
 
@@ -20,32 +20,23 @@ from pipelines.cli.output.result import json_option
 from resources.settings.settings import Settings
 
 if TYPE_CHECKING:
-    from pipelines.tail.query import TailQuery
     from pipelines.tail.shown_value import ShowValues
 
 
-def _selects_records(command: Callable[..., None]) -> Callable[..., None]:
-    """Add TOPIC, `--from`, `--until` and `--partition` to the command, which gets them as `query`."""
+class _Records(TypedDict):
+    """Which records the options choose: see `TailQuery.parse`."""
 
-    @topic_argument
-    @click.option("--from", "since", metavar="POINT", default="latest", help="Where to begin.")
-    @click.option("--until", metavar="POINT", help="Where to end. Without it, the command waits for new records.")
-    @partition_option
-    @wraps(command)
-    def run(
-        *arguments: Any, topic: str, since: str, until: str | None, partitions: Sequence[str], **options: Any
-    ) -> None:
-        from pipelines.tail.query import TailQuery
-
-        with usage_errors():
-            query = TailQuery.parse(topic, since, until, partitions, now=datetime.now(UTC))
-        command(*arguments, query=query, **options)
-
-    return run
+    topic: str
+    since: str
+    until: str | None
+    partitions: Sequence[str]
 
 
 @click.command("tail")
-@_selects_records
+@topic_argument
+@click.option("--from", "since", metavar="POINT", default="latest", help="Where to begin.")
+@click.option("--until", metavar="POINT", help="Where to end. Without it, the command waits for new records.")
+@partition_option
 @click.option("--max", "max_records", type=click.IntRange(1), metavar="N", help="End after this many records.")
 @click.option("--raw", is_flag=True, help="Show values as bytes, also if the topic has a format.")
 @cluster_option
@@ -53,11 +44,12 @@ def _selects_records(command: Callable[..., None]) -> Callable[..., None]:
 @click.pass_obj
 def tail_command(
     options: GlobalOptions,
-    query: "TailQuery",
+    /,
     max_records: int | None,
     raw: bool,
     cluster: str | None,
     as_json: bool,
+    **records: Unpack[_Records],
 ) -> None:
     """Show records of TOPIC, read from the brokers.
 
@@ -82,8 +74,10 @@ def tail_command(
     """
     from pipelines.cli.output import tail_lines as lines
     from pipelines.tail.follow import open_tail
-    from pipelines.tail.query import TailRefused
+    from pipelines.tail.query import TailQuery, TailRefused
 
+    with usage_errors():
+        query = TailQuery.parse(**records, now=datetime.now(UTC))
     settings = options.settings()
     decode = None if raw else _decoding(settings, query.topic)
     render = lines.as_json if as_json else lines.as_line

@@ -15,7 +15,6 @@ from resources.printed import printed
 @topic_argument
 @cluster_option
 @prints_result
-@click.pass_obj
 def schema_command(options: GlobalOptions, topic: str, cluster: str | None) -> CommandResult:
     """Show the schemas of TOPIC and the columns of its table.
 
@@ -47,7 +46,6 @@ def schema_command(options: GlobalOptions, topic: str, cluster: str | None) -> C
 @click.option("--dry-run", is_flag=True, help="Only show what would be decoded, and change nothing.")
 @cluster_option
 @prints_result
-@click.pass_obj
 def redecode_command(
     options: GlobalOptions, topic: str, every: bool, dry_run: bool, cluster: str | None
 ) -> CommandResult:

@@ -29,7 +29,6 @@ _MAX_LIMIT = 1_000_000
 @click.option("--limit", type=click.IntRange(1, _MAX_LIMIT), default=_DEFAULT_LIMIT, help="Maximum number of commits.")
 @cluster_option
 @prints_result
-@click.pass_obj
 def history_command(options: GlobalOptions, topic: str, limit: int, cluster: str | None) -> CommandResult:
     """Show the commits of the table of TOPIC, newest first.
 
@@ -59,7 +58,6 @@ def history_command(options: GlobalOptions, topic: str, limit: int, cluster: str
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @cluster_option
 @prints_result
-@click.pass_obj
 def rewind_command(
     options: GlobalOptions, topic: str, version: int | None, time: str | None, yes: bool, cluster: str | None
 ) -> CommandResult:

@@ -8,10 +8,10 @@ partitions, and no run is lost if a sensor or an automation condition requests s
 """
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
 
 import dagster as dg
 
@@ -35,20 +35,48 @@ AssetFunction = Callable[..., Any]
 _AND_INCREMENT = 2  # parameters
 
 
+class ReadOptions(TypedDict, total=False):
+    """The options of `increment_asset` that say what its function reads, and what becomes of earlier rows."""
+
+    engine: Literal["arrow", "spark"]
+    """Whether the function gets a stream of Arrow batches, which is the default, or a DataFrame of Spark."""
+    columns: Sequence[str] | None
+    """The columns of the table that the function needs; all by default."""
+    on_replaced: OnReplaced
+    """What happens if rows were replaced or removed; see `increments`."""
+    removing: Callable[[Increment], str] | None
+    """The condition for rows of the output that are replaced; see `increments`."""
+    session: "Callable[[], SparkSession] | None"
+    """Opens the Spark session; that of the settings by default."""
+
+
+class IncrementOptions(ReadOptions, total=False):
+    """All further options of `increment_asset`: its own, and those of `dagster.AssetSpec`."""
+
+    key: dg.AssetKey | str | Sequence[str]
+    deps: Iterable[Any]
+    description: str | None
+    metadata: Mapping[str, Any] | None
+    group_name: str | None
+    code_version: str | None
+    automation_condition: dg.AutomationCondition[Any] | None
+    owners: Sequence[str] | None
+    tags: Mapping[str, str] | None
+    kinds: set[str] | None
+    partitions_def: dg.PartitionsDefinition[Any] | None
+    freshness_policy: dg.FreshnessPolicy | None
+
+
 @dataclass(frozen=True, kw_only=True)
 class IncrementAsset:
-    """The options of an increment's asset, which each of its runs needs; see `increment_asset`."""
+    """An increment's asset, as each of its runs needs it; see `increment_asset`."""
 
     cluster: str
     topic: str
     into: IncrementOutput
     consumer: str
     penstock: PenstockResource
-    engine: Literal["arrow", "spark"] = "arrow"
-    columns: Sequence[str] | None = None
-    on_replaced: OnReplaced = "apply"
-    removing: Callable[[Increment], str] | None = None
-    session: "Callable[[], SparkSession] | None" = field(default=None)
+    options: ReadOptions
 
     def run(self, function: AssetFunction, context: dg.AssetExecutionContext) -> Mapping[str, Any] | None:
         """Apply the next increment; returns the facts about it, or None if nothing is new.
@@ -56,18 +84,18 @@ class IncrementAsset:
         Raises:
             dagster.Failure: it failed. Dagster retries only what can pass.
         """
-        penstock = self.penstock.fresh()
+        penstock, options = self.penstock.fresh(), self.options
         lineage = JobLineage.of(penstock.settings(), self.cluster, run_id=context.run.run_id, warn=context.log.warning)
         try:
             table = LakeTable.of(penstock.lake(), self.cluster, self.topic)
             with lineage.job("INCREMENT", self.topic, DatasetName.of_table(table.uri), self.consumer) as report:
                 done = apply_increment(
                     table,
-                    partial(self._transformed, function, self.session or penstock.session),
+                    partial(self._transformed, function, options.get("session") or penstock.session),
                     consumer=self.consumer,
                     into=self.into,
-                    on_replaced=self.on_replaced,
-                    removing=self.removing,
+                    on_replaced=options.get("on_replaced", "apply"),
+                    removing=options.get("removing"),
                 )
                 if report is not None and done is not None:
                     report.read(done["version"])
@@ -85,10 +113,11 @@ class IncrementAsset:
             report.wrote(self.into.dataset)
 
     def _transformed(self, function: AssetFunction, session: "Callable[[], SparkSession]", increment: Increment) -> Any:
-        if self.engine == "spark":
-            rows: Any = increment.spark(session(), self.columns)
+        columns = self.options.get("columns")
+        if self.options.get("engine") == "spark":
+            rows: Any = increment.spark(session(), columns)
         else:
-            rows = increment.arrow(self.columns)
+            rows = increment.arrow(columns)
         wants_increment = len(inspect.signature(function).parameters) == _AND_INCREMENT
         return function(rows, increment) if wants_increment else function(rows)
 
@@ -99,13 +128,8 @@ def increment_asset(
     into: IncrementOutput,
     consumer: str | None = None,
     settings: SettingsSource | None = None,
-    engine: Literal["arrow", "spark"] = "arrow",
-    columns: Sequence[str] | None = None,
-    on_replaced: OnReplaced = "apply",
-    removing: Callable[[Increment], str] | None = None,
-    session: "Callable[[], SparkSession] | None" = None,
     key_prefix: Sequence[str] = ("lake",),
-    **asset_options: Any,
+    **options: Unpack[IncrementOptions],
 ) -> Callable[[AssetFunction], dg.AssetsDefinition]:
     """A decorator that makes an asset of a function of new rows. A run without new rows materializes nothing.
 
@@ -114,15 +138,11 @@ def increment_asset(
         into: where the rows of the function go.
         consumer: the name under which the output keeps the progress; the name of the asset by default.
         settings: the settings, as `build_defs` takes them; the file that the environment names by default.
-        engine: whether the function gets a stream of Arrow batches, or a DataFrame of Spark.
-        columns: the columns of the table that the function needs; all by default.
-        on_replaced: what happens if rows were replaced or removed; see `increments`.
-        removing: the condition for rows of the output that are replaced; see `increments`.
-        session: opens the Spark session; that of the settings by default.
         key_prefix: the first parts of the key of the topic's asset, as in `build_defs`.
-        asset_options: of `dagster.AssetSpec`, for example `group_name` and `automation_condition`.
+        options: see IncrementOptions; for example `columns`, `group_name` and `automation_condition`.
     """
     cluster, _, topic = source.partition("/")
+    of_spec = {name: value for name, value in options.items() if name not in ReadOptions.__annotations__}
 
     def decorate(function: AssetFunction) -> dg.AssetsDefinition:
         name = function.__name__
@@ -132,30 +152,24 @@ def increment_asset(
             into=into,
             consumer=consumer or name,
             penstock=PenstockResource() if settings is None else resource_of(settings),
-            engine=engine,
-            columns=columns,
-            on_replaced=on_replaced,
-            removing=removing,
-            session=session,
+            options=options,
         )
         defaults = {
             "key": name,
             "deps": [dg.AssetKey([*key_prefix, cluster, key_name(topic)])],
             "description": inspect.getdoc(function),
         }
-        return _definition(name, asset, function, dg.AssetSpec(**{**defaults, **asset_options}))
+        spec = dg.AssetSpec(**{**defaults, **of_spec})  # type: ignore[arg-type] # IncrementOptions has their types
+
+        # Two runs at once are right, but the work of one of them is lost: a limit of 1 for the pool avoids that.
+        @dg.multi_asset(name=name, specs=[spec.replace_attributes(skippable=True)], pool=f"increments_{name}")
+        def increment(context: dg.AssetExecutionContext) -> Iterator[dg.MaterializeResult[None]]:
+            done = asset.run(function, context)
+            if done is None:
+                context.log.info("nothing is new in %s", source)
+            else:
+                yield dg.MaterializeResult(asset_key=spec.key, metadata=dict(done))
+
+        return increment
 
     return decorate
-
-
-def _definition(name: str, asset: IncrementAsset, function: AssetFunction, spec: dg.AssetSpec) -> dg.AssetsDefinition:
-    # Two runs at once are right, but the work of one of them is lost: a limit of 1 for the pool avoids that.
-    @dg.multi_asset(name=name, specs=[spec.replace_attributes(skippable=True)], pool=f"increments_{name}")
-    def increment(context: dg.AssetExecutionContext) -> Iterator[dg.MaterializeResult[None]]:
-        done = asset.run(function, context)
-        if done is None:
-            context.log.info("nothing is new in %s/%s", asset.cluster, asset.topic)
-        else:
-            yield dg.MaterializeResult(asset_key=spec.key, metadata=dict(done))
-
-    return increment

@@ -19,37 +19,10 @@ BROKEN = 10
 _DAYS = 2
 _UNKNOWN_ID = 404
 _REQUEST_TIMEOUT_S = 30
-
-
-def _nullable(type_: str) -> dict[str, Any]:
-    return {"type": ["null", type_], "default": None}
-
-
-_FIELDS: list[dict[str, Any]] = [
-    {"name": "year", "type": "int"},
-    {"name": "month", "type": "int"},
-    {"name": "day", "type": "int"},
-    {"name": "dep_time", **_nullable("int"), "doc": "Departure in local time, as hhmm; null if it was cancelled"},
-    {"name": "sched_dep_time", "type": "int"},
-    {"name": "dep_delay", **_nullable("int"), "doc": "Delay of the departure in minutes; early ones are negative"},
-    {"name": "arr_time", **_nullable("int")},
-    {"name": "sched_arr_time", "type": "int"},
-    {"name": "arr_delay", **_nullable("int"), "doc": "Delay of the arrival in minutes; early ones are negative"},
-    {"name": "carrier", "type": "string"},
-    {"name": "flight", "type": "int"},
-    {"name": "tailnum", **_nullable("string")},
-    {"name": "origin", "type": "string"},
-    {"name": "dest", "type": "string"},
-    {"name": "air_time", **_nullable("int"), "doc": "Minutes in the air"},
-    {"name": "distance", "type": "int", "doc": "Miles between the airports"},
-    {"name": "hour", "type": "int"},
-    {"name": "minute", "type": "int"},
-    {"name": "time_hour", "type": {"type": "long", "logicalType": "timestamp-millis"}},
-]
-_AIRLINE = {"name": "airline", **_nullable("string"), "doc": "Name of the carrier"}
-FLIGHTS = {"type": "record", "name": "Flight", "fields": _FIELDS}
+FLIGHTS: dict[str, Any] = json.loads(Path(__file__).with_name("flight.avsc").read_text())
 """The Avro schema of the flights of 2013."""
-FLIGHTS_WITH_AIRLINE = {"type": "record", "name": "Flight", "fields": [*_FIELDS, _AIRLINE]}
+_AIRLINE = {"name": "airline", "type": ["null", "string"], "default": None, "doc": "Name of the carrier"}
+FLIGHTS_WITH_AIRLINE = {**FLIGHTS, "fields": [*FLIGHTS["fields"], _AIRLINE]}
 """The Avro schema of the flights of 2014: it has the new field `airline`."""
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import Any, NamedTuple, Self
 
 import dagster as dg
@@ -43,9 +44,7 @@ class ReportedHours:
 
 def by_day(hours: Sequence[ReportedHour]) -> list[dict[str, Any]]:
     """A line for each day: how many hours, the first and the last of them, and their rows."""
-    days: dict[str, list[ReportedHour]] = {}
-    for hour in sorted(hours):
-        days.setdefault(hour.key[:10], []).append(hour)
+    days = {day: list(own) for day, own in groupby(sorted(hours), key=lambda hour: hour.key[:10])}
     return [
         {
             "day": day,

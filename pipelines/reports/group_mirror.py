@@ -4,7 +4,7 @@ The copy follows the commit. If it fails, the load has a warning and is otherwis
 cursors again. A load without new offsets copies them too, because brokers forget a group that does not commit.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from kafka_io.brokers.connection import RetryPolicy
 from kafka_io.brokers.retry import Backoff
@@ -13,8 +13,6 @@ from kafka_io.errors import KafkaIOError
 from kafka_io.model import BrokerPartition
 
 MirroredCursors = Mapping[BrokerPartition, int]
-Mirror = Callable[[str, MirroredCursors], Sequence[str]]
-"""Copies the cursors of a topic; returns warnings."""
 
 # When a cluster is asked for its first coordinator, it takes a second or two to create the offsets topic.
 RETRY_POLICY = RetryPolicy(timeout_s=3.0, backoff=Backoff(attempts=4, first_s=0.5, max_s=2.0))

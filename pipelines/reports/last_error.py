@@ -5,7 +5,7 @@ next successful load deletes it. The file only informs: no load reads it, and a 
 as it would have ended, with a warning. The topics' tables are not touched.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Self
 
@@ -56,9 +56,6 @@ class LastError:
 UNKNOWN = LastError(run="", time_ms=0, failures=(), count=0)
 """The error of a file that a crash cut off: that the load failed is still known."""
 
-Remember = Callable[[str, LastError | None], Sequence[str]]
-"""Keeps the last error of a topic, or removes it after a success (None); returns warnings."""
-
 
 class LastErrors:
     """The last errors of the topics of one cluster. A loader uses one object for all topics of its run."""
@@ -68,8 +65,9 @@ class LastErrors:
         self._unavailable = False
 
     def __call__(self, topic: str, error: LastError | None) -> Sequence[str]:
-        """See Remember. After a failure of the store, the run does not use it again: a load waits at most once.
+        """Keep the last error of a topic, or remove it after a success (None); returns warnings.
 
+        After a failure of the store, the run does not use it again: a load waits at most once.
         If another run writes a file after this run first asked for files, it stays until the topic's next load.
         """
         if self._unavailable:

@@ -13,7 +13,7 @@ from kafka_io.errors import KafkaIOError, LocatedError, system_reason
 from kafka_io.net.http_address import HttpAddress
 from kafka_io.net.http_exchange import HttpContent, HttpServer, http_post
 from kafka_io.net.http_login import HttpLogin
-from pipelines.reports.lineage_events import DatasetName, JobEnd, LineageJob, run_uuid, schema_fields
+from pipelines.reports.lineage_events import DatasetName, JobEnd, JobKind, LineageJob, run_uuid, schema_fields
 from pipelines.reports.outcome import TopicLoad
 from pipelines.reports.report_places import ReportPlaces
 from resources.settings.lineage import LineageSettings
@@ -76,23 +76,15 @@ class Lineage:
     """
 
     def __init__(self, settings: Settings, cluster: str) -> None:
-        self._namespace = settings.lineage.namespace
+        self._settings = settings
         self._cluster = cluster
-        self._address = cluster_address(settings, cluster)
-        self._lake_options = Lake.of(settings).options
         self._jobs: dict[str, LineageJob] = {}
         self._sender = LineageSender(settings.lineage)
 
     def started(self, topic: str, run_id: str) -> Sequence[str]:
         """Send the event that the load of a topic has begun; returns warnings."""
-        self._jobs[topic] = LineageJob(
-            namespace=self._namespace,
-            cluster=self._cluster,
-            topic=topic,
-            source=DatasetName.of_topic(self._address, topic),
-            run=uuid4(),
-            parent=run_uuid(run_id),
-        )
+        source = topic_dataset(self._settings, self._cluster, topic)
+        self._jobs[topic] = new_job(self._settings, "LOAD", self._cluster, topic, source=source, run_id=run_id)
         return self._sender.send(self._jobs[topic].started(datetime.now(UTC)))
 
     def ended(self, load: TopicLoad) -> Sequence[str]:
@@ -101,14 +93,31 @@ class Lineage:
         warnings: list[str] = []
         columns: Columns = ()
         if load.version is not None:
-            _, columns = version_and_columns(load.table, self._lake_options, warnings.append, load.version)
+            options = Lake.of(self._settings).options
+            _, columns = version_and_columns(load.table, options, warnings.append, load.version)
         return [*warnings, *self._sender.send(job.ended(JobEnd.of_load(load, columns), datetime.now(UTC)))]
 
 
-def cluster_address(settings: Settings, cluster: str) -> str:
-    """The address by which other programs name the topics of a cluster: the first one of the settings."""
+def topic_dataset(settings: Settings, cluster: str, topic: str) -> DatasetName:
+    """The name of a topic as a dataset. Other programs name it by the first address of its cluster in the settings."""
     addresses = settings.clusters[cluster].bootstrap or settings.clusters[cluster].zookeeper or ""
-    return addresses.partition("/")[0].partition(",")[0].strip()
+    return DatasetName.of_topic(addresses.partition("/")[0].partition(",")[0].strip(), topic)
+
+
+def new_job(
+    settings: Settings, kind: JobKind, cluster: str, topic: str, *, source: DatasetName, run_id: str, consumer: str = ""
+) -> LineageJob:
+    """A job that begins now, in the run with this id."""
+    return LineageJob(
+        namespace=settings.lineage.namespace,
+        kind=kind,
+        cluster=cluster,
+        topic=topic,
+        consumer=consumer,
+        source=source,
+        run=uuid4(),
+        parent=run_uuid(run_id),
+    )
 
 
 def version_and_columns(

@@ -9,12 +9,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Self
-from uuid import uuid4
 
 from kafka_io.errors import LocatedError, Where
 from pipelines.ledger.failure import SliceFailure
-from pipelines.reports.lineage import Event, LineageSender, cluster_address, version_and_columns
-from pipelines.reports.lineage_events import DatasetName, JobEnd, JobKind, JobOutput, LineageJob, run_uuid
+from pipelines.reports.lineage import Event, LineageSender, new_job, topic_dataset, version_and_columns
+from pipelines.reports.lineage_events import DatasetName, JobEnd, JobKind, JobOutput
 from resources.settings.settings import Settings
 from resources.stores.lake import Lake
 
@@ -86,7 +85,7 @@ class JobLineage:
 
     def topic(self, topic: str) -> DatasetName:
         """The name of a topic of the cluster as a dataset."""
-        return DatasetName.of_topic(cluster_address(self.settings, self.cluster), topic)
+        return topic_dataset(self.settings, self.cluster, topic)
 
     @contextmanager
     def job(self, kind: JobKind, topic: str, source: DatasetName, consumer: str = "") -> Iterator[JobReport | None]:
@@ -97,16 +96,7 @@ class JobLineage:
         if self.sender is None:
             yield None
             return
-        job = LineageJob(
-            namespace=self.settings.lineage.namespace,
-            kind=kind,
-            cluster=self.cluster,
-            topic=topic,
-            consumer=consumer,
-            source=source,
-            run=uuid4(),
-            parent=run_uuid(self.run_id),
-        )
+        job = new_job(self.settings, kind, self.cluster, topic, source=source, run_id=self.run_id, consumer=consumer)
         report = JobReport(Lake.of(self.settings).options, self.warn)
         self._send(self.sender, job.started(datetime.now(UTC)))
         try:

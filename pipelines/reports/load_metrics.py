@@ -4,6 +4,7 @@ They are what only the run knows, such as its duration; `penstock metrics` has e
 have no name in common, so a server can have both.
 """
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from hashlib import sha256
 from pathlib import Path
@@ -47,10 +48,7 @@ def load_page(cluster: str, load: TopicLoad, *, now_s: float) -> MetricsPage:
     """The metrics of a load that ended now, in seconds since 1970."""
     labels = (cluster, load.topic)
     values = [*((name, value(load)) for name, value in GAUGES), (TIME, now_s)]
-    gaps: dict[str, int] = {}
-    for partition in load.partitions:
-        for cause, offsets in partition.gaps.items():
-            gaps[cause] = gaps.get(cause, 0) + offsets
+    gaps = sum((Counter(partition.gaps) for partition in load.partitions), Counter[str]())
     families = [name.family([(labels, value)] if value is not None else []) for name, value in values]
     return MetricsPage([*families, GAPS.family(((*labels, cause), offsets) for cause, offsets in sorted(gaps.items()))])
 

@@ -47,22 +47,27 @@ class PartitionLoad:
     seconds: float = 0.0
     source: str = ""
 
-    def with_slice(self, facts: SliceFacts) -> Self:
-        """The result with a committed slice. Slices are too many to keep them; they adjoin, so they are one range."""
-        loaded, observed = facts.range, facts.observed
-        own = self.offsets if self.offsets.size else loaded.offsets
-        start, stop = min(own.start, loaded.offsets.start), max(own.stop, loaded.offsets.stop)
+    @classmethod
+    def empty(cls, partition: BrokerPartition) -> Self:
+        """The load before anything was committed."""
+        return cls(offsets=OffsetRange(partition, 0, 0), rows=0, gaps={})
+
+    def plus(self, facts: SliceFacts) -> Self:
+        """The load with one more committed slice. Such slices are adjacent, so together they are one range."""
+        own, new = self.offsets, facts.offsets
+        if own.size:
+            new = OffsetRange(new.partition, min(own.start, new.start), max(own.stop, new.stop))
         return replace(
             self,
-            offsets=replace(own, start=start, stop=stop),
-            rows=self.rows + loaded.rows,
-            bytes=self.bytes + loaded.bytes,
+            offsets=new,
+            rows=self.rows + facts.rows,
+            bytes=self.bytes + facts.range.bytes,
             files=self.files + len(facts.files),
-            gaps=dict(Counter(self.gaps) + Counter(loaded.gaps)),
-            odd_times=self.odd_times + observed.odd_times,
-            bad_records=self.bad_records + observed.bad,
-            seconds=self.seconds + observed.seconds,
-            source=loaded.source or self.source,
+            gaps=dict(Counter(self.gaps) + Counter(facts.range.gaps)),
+            odd_times=self.odd_times + facts.observed.odd_times,
+            bad_records=self.bad_records + facts.observed.bad,
+            seconds=self.seconds + facts.observed.seconds,
+            source=facts.range.source or self.source,
         )
 
 
@@ -148,8 +153,8 @@ class RunRecord:
         version: the table's version after the last step.
         warnings: the warnings of all steps.
         failures: why slices were not fetched, and other errors.
-        sums: what was committed of each partition of which the table or its broker holds something, or whose broker
-            did not answer.
+        partitions: what was committed of each partition of which the table or its broker holds something, or whose
+            broker did not answer.
         decoded: how many of the committed records decode.
         slowest: the committed slice that took the longest.
         lag_before: the lag of each partition when the run began, if its broker answered.
@@ -162,7 +167,7 @@ class RunRecord:
     version: int | None = None
     warnings: list[str] = field(default_factory=list)
     failures: list[SliceFailure] = field(default_factory=list)
-    sums: dict[BrokerPartition, PartitionLoad] = field(default_factory=dict)
+    partitions: dict[BrokerPartition, PartitionLoad] = field(default_factory=dict)
     decoded: DecodedCounts = NOTHING_DECODED
     slowest: SliceFacts | None = None
     lag_before: dict[BrokerPartition, int] = field(default_factory=dict)
@@ -183,7 +188,7 @@ class RunRecord:
                 self.cursors[id_] = cursor, bound.high_watermark
                 self.lag_before.setdefault(id_, max(0, bound.high_watermark - cursor))
             if bound is None or id_ in state.covered or bound.earliest < bound.high_watermark:
-                self.sums.setdefault(id_, _no_slices(id_))
+                self.partitions.setdefault(id_, PartitionLoad.empty(id_))
 
     def add(self, committed: Sequence[SliceFacts], covered: Coverage) -> None:
         """Add the slices that a step committed; `covered` is the table's coverage after the commit."""
@@ -191,8 +196,8 @@ class RunRecord:
             if id_ in covered:
                 self.cursors[id_] = covered[id_][1], latest
         for facts in committed:
-            id_ = facts.partition
-            self.sums[id_] = self.sums.get(id_, _no_slices(id_)).with_slice(facts)
+            load = self.partitions.get(facts.partition) or PartitionLoad.empty(facts.partition)
+            self.partitions[facts.partition] = load.plus(facts)
             slowest_s = self.slowest.observed.seconds if self.slowest else -1.0
             if facts.range.source and facts.observed.seconds > slowest_s:
                 self.slowest = replace(facts, files=())  # their statistics are large
@@ -200,7 +205,7 @@ class RunRecord:
 
     def outcome(self, *, seconds: float) -> TopicLoad:
         """The result of the run, which took this time."""
-        partitions = tuple(map(self._partition_load, sorted(self.sums)))
+        partitions = tuple(map(self._partition_load, sorted(self.partitions)))
         and_more = f" (and {len(self.failures) - 1} more)" if self.failures[1:] else ""
         return TopicLoad(
             topic=self.topic,
@@ -224,8 +229,8 @@ class RunRecord:
         )
 
     def _partition_load(self, id_: BrokerPartition) -> PartitionLoad:
-        """The load of one partition."""
-        (cursor, latest), load = self.cursors[id_], self.sums[id_]
+        """The load of one partition, with its lag after the run."""
+        load, (cursor, latest) = self.partitions[id_], self.cursors[id_]
         return replace(
             load,
             offsets=load.offsets if load.offsets.size else OffsetRange(id_, cursor, cursor),
@@ -233,10 +238,6 @@ class RunRecord:
             lag=None if latest is None else max(0, latest - cursor),
             seconds=round(load.seconds, 3),
         )
-
-
-def _no_slices(id_: BrokerPartition) -> PartitionLoad:
-    return PartitionLoad(offsets=OffsetRange(id_, 0, 0), rows=0, gaps={})
 
 
 def _odd_times_warning(partitions: Sequence[PartitionLoad]) -> Iterator[str]:

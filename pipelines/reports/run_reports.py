@@ -4,19 +4,22 @@ No report fails a load: what could not be delivered is a warning of the load.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Self
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Self
 
 from kafka_io.cluster.cluster import Cluster
 from kafka_io.model import Bounds, BrokerPartition
 from pipelines.reports.group_mirror import GroupMirror, MirroredCursors
 from pipelines.reports.held_back import held_back_warnings
 from pipelines.reports.last_error import LastError, LastErrors
-from pipelines.reports.load_reports import LoadReports
 from pipelines.reports.outcome import TopicLoad
 from resources.progress import Progress, no_progress
 from resources.settings.settings import Settings
 from resources.stores.lake import Lake
+
+if TYPE_CHECKING:  # most loads report neither metrics nor lineage
+    from pipelines.reports.lineage import Lineage
+    from pipelines.reports.load_metrics import LoadMetrics
 
 OnProgress = Callable[[str], Progress]
 """Gives, for a topic, the function that is called with how many of how many offsets are fetched."""
@@ -58,32 +61,44 @@ class RunReports(Reports):
         cluster: is asked about transactions that hold records back.
         mirror: copies the cursors to a consumer group.
         last_errors: keeps why the load of a topic failed, until one succeeds.
-        places: metrics for Prometheus and events for OpenLineage.
-        on_progress: shows the progress to the user.
+        metrics: writes metrics for Prometheus; None if the settings name no place for them.
+        lineage: sends events for OpenLineage; None if the settings name no place for them.
+        on_progress: shows the progress to the user; None if nobody looks.
     """
 
     cluster: Cluster
     mirror: GroupMirror
     last_errors: LastErrors
-    places: LoadReports = field(default_factory=LoadReports)
-    on_progress: OnProgress = lambda _topic: no_progress
+    metrics: "LoadMetrics | None" = None
+    lineage: "Lineage | None" = None
+    on_progress: OnProgress | None = None
 
     @classmethod
     def of(cls, settings: Settings, cluster: Cluster, lake: Lake, on_progress: OnProgress | None) -> Self:
         """The reports of a run over topics of this cluster."""
-        reports = cls(
+        name, metrics, lineage = cluster.name, None, None
+        if settings.metrics.is_used:
+            from pipelines.reports.load_metrics import LoadMetrics  # noqa: PLC0415 - most loads do not need its library
+
+            metrics = LoadMetrics(settings.metrics, name)
+        if settings.lineage.is_used:
+            from pipelines.reports.lineage import Lineage  # noqa: PLC0415 - most loads do not need it
+
+            lineage = Lineage(settings, name)
+        return cls(
             cluster=cluster,
-            mirror=GroupMirror(cluster, settings.clusters[cluster.name].mirror_group),
-            last_errors=LastErrors(lake, cluster.name),
-            places=LoadReports.of(settings, cluster.name),
+            mirror=GroupMirror(cluster, settings.clusters[name].mirror_group),
+            last_errors=LastErrors(lake, name),
+            metrics=metrics,
+            lineage=lineage,
+            on_progress=on_progress,
         )
-        return reports if on_progress is None else replace(reports, on_progress=on_progress)
 
     def started(self, topic: str, run_id: str) -> Sequence[str]:
-        return self.places.started(topic, run_id)
+        return self.lineage.started(topic, run_id) if self.lineage else ()
 
     def progress(self, topic: str) -> Progress:
-        return self.on_progress(topic)
+        return self.on_progress(topic) if self.on_progress else no_progress
 
     def committed(self, topic: str, cursors: MirroredCursors) -> Sequence[str]:
         return self.mirror(topic, cursors)
@@ -95,4 +110,5 @@ class RunReports(Reports):
         return self.last_errors(topic, error)
 
     def ended(self, load: TopicLoad) -> Sequence[str]:
-        return self.places.ended(load)
+        warnings = self.metrics(load) if self.metrics else ()
+        return [*warnings, *(self.lineage.ended(load) if self.lineage else ())]

@@ -10,6 +10,7 @@ from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from itertools import chain, islice
+from typing import TypeVar
 
 from kafka_io.cluster.cluster import Cluster
 from kafka_io.cluster.retention import Retention
@@ -35,6 +36,8 @@ TopicEntries = Mapping[str, TopicEntry | None]
 """Topics by name, as the cluster lists them; None for a topic that only the lake has."""
 BoundsOrError = Mapping[BrokerPartition, Bounds | KafkaIOError]
 RecordTimes = Mapping[BrokerPartition, int | KafkaIOError | None]
+Offsets = Mapping[str, Mapping[BrokerPartition, int]]
+AnswersT = TypeVar("AnswersT")
 
 
 def watched(
@@ -75,7 +78,9 @@ def statuses(
     uris = [tables(topic).uri for topic in islice(topics, 1)]
     with ThreadPoolExecutor(tables_at_once(*uris) if uris else 1) as readers:
         from_tables = list(readers.map(lambda topic: read_table(tables(topic), topic, topics[topic]), topics))
-    from_loads = [_with_last_error(status, (last_errors or {}).get(status.topic)) for status in from_tables]
+    # A topic that the cluster no longer has cannot be loaded, which is no error.
+    errors = {topic: error for topic, error in (last_errors or {}).items() if topics.get(topic)}
+    from_loads = [replace(status, last_error=errors.get(status.topic)) for status in from_tables]
     with_bounds = _add_transactions(cluster, _add_bounds(cluster, topics, from_loads))
     return _add_times(cluster, _add_retention(cluster, with_bounds, fallback), now_ms)
 
@@ -122,11 +127,6 @@ def _last_errors(lake: Lake, cluster: str) -> Mapping[str, LastError]:
         return {}
 
 
-def _with_last_error(status: TopicStatus, last_error: LastError | None) -> TopicStatus:
-    """Add why the last load failed. A topic that the cluster no longer has cannot be loaded, which is no error."""
-    return status if status.incarnation is None else replace(status, last_error=last_error)
-
-
 def _cluster_id(cluster: Cluster) -> str:
     try:
         return cluster.cluster_id() or ""
@@ -148,12 +148,13 @@ def _read_table(
     try:
         snapshot = table.existing()
         if snapshot is not None:
+            times = snapshot.entry.event_time if snapshot.entry else None
             status = replace(
                 status,
                 version=snapshot.version,
                 last_load=_last_load(table, snapshot),
                 size=TableSize.of(snapshot.opened),
-                valid_through_ms=_valid_through_ms(snapshot.entry),
+                valid_through_ms=times.valid_through_ms if times else None,
             )
     except Exception as error:  # noqa: BLE001 - any problem of one table belongs to its own status
         return replace(status, failure=_failure(error))
@@ -183,10 +184,6 @@ def _compare_identity(
 def _with_partitions(status: TopicStatus, cursors: Mapping[BrokerPartition, int | None]) -> TopicStatus:
     """Add the partitions with their cursors."""
     return replace(status, partitions=tuple(PartitionStatus(id=id_, cursor=cursors[id_]) for id_ in sorted(cursors)))
-
-
-def _valid_through_ms(entry: LedgerEntry | None) -> int | None:
-    return entry.event_time.valid_through_ms if entry and entry.event_time else None
 
 
 def _last_load(table: LakeTable, snapshot: TableSnapshot) -> LastLoad | None:
@@ -251,11 +248,7 @@ def _add_transactions(cluster: Cluster, statuses: list[TopicStatus]) -> list[Top
         status.topic: {part.id: part.latest for part in status.partitions if part.held_back and part.latest is not None}
         for status in statuses
     }
-    wanted = {topic: partitions for topic, partitions in offsets.items() if partitions}
-    try:
-        transactions = cluster.open_transactions(wanted) if wanted else {}
-    except KafkaIOError:  # asking for the bounds has reported the error already, or it is temporary
-        transactions = {}
+    transactions = _asked(cluster.open_transactions, offsets)
     return [
         replace(
             status,
@@ -298,10 +291,10 @@ def _with_retention(
 
 def _add_times(cluster: Cluster, statuses: list[TopicStatus], now_ms: int) -> list[TopicStatus]:
     """Add the time of the oldest record without a row, and from when on retention may remove it."""
-    times = _record_times(cluster, {status.topic: _first_unloaded(status) for status in statuses})
+    times = _asked(cluster.times_at, {status.topic: _first_unloaded(status) for status in statuses})
     # Only where no retention time is known, the starts of the logs are needed for an estimate.
     unknown = [status for status in statuses if status.kept.by is RetentionSource.NOBODY and _first_unloaded(status)]
-    starts = _record_times(cluster, {status.topic: _trimmed_starts(status) for status in unknown})
+    starts = _asked(cluster.times_at, {status.topic: _trimmed_starts(status) for status in unknown})
     return [
         _with_times(status, times.get(status.topic, {}), starts.get(status.topic, {}).values(), now_ms)
         for status in statuses
@@ -318,10 +311,11 @@ def _trimmed_starts(status: TopicStatus) -> dict[BrokerPartition, int]:
     return {part.id: part.earliest for part in status.partitions if part.earliest and part.earliest != part.latest}
 
 
-def _record_times(cluster: Cluster, offsets: Mapping[str, Mapping[BrokerPartition, int]]) -> Mapping[str, RecordTimes]:
+def _asked(ask: Callable[[Offsets], Mapping[str, AnswersT]], offsets: Offsets) -> Mapping[str, AnswersT]:
+    """The answers of brokers about offsets by topic; no answers after an error."""
     wanted = {topic: partitions for topic, partitions in offsets.items() if partitions}
     try:
-        return cluster.times_at(wanted) if wanted else {}
+        return ask(wanted) if wanted else {}
     except KafkaIOError:  # asking for the bounds has reported the error already, or it is temporary
         return {}
 

@@ -6,7 +6,7 @@ only the column of the event time is read, batch by batch.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import pairwise
+from itertools import compress, pairwise
 from typing import Any
 
 import numpy as np
@@ -19,12 +19,12 @@ from pipelines.delta.delta_table import LakeTable
 from pipelines.layout.layout import TableLayout
 from pipelines.ledger.slice_times import RECORD_TIME, is_time, times_as_integers
 from pipelines.table.table_store import TableSnapshot
-from pipelines.verify.range_file import Numbers
+from pipelines.verify.complete_files import bounds_of_group
+from pipelines.verify.range_file import EARLIEST, LATEST, Numbers
 from resources.stores.lake import filesystem, lake_errors
 
 _BATCH_ROWS = 65_536
 _DAY_MS = 86_400_000
-_UNKNOWN_FIRST, _UNKNOWN_LAST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 _ROUNDED_MS = 1
 """The bounds in the log may be cut to ms, so the rows of a file can be this much later than the log says."""
 
@@ -56,7 +56,8 @@ def hour_counts(
     windows = _Windows(edges, only)
     name = time_column(column, snapshot.layout)
     if len(windows.starts) and name in snapshot.layout.file_schema.names:
-        _count(table, windows, name, _files_with(windows, snapshot, name))
+        paths, first_ms, last_ms = _files_with_times(snapshot, name)
+        _count(table, windows, name, compress(paths, windows.overlap(first_ms, last_ms)))
     return windows.counts
 
 
@@ -86,16 +87,13 @@ def first_time_ms(table: LakeTable, snapshot: TableSnapshot, column: str, since_
     name = time_column(column, snapshot.layout)
     if name not in snapshot.layout.file_schema.names:
         return None
-    adds = snapshot.opened.files()
-    first_ms, last_ms = file_bounds_ms(adds, snapshot.layout, name)
-    is_known = (first_ms >= since_ms) & ~_without_times(adds, name)
-    first: int = int(first_ms[is_known].min(initial=_UNKNOWN_LAST))
-    paths = adds.column("path").to_pylist()
+    paths, first_ms, last_ms = _files_with_times(snapshot, name)
+    first: int = int(first_ms[first_ms >= since_ms].min(initial=LATEST))
     with lake_errors(table.uri):
-        for number in np.flatnonzero((first_ms < since_ms) & (last_ms >= since_ms) & ~_without_times(adds, name)):
+        for path in compress(paths, (first_ms < since_ms) & (last_ms >= since_ms)):
             if first > since_ms:
-                first = min(first, _first_in_file(table, paths[number], name, _Windows([since_ms, first], None)))
-    return None if first == _UNKNOWN_LAST else first
+                first = min(first, _first_in_file(table, path, name, _Windows([since_ms, first], None)))
+    return None if first == LATEST else first
 
 
 def _first_in_file(table: LakeTable, path: str, name: str, windows: "_Windows") -> int:
@@ -147,7 +145,7 @@ class _Windows:
     def overlap(self, first_ms: Numbers, last_ms: Numbers) -> npt.NDArray[np.bool_]:
         """Whether a wanted window has a time from each first to the last one at the same place."""
         place = np.searchsorted(self._stops, first_ms, side="right")
-        starts = np.append(self.starts, _UNKNOWN_LAST)
+        starts = np.append(self.starts, LATEST)
         result: npt.NDArray[np.bool_] = (place < len(self.starts)) & (starts[place] <= last_ms)
         return result
 
@@ -159,17 +157,17 @@ class _Windows:
         self._rows += np.bincount(places, minlength=len(self._rows))
 
 
-def _files_with(windows: _Windows, snapshot: TableSnapshot, name: str) -> Iterator[str]:
-    """The paths of the files that can hold rows of the windows."""
+def _files_with_times(snapshot: TableSnapshot, name: str) -> tuple[list[str], Numbers, Numbers]:
+    """The files of which the statistics do not say that all times are null: their paths and bounds."""
     adds = snapshot.opened.files()
-    first_ms, last_ms = file_bounds_ms(adds, snapshot.layout, name)
-    can_hold = windows.overlap(first_ms, last_ms) & ~_without_times(adds, name)
-    paths = adds.column("path").to_pylist()
-    for number in np.flatnonzero(can_hold).tolist():
-        yield paths[number]
+    nulls = f"null_count.{name}"
+    if nulls in adds.column_names:
+        has_times = pc.fill_null(pc.not_equal(adds.column(nulls), adds.column("num_records")), True)
+        adds = adds.filter(has_times)
+    return adds.column("path").to_pylist(), *_file_bounds_ms(adds, snapshot.layout, name)
 
 
-def file_bounds_ms(adds: pa.Table, layout: TableLayout, name: str) -> tuple[Numbers, Numbers]:
+def _file_bounds_ms(adds: pa.Table, layout: TableLayout, name: str) -> tuple[Numbers, Numbers]:
     """A time before which, and a time after which, no row of each file is, in ms since 1970.
 
     A file about which nothing is known can hold every time.
@@ -178,28 +176,19 @@ def file_bounds_ms(adds: pa.Table, layout: TableLayout, name: str) -> tuple[Numb
     if layout.is_by_day and layout.time_column == name:
         days = adds.column(f"partition.{layout.partition_column}").cast(pa.int32()).cast(pa.int64())
         has_day, start = pc.is_valid(days).to_numpy(), _filled(days, 0) * _DAY_MS
-        first = np.where((first == _UNKNOWN_FIRST) & has_day, start, first)
-        last = np.where((last == _UNKNOWN_LAST) & has_day, start + _DAY_MS - 1, last)
+        first = np.where((first == EARLIEST) & has_day, start, first)
+        last = np.where((last == LATEST) & has_day, start + _DAY_MS - 1, last)
     return first, last
 
 
 def _bound_ms(adds: pa.Table, column: str) -> Numbers:
     is_first = column.startswith("min")
-    unknown = _UNKNOWN_FIRST if is_first else _UNKNOWN_LAST
+    unknown = EARLIEST if is_first else LATEST
     times = times_as_integers(adds.column(column).combine_chunks()) if column in adds.column_names else None
     if times is None:
         return np.full(adds.num_rows, unknown, np.int64)
     numbers, per_ms = _filled(times[0], unknown), times[1]
     return np.where(numbers == unknown, unknown, numbers // per_ms + (0 if is_first else _ROUNDED_MS))
-
-
-def _without_times(adds: pa.Table, name: str) -> npt.NDArray[np.bool_]:
-    """Whether all rows of each file have null as their time, according to the statistics."""
-    if f"null_count.{name}" not in adds.column_names:
-        return np.zeros(adds.num_rows, np.bool_)
-    nulls, rows = adds.column(f"null_count.{name}"), adds.column("num_records")
-    result: npt.NDArray[np.bool_] = pc.fill_null(pc.equal(nulls, rows), False).to_numpy()
-    return result
 
 
 def _filled(values: Any, missing: int) -> Numbers:
@@ -220,10 +209,8 @@ def _times_of(file: pq.ParquetFile, name: str, windows: _Windows) -> Iterator[tu
 
 def _may_have_rows(file: pq.ParquetFile, number: int, name: str, windows: _Windows) -> bool:
     """Whether a row group may have rows of the windows, according to its own statistics."""
-    group = file.metadata.row_group(number)
-    columns = (group.column(place) for place in range(group.num_columns))
-    statistics = next((column.statistics for column in columns if column.path_in_schema == name), None)
-    if statistics is None or not statistics.has_min_max:
+    statistics = bounds_of_group(file.metadata.row_group(number), name)
+    if statistics is None:
         return True
     kind = file.metadata.schema.to_arrow_schema().field(name).type  # as the file stores it
     if not is_time(kind):

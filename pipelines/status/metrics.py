@@ -7,6 +7,7 @@ sample; a topic or a cluster that cannot be read is a sample with the value 0.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from prometheus_client.core import GaugeMetricFamily
 
@@ -18,170 +19,110 @@ from resources.metrics_output import MetricName, Sample
 MAX_PARTITIONS = 20_000
 """The largest number of partitions of a cluster on a page."""
 
-CLUSTER_UP = MetricName(
-    name="penstock_up", meaning="1 if the cluster and the lake answer, otherwise 0.", labels=("cluster",)
-)
-COLLECTED = MetricName(
-    name="penstock_collected_timestamp_seconds",
-    meaning="Time at which the metrics of the cluster were collected.",
-    labels=("cluster",),
-)
-COLLECTION = MetricName(
-    name="penstock_collection_duration_seconds",
-    meaning="Time that it took to collect the metrics of the cluster.",
-    labels=("cluster",),
-)
-TOPICS = MetricName(
-    name="penstock_topics",
-    meaning="Topics that the settings allow and that have a table or exist.",
-    labels=("cluster",),
-)
-TOPICS_LEFT_OUT = MetricName(
-    name="penstock_topics_left_out",
-    meaning="Topics that this page leaves out, because it has a limit.",
-    labels=("cluster",),
-)
-PARTITIONS_LEFT_OUT = MetricName(
-    name="penstock_partitions_left_out",
-    meaning="Partitions that this page leaves out, because it has a limit.",
-    labels=("cluster",),
-)
-STATE = MetricName(
-    name="penstock_topic_state",
-    meaning="1 for the state of the topic that `penstock status` shows, such as losing or error.",
-    labels=("cluster", "topic", "state"),
-)
-LAST_LOAD_GAPS = MetricName(
-    name="penstock_last_load_gap_offsets",
-    meaning="Offsets without a row in the newest commit of a load, by cause.",
-    labels=("cluster", "topic", "cause"),
-)
-PROOF_GAPS = MetricName(
-    name="penstock_proof_gap_offsets",
-    meaning="Offsets without a row in the whole table when it was verified last, by cause.",
-    labels=("cluster", "topic", "cause"),
-)
+_MEANINGS = {
+    "up": "1 if the cluster and the lake answer, otherwise 0.",
+    "collected_timestamp_seconds": "Time at which the metrics of the cluster were collected.",
+    "collection_duration_seconds": "Time that it took to collect the metrics of the cluster.",
+    "topics": "Topics that the settings allow and that have a table or exist.",
+    "topics_left_out": "Topics that this page leaves out, because it has a limit.",
+    "partitions_left_out": "Partitions that this page leaves out, because it has a limit.",
+    "topic_state": "1 for the state of the topic that `penstock status` shows, such as losing or error.",
+    "last_load_gap_offsets": "Offsets without a row in the newest commit of a load, by cause.",
+    "proof_gap_offsets": "Offsets without a row in the whole table when it was verified last, by cause.",
+    "topic_up": "1 if the topic and its table can be read and nothing prevents a load, otherwise 0.",
+    "lag_offsets": "Offsets up to the high watermark without a row: records, in Kafka 0.7 bytes.",
+    "late_seconds": "Age of the oldest record without a row; 0 if all records are loaded.",
+    "until_loss_seconds": "Time until retention may remove a record without a row, negative if it already may.",
+    "lost_offsets": "Offsets that retention removed before they were loaded, until a load records them as a gap.",
+    "valid_through_timestamp_seconds": "Event time through which the table is complete.",
+    "last_load_failed": "1 if the last load of the topic failed, otherwise 0.",
+    "failing_since_timestamp_seconds": "Time since which all loads of the topic fail.",
+    "table_rows": "Rows of the table.",
+    "table_bytes": "Bytes of the data files of the table.",
+    "table_files": "Data files of the table.",
+    "bad_records": "Rows of the table whose value does not decode.",
+    "last_load_timestamp_seconds": (
+        "Time of the newest commit of a load. A load that finds nothing new has no commit."
+    ),
+    "last_load_duration_seconds": "Time from the plan of that load, or of the last of its steps, to its commit.",
+    "last_load_rows": "Rows that this commit added.",
+    "last_load_bytes": "Bytes that the load read for these rows.",
+    "last_load_files": "Data files that this commit added.",
+    "proof_success": "1 if the last verification proved the table, otherwise 0.",
+    "proof_timestamp_seconds": "Time at which this proof began.",
+    "proof_duration_seconds": "Duration of this proof.",
+    "proof_problems": "Problems that this proof found.",
+    "proof_missing_rows": "Rows that the commits counted and this proof did not find.",
+    "proof_duplicate_rows": "Rows that this proof found more than once.",
+    "partition_lag_offsets": "Offsets up to the high watermark without a row.",
+    "partition_lost_offsets": "Offsets that retention removed before they were loaded.",
+    "partition_held_back_offsets": "Offsets that an open transaction holds back.",
+    "partition_until_loss_seconds": "Time until retention may remove a record of the partition without a row.",
+}
+"""The metrics by name, without the `penstock_` at the beginning."""
+ItemT = TypeVar("ItemT")
+_Values = Mapping[str, Callable[[ItemT, int], float | None]]
+"""Numbers about something at a time (ms since 1970), by the names of their metrics; None if a number is unknown."""
 
 
 def _seconds(ms: int | None) -> float | None:
     return None if ms is None else ms / 1000
 
 
-_TopicValue = Callable[[TopicStatus, int], float | None]
-"""A number about a topic at a time, in ms since 1970; None if it is unknown."""
-_TOPIC_VALUES: Sequence[tuple[str, str, _TopicValue]] = (
-    (
-        "topic_up",
-        "1 if the topic and its table can be read and nothing prevents a load, otherwise 0.",
-        lambda topic, _: float(topic.failure is None),
+_TOPIC_VALUES: _Values[TopicStatus] = {
+    "topic_up": lambda topic, _: float(topic.failure is None),
+    "lag_offsets": lambda topic, _: topic.lag,
+    "late_seconds": lambda topic, now: topic.late_s(now),
+    "until_loss_seconds": lambda topic, now: topic.left_s(now),
+    "lost_offsets": lambda topic, _: topic.lost,
+    "valid_through_timestamp_seconds": lambda topic, _: _seconds(topic.valid_through_ms),
+    "last_load_failed": lambda topic, _: float(topic.last_error is not None),
+    "failing_since_timestamp_seconds": lambda topic, _: _seconds(
+        (topic.last_error.since_ms or None) if topic.last_error else None
     ),
-    (
-        "lag_offsets",
-        "Offsets up to the high watermark without a row: records, in Kafka 0.7 bytes.",
-        lambda topic, _: topic.lag,
+}
+_SIZE_VALUES: _Values[TableSize] = {
+    "table_rows": lambda size, _: size.rows,
+    "table_bytes": lambda size, _: size.bytes,
+    "table_files": lambda size, _: size.files,
+    "bad_records": lambda size, _: size.bad_records,
+}
+_LOAD_VALUES: _Values[LastLoad] = {
+    "last_load_timestamp_seconds": lambda load, _: _seconds(load.committed_ms),
+    "last_load_duration_seconds": lambda load, _: load.seconds,
+    "last_load_rows": lambda load, _: load.rows,
+    "last_load_bytes": lambda load, _: load.bytes,
+    "last_load_files": lambda load, _: load.files,
+}
+_PROOF_VALUES: _Values[LastProof] = {
+    "proof_success": lambda proof, _: float(proof.proven),
+    "proof_timestamp_seconds": lambda proof, _: proof.time_ms / 1000,
+    "proof_duration_seconds": lambda proof, _: proof.seconds,
+    "proof_problems": lambda proof, _: proof.problems,
+    "proof_missing_rows": lambda proof, _: proof.missing,
+    "proof_duplicate_rows": lambda proof, _: proof.duplicates,
+}
+_PARTITION_VALUES: _Values[PartitionStatus] = {
+    "partition_lag_offsets": lambda part, _: part.lag,
+    "partition_lost_offsets": lambda part, _: part.lost,
+    "partition_held_back_offsets": lambda part, _: part.held_back,
+    "partition_until_loss_seconds": lambda part, now: (
+        None if part.expires_ms is None else (part.expires_ms - now) / 1000
     ),
-    (
-        "late_seconds",
-        "Age of the oldest record without a row; 0 if all records are loaded.",
-        lambda topic, now: topic.late_s(now),
-    ),
-    (
-        "until_loss_seconds",
-        "Time until retention may remove a record without a row, negative if it already may.",
-        lambda topic, now: topic.left_s(now),
-    ),
-    (
-        "lost_offsets",
-        "Offsets that retention removed before they were loaded, until a load records them as a gap.",
-        lambda topic, _: topic.lost,
-    ),
-    (
-        "valid_through_timestamp_seconds",
-        "Event time through which the table is complete.",
-        lambda topic, _: _seconds(topic.valid_through_ms),
-    ),
-    (
-        "last_load_failed",
-        "1 if the last load of the topic failed, otherwise 0.",
-        lambda topic, _: float(topic.last_error is not None),
-    ),
-    (
-        "failing_since_timestamp_seconds",
-        "Time since which all loads of the topic fail.",
-        lambda topic, _: _seconds((topic.last_error.since_ms or None) if topic.last_error else None),
-    ),
-)
-_SizeValue = Callable[[TableSize], float]
-_SIZE_VALUES: Sequence[tuple[str, str, _SizeValue]] = (
-    ("table_rows", "Rows of the table.", lambda size: size.rows),
-    ("table_bytes", "Bytes of the data files of the table.", lambda size: size.bytes),
-    ("table_files", "Data files of the table.", lambda size: size.files),
-    ("bad_records", "Rows of the table whose value does not decode.", lambda size: size.bad_records),
-)
-_LoadValue = Callable[[LastLoad], float | None]
-_LOAD_VALUES: Sequence[tuple[str, str, _LoadValue]] = (
-    (
-        "last_load_timestamp_seconds",
-        "Time of the newest commit of a load. A load that finds nothing new has no commit.",
-        lambda load: _seconds(load.committed_ms),
-    ),
-    (
-        "last_load_duration_seconds",
-        "Time from the plan of that load, or of the last of its steps, to its commit.",
-        lambda load: load.seconds,
-    ),
-    ("last_load_rows", "Rows that this commit added.", lambda load: load.rows),
-    ("last_load_bytes", "Bytes that the load read for these rows.", lambda load: load.bytes),
-    ("last_load_files", "Data files that this commit added.", lambda load: load.files),
-)
-_ProofValue = Callable[[LastProof], float]
-_PROOF_VALUES: Sequence[tuple[str, str, _ProofValue]] = (
-    (
-        "proof_success",
-        "1 if the last verification proved the table, otherwise 0.",
-        lambda proof: float(proof.proven),
-    ),
-    ("proof_timestamp_seconds", "Time at which this proof began.", lambda proof: proof.time_ms / 1000),
-    ("proof_duration_seconds", "Duration of this proof.", lambda proof: proof.seconds),
-    ("proof_problems", "Problems that this proof found.", lambda proof: proof.problems),
-    ("proof_missing_rows", "Rows that the commits counted and this proof did not find.", lambda proof: proof.missing),
-    ("proof_duplicate_rows", "Rows that this proof found more than once.", lambda proof: proof.duplicates),
-)
-_PartitionValue = Callable[[PartitionStatus, int], float | None]
-_PARTITION_VALUES: Sequence[tuple[str, str, _PartitionValue]] = (
-    ("partition_lag_offsets", "Offsets up to the high watermark without a row.", lambda part, _: part.lag),
-    (
-        "partition_lost_offsets",
-        "Offsets that retention removed before they were loaded.",
-        lambda part, _: part.lost,
-    ),
-    (
-        "partition_held_back_offsets",
-        "Offsets that an open transaction holds back.",
-        lambda part, _: part.held_back,
-    ),
-    (
-        "partition_until_loss_seconds",
-        "Time until retention may remove a record of the partition without a row.",
-        lambda part, now: None if part.expires_ms is None else (part.expires_ms - now) / 1000,
-    ),
-)
-
-
-def _name(name: str, meaning: str, *more_labels: str) -> MetricName:
-    return MetricName(name=f"penstock_{name}", meaning=meaning, labels=("cluster", "topic", *more_labels))
-
-
-TOPIC_GAUGES = tuple((_name(name, meaning), value) for name, meaning, value in _TOPIC_VALUES)
-SIZE_GAUGES = tuple((_name(name, meaning), value) for name, meaning, value in _SIZE_VALUES)
-LOAD_GAUGES = tuple((_name(name, meaning), value) for name, meaning, value in _LOAD_VALUES)
-PROOF_GAUGES = tuple((_name(name, meaning), value) for name, meaning, value in _PROOF_VALUES)
-PARTITION_GAUGES = tuple((_name(name, meaning, "partition"), value) for name, meaning, value in _PARTITION_VALUES)
-STATUS_METRICS: Sequence[MetricName] = (
-    *(CLUSTER_UP, COLLECTED, COLLECTION, TOPICS, TOPICS_LEFT_OUT, PARTITIONS_LEFT_OUT),
-    *(STATE, LAST_LOAD_GAPS, PROOF_GAPS),
-    *(name for name, _ in (*TOPIC_GAUGES, *SIZE_GAUGES, *LOAD_GAUGES, *PROOF_GAUGES, *PARTITION_GAUGES)),
-)
+}
+_MORE_LABELS: Mapping[str, tuple[str, ...]] = {
+    **dict.fromkeys(("up", "collected_timestamp_seconds", "collection_duration_seconds"), ()),
+    **dict.fromkeys(("topics", "topics_left_out", "partitions_left_out"), ()),
+    "topic_state": ("topic", "state"),
+    **dict.fromkeys(("last_load_gap_offsets", "proof_gap_offsets"), ("topic", "cause")),
+    **dict.fromkeys(_PARTITION_VALUES, ("topic", "partition")),
+}
+"""The labels after that of the cluster, where they are not only the topic."""
+METRICS = {
+    name: MetricName(name=f"penstock_{name}", meaning=meaning, labels=("cluster", *_MORE_LABELS.get(name, ("topic",))))
+    for name, meaning in _MEANINGS.items()
+}
+STATUS_METRICS = tuple(METRICS.values())
 """All metrics that a page can have."""
 
 
@@ -216,70 +157,58 @@ def metric_families(
 ) -> Iterator[GaugeMetricFamily]:
     """The metrics of some clusters, each with at most `max_topics` topics; with those of partitions if asked for."""
     shown = {facts.cluster: facts.most_urgent(max_topics) for facts in clusters}
-    yield CLUSTER_UP.family(((facts.cluster,), float(facts.up)) for facts in clusters)
-    yield COLLECTED.family(((facts.cluster,), facts.now_ms / 1000) for facts in clusters)
-    yield COLLECTION.family(((facts.cluster,), facts.seconds) for facts in clusters)
+    yield METRICS["up"].family(((facts.cluster,), float(facts.up)) for facts in clusters)
+    yield METRICS["collected_timestamp_seconds"].family(((facts.cluster,), facts.now_ms / 1000) for facts in clusters)
+    yield METRICS["collection_duration_seconds"].family(((facts.cluster,), facts.seconds) for facts in clusters)
     known = [facts for facts in clusters if facts.up]
-    yield TOPICS.family(((facts.cluster,), len(facts.statuses)) for facts in known)
-    left_out = [(facts.cluster, len(facts.statuses) - len(shown[facts.cluster])) for facts in known]
-    yield TOPICS_LEFT_OUT.family(((cluster,), count) for cluster, count in left_out)
+    yield METRICS["topics"].family(((facts.cluster,), len(facts.statuses)) for facts in known)
+    yield METRICS["topics_left_out"].family(
+        ((facts.cluster,), len(facts.statuses) - len(shown[facts.cluster])) for facts in known
+    )
     topics = [(facts, status) for facts in clusters for status in shown[facts.cluster]]
-    for name, value in TOPIC_GAUGES:
-        yield name.family(
-            _known(((facts.cluster, status.topic), value(status, facts.now_ms)) for facts, status in topics)
-        )
-    yield STATE.family(((facts.cluster, status.topic, status.state(facts.now_ms).value), 1) for facts, status in topics)
-    yield from _of_tables([status for _, status in topics])
-    yield from _of_proofs(topics)
-    if partitions:
-        yield from _of_partitions(known, shown)
-
-
-def _of_tables(topics: Sequence[TopicStatus]) -> Iterator[GaugeMetricFamily]:
-    """The metrics of the sizes of tables, and of their newest loads."""
-    sizes = [((status.cluster, status.topic), status.size) for status in topics if status.size]
-    for size_name, size_value in SIZE_GAUGES:
-        yield size_name.family((labels, size_value(size)) for labels, size in sizes)
-    loads = [((status.cluster, status.topic), status.last_load) for status in topics if status.last_load]
-    for load_name, load_value in LOAD_GAUGES:
-        yield load_name.family(_known((labels, load_value(load)) for labels, load in loads))
-    yield LAST_LOAD_GAPS.family(_gaps((labels, load.gaps) for labels, load in loads))
-
-
-def _of_proofs(topics: Sequence[tuple[ClusterFacts, TopicStatus]]) -> Iterator[GaugeMetricFamily]:
-    """The metrics of the last proofs. The proof of a table that was removed says nothing about a new one."""
-    proven = [
-        ((status.cluster, status.topic), proof)
+    of_topics = [((facts.cluster, status.topic), status, facts.now_ms) for facts, status in topics]
+    yield from _families(_TOPIC_VALUES, of_topics)
+    yield METRICS["topic_state"].family(((*labels, status.state(now).value), 1) for labels, status, now in of_topics)
+    sizes = [(labels, status.size, now) for labels, status, now in of_topics if status.size]
+    yield from _families(_SIZE_VALUES, sizes)
+    loads = [(labels, status.last_load, now) for labels, status, now in of_topics if status.last_load]
+    yield from _families(_LOAD_VALUES, loads)
+    yield METRICS["last_load_gap_offsets"].family(_gaps((labels, load.gaps) for labels, load, _ in loads))
+    # The proof of a table that was removed says nothing about a new one.
+    proofs = [
+        ((facts.cluster, status.topic), proof, facts.now_ms)
         for facts, status in topics
         if (proof := facts.proofs.get(status.topic)) and (status.size or status.failure)
     ]
-    for name, value in PROOF_GAUGES:
-        yield name.family((labels, value(proof)) for labels, proof in proven)
-    yield PROOF_GAPS.family(_gaps((labels, proof.gaps) for labels, proof in proven))
+    yield from _families(_PROOF_VALUES, proofs)
+    yield METRICS["proof_gap_offsets"].family(_gaps((labels, proof.gaps) for labels, proof, _ in proofs))
+    if partitions:
+        yield from _of_partitions(known, shown)
 
 
 def _of_partitions(
     clusters: Sequence[ClusterFacts], shown: Mapping[str, Sequence[TopicStatus]]
 ) -> Iterator[GaugeMetricFamily]:
     """The metrics of partitions, of which each cluster has a limited number."""
-    kept: list[tuple[ClusterFacts, TopicStatus, PartitionStatus]] = []
+    kept: list[tuple[Sequence[str], PartitionStatus, int]] = []
     left_out = []
     for facts in clusters:
-        of_cluster = [(facts, status, part) for status in shown[facts.cluster] for part in status.partitions]
+        of_cluster = [
+            ((facts.cluster, status.topic, str(part.id)), part, facts.now_ms)
+            for status in shown[facts.cluster]
+            for part in status.partitions
+        ]
         kept += of_cluster[:MAX_PARTITIONS]
-        left_out.append((facts.cluster, max(0, len(of_cluster) - MAX_PARTITIONS)))
-    yield PARTITIONS_LEFT_OUT.family(((cluster,), count) for cluster, count in left_out)
-    for name, value in PARTITION_GAUGES:
-        yield name.family(
-            _known(
-                ((facts.cluster, status.topic, str(part.id)), value(part, facts.now_ms)) for facts, status, part in kept
-            )
-        )
+        left_out.append(((facts.cluster,), max(0, len(of_cluster) - MAX_PARTITIONS)))
+    yield METRICS["partitions_left_out"].family(left_out)
+    yield from _families(_PARTITION_VALUES, kept)
 
 
-def _known(samples: Iterable[tuple[Sequence[str], float | None]]) -> Iterator[Sample]:
-    """The samples whose value is known."""
-    return ((labels, value) for labels, value in samples if value is not None)
+def _families(values: _Values[ItemT], items: Sequence[tuple[Sequence[str], ItemT, int]]) -> Iterator[GaugeMetricFamily]:
+    """The metrics of items, each with its labels and its time. An unknown value is no sample."""
+    for name, value in values.items():
+        samples = ((labels, value(item, now)) for labels, item, now in items)
+        yield METRICS[name].family((labels, number) for labels, number in samples if number is not None)
 
 
 def _gaps(counts: Iterable[tuple[tuple[str, str], Mapping[str, int]]]) -> Iterator[Sample]:

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from pipelines.delta.delta_table import LakeTable
 from pipelines.layout.rows import FILE_SCHEMA
 from pipelines.table.open_table import OpenTable
-from pipelines.verify.range_file import Numbers, Window
+from pipelines.verify.range_file import EARLIEST, LATEST, Numbers, Window
 from pipelines.verify.row_counts import IDENTIFYING
 from resources.errors import LakeRefused
 from resources.stores import durable
@@ -94,11 +94,7 @@ class CompleteFiles:
         return bool(damaged)
 
     def _paths_in(self, window: Window) -> Sequence[str]:
-        chosen = np.ones(len(self._paths), np.bool_)
-        if window.start is not None:
-            chosen &= self._last_us >= window.start
-        if window.stop is not None:
-            chosen &= self._first_us < window.stop
+        chosen = (self._last_us >= window.start) & (self._first_us < window.stop)
         paths = (self._paths[number] for number in np.flatnonzero(chosen))
         return [path for path in paths if path not in self.unreadable]
 
@@ -132,7 +128,7 @@ class CompleteFiles:
 
     def _can_be_read(self, path: str) -> bool:
         try:
-            for _ in self._read([path], Window(None, None)):
+            for _ in self._read([path], Window()):
                 pass
         except LakeRefused:
             return False
@@ -141,30 +137,31 @@ class CompleteFiles:
 
 def _may_have_rows(group: pq.RowGroupMetaData, name: str, window: Window) -> bool:
     """Whether a row group may have rows of the window, according to the statistics of the column of loading times."""
-    columns = (group.column(number) for number in range(group.num_columns))
-    statistics = next((column.statistics for column in columns if column.path_in_schema == name), None)
-    if statistics is None or not statistics.has_min_max:
+    statistics = bounds_of_group(group, name)
+    if statistics is None:
         return True
     first, last = (pa.scalar(time, _TIME).value for time in (statistics.min, statistics.max))
-    if window.start is None:
-        return window.stop is None or first < window.stop or statistics.null_count != 0
-    return last >= window.start and (window.stop is None or first < window.stop)
+    has_rows_without_time = window.start == EARLIEST and statistics.null_count != 0
+    return bool(has_rows_without_time or (last >= window.start and first < window.stop))
+
+
+def bounds_of_group(group: pq.RowGroupMetaData, name: str) -> pq.Statistics | None:
+    """The statistics of a column of a row group; None if they have no bounds."""
+    columns = (group.column(number) for number in range(group.num_columns))
+    statistics = next((column.statistics for column in columns if column.path_in_schema == name), None)
+    return statistics if statistics is not None and statistics.has_min_max else None
 
 
 def _in_window(loaded_us: pa.Array, window: Window) -> pa.Array:
     """Which of these loading times are in the window."""
-    inside = pa.repeat(True, len(loaded_us))
-    if window.start is not None:
-        inside = pc.and_(inside, pc.greater_equal(loaded_us, window.start))
-    if window.stop is not None:
-        inside = pc.and_(inside, pc.less(loaded_us, window.stop))
-    return pc.fill_null(inside, window.start is None)
+    inside = pc.and_(pc.greater_equal(loaded_us, window.start), pc.less(loaded_us, window.stop))
+    return pc.fill_null(inside, window.start == EARLIEST)
 
 
 def _times(adds: pa.Table, column: str) -> Numbers:
     """A bound of the loading times of each file, in microseconds; a file without one can have any time."""
     is_first = column.startswith("min")
-    unknown = np.iinfo(np.int64).min if is_first else np.iinfo(np.int64).max
+    unknown = EARLIEST if is_first else LATEST
     if column not in adds.column_names:
         return np.full(adds.num_rows, unknown, np.int64)
     times: Numbers = adds.column(column).cast(_TIME).cast(pa.int64()).fill_null(unknown).to_numpy()

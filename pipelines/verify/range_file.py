@@ -8,11 +8,12 @@ and they are in few files.
 from array import array
 from collections.abc import Iterator
 from tempfile import TemporaryFile
-from types import TracebackType
 from typing import NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
+
+from kafka_io.closing import Closing
 
 Numbers = npt.NDArray[np.int64]
 _RANGES_AT_ONCE = 65_536
@@ -42,11 +43,15 @@ class RangeColumns(NamedTuple):
         return type(self)(*(column[chosen] for column in self))
 
 
-class Window(NamedTuple):
-    """The loading times `[start, stop)`, in microseconds since 1970; None stands for all earlier or all later ones."""
+EARLIEST, LATEST = (int(bound) for bound in (np.iinfo(np.int64).min, np.iinfo(np.int64).max))
+"""The bounds of all loading times."""
 
-    start: int | None
-    stop: int | None
+
+class Window(NamedTuple):
+    """The loading times `[start, stop)`, in microseconds since 1970; by default all of them."""
+
+    start: int = EARLIEST
+    stop: int = LATEST
 
 
 class _Chunk(NamedTuple):
@@ -59,20 +64,16 @@ class _Chunk(NamedTuple):
     last_us: int
 
 
-class RangeFile:
+class RangeFile(Closing):
     """Ranges in a temporary file. Use it in a `with` block."""
 
     def __init__(self) -> None:
-        self._file = TemporaryFile(prefix="penstock-ranges-")  # noqa: SIM115 - `__exit__` closes it
+        self._file = TemporaryFile(prefix="penstock-ranges-")  # noqa: SIM115 - `close` closes it
         self._waiting = array("q")
         self._chunks: list[_Chunk] = []
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def close(self) -> None:
+        """Delete the file."""
         self._file.close()
 
     def add(self, *numbers: int) -> None:
@@ -89,7 +90,7 @@ class RangeFile:
         if self._waiting:
             self._store()
         middles = sorted({chunk.middle_us for chunk in self._chunks})
-        edges = [None, *middles[1:], None]
+        edges = [EARLIEST, *middles[1:], LATEST]
         for window in map(Window, edges, edges[1:]):
             parts = [self._read(chunk, window) for chunk in self._chunks]
             yield window, RangeColumns(*map(np.concatenate, zip(*parts, strict=True))) if parts else _columns(b"")
@@ -106,15 +107,11 @@ class RangeFile:
 
     def _read(self, chunk: _Chunk, window: Window) -> RangeColumns:
         """The ranges of the chunk that are in the window."""
-        after = window.stop is not None and chunk.first_us >= window.stop
-        before = window.start is not None and chunk.last_us < window.start
-        if after or before:
+        if chunk.first_us >= window.stop or chunk.last_us < window.start:
             return _columns(b"")
         self._file.seek(chunk.position)
         ranges = _columns(self._file.read(chunk.size * len(RangeColumns._fields) * _NUMBER_BYTES))
-        first = 0 if window.start is None else int(np.searchsorted(ranges.loaded_us, window.start))
-        last = chunk.size if window.stop is None else int(np.searchsorted(ranges.loaded_us, window.stop))
-        return ranges.take(slice(first, last))
+        return ranges.take(slice(*np.searchsorted(ranges.loaded_us, window)))
 
 
 def _columns(data: bytes) -> RangeColumns:

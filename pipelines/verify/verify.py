@@ -5,12 +5,13 @@ Every range has as many rows of its commit as the commit counted, and none twice
 0.8 on, where offsets count records, the rows and the gaps of a range add up to its size.
 """
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from threading import BoundedSemaphore
+from typing import Self
 
 import numpy as np
 
@@ -52,10 +53,16 @@ class PartitionProof:
 
     incarnation: str
     offsets: OffsetRange = field(metadata=INLINED)
-    rows: int
+    rows: int = 0
     gaps: dict[str, int]
-    missing: int
-    duplicates: int
+    missing: int = 0
+    duplicates: int = 0
+
+    def plus(self, rows: int, missing: int, duplicates: int) -> Self:
+        """The proof with more counted rows."""
+        return replace(
+            self, rows=self.rows + rows, missing=self.missing + missing, duplicates=self.duplicates + duplicates
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -209,18 +216,6 @@ def _short_of_cursor(extents: Mapping[BrokerPartition, Sequence[Extent]], covere
             yield f"partition {partition}: the ledger covers [{start}, {cursor}), but its ranges cover {actual}"
 
 
-@dataclass(slots=True)
-class _Partition:
-    """The sums over the ranges of one partition of an incarnation; see PartitionProof."""
-
-    order: tuple[int, BrokerPartition]
-    """The number of the incarnation, and the partition."""
-    gaps: Counter[str] = field(default_factory=Counter)
-    rows: int = 0
-    missing: int = 0
-    duplicates: int = 0
-
-
 class _Counts:
     """Counts the rows of the ranges in the files. Only the sums of each partition stay in memory, not the ranges.
 
@@ -230,7 +225,8 @@ class _Counts:
 
     def __init__(self) -> None:
         self.outside = 0
-        self._partitions: list[_Partition] = []
+        self._partitions: list[PartitionProof] = []
+        self._order: list[tuple[int, BrokerPartition]] = []
         self._slots: dict[TopicIdentity, dict[BrokerPartition, int]] = defaultdict(dict)
         self._miscounts: list[tuple[tuple[int, BrokerPartition], int, str]] = []
 
@@ -239,23 +235,21 @@ class _Counts:
         by_partition, offsets = self._slots[topic], committed.offsets
         slot = by_partition.setdefault(offsets.partition, len(self._partitions))
         if slot == len(self._partitions):
-            self._partitions.append(_Partition((len(self._slots), offsets.partition)))
-        partition, gaps = self._partitions[slot], sum(committed.gaps.values())
-        if gaps:
-            partition.gaps.update(committed.gaps)
+            self._partitions.append(PartitionProof(incarnation=topic.incarnation, offsets=offsets, gaps={}))
+            self._order.append((len(self._slots), offsets.partition))
+        sums, gaps = self._partitions[slot].gaps, sum(committed.gaps.values())
+        for cause, size in committed.gaps.items():
+            sums[cause] = sums.get(cause, 0) + size
         if offsets.partition.broker is None and committed.rows + gaps != offsets.size:
             problem = f"its {committed.rows} rows and {gaps} offsets in gaps do not add up to its size"
-            self._add_problem(partition, offsets, f"{offsets}: {problem}")
+            self._add_problem(slot, offsets, f"{offsets}: {problem}")
         if committed.rows:  # a row with the offsets of any other range is outside of the ranges
             files = len(committed.paths)
             ranges.add(committed.loaded_at_us, slot, offsets.start, offsets.stop, committed.rows, files)
 
     def count(self, window: Window, ranges: RangeColumns, files: CompleteFiles) -> None:
         """Count the rows of the ranges of a window. Files that turn out to be damaged are left out."""
-        partition_ids = (partition.order[1] for partition in self._partitions)
-        codes = np.array(
-            [partition_code(partition.broker, partition.partition) for partition in partition_ids], np.int64
-        )
+        codes = np.array([partition_code(id_.broker, id_.partition) for _, id_ in self._order], np.int64)
         try:
             rows, copies, outside = count_rows(ranges, codes[ranges.slots], window, files.rows)
         except LakeRefused:
@@ -265,22 +259,19 @@ class _Counts:
         self.outside += outside
         missing = np.maximum(ranges.rows - rows, 0)
         sums = (np.bincount(ranges.slots, numbers) for numbers in (rows, missing, copies))
-        for partition, row_sum, missing_sum, copies_sum in zip(self._partitions, *sums, strict=False):
-            partition.rows += int(row_sum)
-            partition.missing += int(missing_sum)
-            partition.duplicates += int(copies_sum)
+        for slot, counted in enumerate(zip(*sums, strict=True)):
+            self._partitions[slot] = self._partitions[slot].plus(*map(int, counted))
         for number in np.flatnonzero((rows != ranges.rows) | (copies > 0))[:MAX_PROBLEMS].tolist():
             slot, start, stop = (int(column[number]) for column in (ranges.slots, ranges.starts, ranges.stops))
-            partition = self._partitions[slot]
-            offsets = OffsetRange(partition.order[1], start, stop)
+            offsets = OffsetRange(self._order[slot][1], start, stop)
             if rows[number] != ranges.rows[number]:
                 problem = f"{offsets} holds {rows[number]} rows, but its commit counted {ranges.rows[number]}"
-                self._add_problem(partition, offsets, problem)
+                self._add_problem(slot, offsets, problem)
             if copies[number]:
-                self._add_problem(partition, offsets, f"{offsets} holds {copies[number]} rows more than once")
+                self._add_problem(slot, offsets, f"{offsets} holds {copies[number]} rows more than once")
 
-    def _add_problem(self, partition: _Partition, offsets: OffsetRange, problem: str) -> None:
-        self._miscounts.append((partition.order, offsets.start, problem))
+    def _add_problem(self, slot: int, offsets: OffsetRange, problem: str) -> None:
+        self._miscounts.append((self._order[slot], offsets.start, problem))
         if len(self._miscounts) > 2 * MAX_PROBLEMS:
             self._miscounts = sorted(self._miscounts)[:MAX_PROBLEMS]
 
@@ -294,12 +285,5 @@ class _Counts:
         for topic, by_partition in self._slots.items():
             extents = fold.extents(topic)
             for number, slot in sorted(by_partition.items()):
-                partition, own_extents = self._partitions[slot], extents[number]
-                yield PartitionProof(
-                    incarnation=topic.incarnation,
-                    offsets=OffsetRange(number, own_extents[0].start, own_extents[-1].stop),
-                    rows=partition.rows,
-                    gaps=dict(partition.gaps),
-                    missing=partition.missing,
-                    duplicates=partition.duplicates,
-                )
+                offsets = OffsetRange(number, extents[number][0].start, extents[number][-1].stop)
+                yield replace(self._partitions[slot], offsets=offsets)

@@ -146,32 +146,30 @@ def _newest_records(cluster: "Cluster", topics: Sequence[TopicEntry]) -> str:
     Raises:
         ClockWrong: it is in the future.
     """
-    sample = {topic.name: topic.partitions[:1] for topic in topics[:_SAMPLED_TOPICS] if topic.partitions}
+    # Brokers of 0.7 know no times of records.
+    tested = [] if cluster.partitions_have_brokers else topics[:_SAMPLED_TOPICS]
+    sample = {topic.name: topic.partitions[:1] for topic in tested if topic.partitions}
     last = {
-        name: {
-            partition: bounds.latest - 1
-            for partition, bounds in answers.items()
-            if not isinstance(bounds, KafkaIOError) and bounds.latest > bounds.earliest
-        }
+        name: {partition: bounds.latest - 1}
         for name, answers in (cluster.bounds_of(sample) if sample else {}).items()
+        for partition, bounds in answers.items()
+        if not isinstance(bounds, KafkaIOError) and bounds.latest > bounds.earliest
     }
-    requested = {name: offsets for name, offsets in last.items() if offsets}
-    if cluster.partitions_have_brokers or not requested:
-        return "not tested: there is no record with a time"
     times = {
-        name: max((time_ms for time_ms in answers.values() if isinstance(time_ms, int)), default=None)
-        for name, answers in cluster.times_at(requested).items()
+        time_ms: name
+        for name, answers in (cluster.times_at(last) if last else {}).items()
+        for time_ms in answers.values()
+        if isinstance(time_ms, int)
     }
-    known = {name: time_ms for name, time_ms in times.items() if time_ms is not None}
-    if not known:
+    if not times:
         return "not tested: there is no record with a time"
-    newest = max(known, key=known.__getitem__)
-    ahead_s = known[newest] / 1000 - time.time()
+    newest_ms = max(times)
+    ahead_s = newest_ms / 1000 - time.time()
     if ahead_s > MAX_AHEAD_S:
         raise ClockWrong(
             f"the newest record is {duration(round(ahead_s))} in the future: the clock of this machine, of the "
             "producer or of the broker is wrong",
-            Where(cluster=cluster.name, topic=newest),
+            Where(cluster=cluster.name, topic=times[newest_ms]),
         )
     return "no record is in the future"
 

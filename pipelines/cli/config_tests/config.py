@@ -12,7 +12,7 @@ from kafka_io.net.secret import SecretReference
 from kafka_io.net.security import FILE, ClientCredentials, Sasl, Tls
 from kafka_io.schema_registry.settings import SchemaRegistrySettings
 from pipelines.cli.config_tests.cluster import check_cluster
-from pipelines.cli.config_tests.machine import check_definitions, check_lake, check_machine, check_spark
+from pipelines.cli.config_tests.machine import check_lake, check_machine, describe_definitions, describe_spark
 from pipelines.cli.config_tests.result import CheckResult, checked, passed
 from resources.settings.settings import Settings
 from resources.settings.topic_formats import TopicFormat
@@ -25,8 +25,8 @@ def check_file(settings: Settings) -> Iterator[CheckResult]:
     for cluster in sorted(settings.clusters):
         for schedule in settings.schedules_of(cluster):
             yield passed(f"schedule {cluster}/{schedule}", f"loaded at {settings.timing_of(schedule).cron}")
-    yield check_definitions(settings)
-    yield check_spark(settings)
+    yield checked("dagster", partial(describe_definitions, settings))
+    yield checked("spark", partial(describe_spark, settings))
 
 
 def check_environment(settings: Settings) -> Iterator[CheckResult]:

@@ -6,11 +6,10 @@ import tempfile
 import time
 import uuid
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kafka_io.errors import Where
 from pipelines.cli.config_tests.cluster import MAX_AHEAD_S
 from pipelines.cli.config_tests.result import CheckResult, ClockWrong, SpaceShort, StorageUnusable, checked, passed
 from resources.errors import LakeRefused
@@ -25,16 +24,6 @@ if TYPE_CHECKING:
 _MIN_FREE_SHARE = 0.05
 _MIN_FREE_BYTES = 2 * 1024**3
 _HOME_VARIABLE = "DAGSTER_HOME"
-
-
-def check_definitions(settings: Settings) -> CheckResult:
-    """Whether Dagster can make its definitions from the settings."""
-    return checked("dagster", lambda: _definitions(settings))
-
-
-def check_spark(settings: Settings) -> CheckResult:
-    """Whether Spark is installed, if the settings need it, and its address."""
-    return checked("spark", lambda: _spark(shown(settings)["spark"]))
 
 
 def check_machine(settings: Settings) -> Iterator[CheckResult]:
@@ -60,7 +49,12 @@ def check_lake(settings: Settings) -> Iterator[CheckResult]:
         yield checked("clock of the lake", lambda: _store_clock(settings))
 
 
-def _definitions(settings: Settings) -> str:
+def describe_definitions(settings: Settings) -> str:
+    """The definitions that Dagster makes from the settings.
+
+    Raises:
+        SettingsError: it cannot make them.
+    """
     if not has_extra("dagster"):
         return f"not installed, so nothing loads on a schedule; {install_hint('dagster')}"
     import dagster as dg
@@ -79,9 +73,15 @@ def _definitions(settings: Settings) -> str:
     return f"schedules: {len(repository.schedule_defs)}, sensors: {len(repository.sensor_defs)}"
 
 
-def _spark(spark: Mapping[str, str]) -> str:
+def describe_spark(settings: Settings) -> str:
+    """The address of Spark, if it is installed.
+
+    Raises:
+        ExtraMissing: the settings need it, and it is not installed.
+    """
     from resources.machines.spark import DEFAULT_MASTER
 
+    spark = shown(settings)["spark"]
     if not has_extra("spark") and not spark:
         return f"not installed, so each load runs in one process; for Spark, {install_hint('spark')}"
     check_extra("spark", "the section [spark] of the settings")
@@ -118,7 +118,7 @@ def _storage() -> str:
 
     home = os.environ[_HOME_VARIABLE]
     if not Path(home).is_dir():
-        raise StorageUnusable(f"{_HOME_VARIABLE} is {home}, which is no folder", Where())
+        raise StorageUnusable(f"{_HOME_VARIABLE} is {home}, which is no folder")
     try:
         with dg.DagsterInstance.get() as instance:
             runs = instance.get_runs_count()
@@ -129,7 +129,7 @@ def _storage() -> str:
     except StorageUnusable:
         raise
     except Exception as error:
-        raise StorageUnusable(f"Dagster cannot use the storage that {home}/dagster.yaml names", Where()) from error
+        raise StorageUnusable(f"Dagster cannot use the storage that {home}/dagster.yaml names") from error
     pools = "pools have no limit" if limit is None else f"limit of pools: {limit}"
     return f"{kind}, runs: {runs}, {pools}"
 
@@ -143,8 +143,7 @@ def _check_driver(instance: "dg.DagsterInstance") -> None:
     if getattr(engine, "driver", None) == "psycopg":
         raise StorageUnusable(
             "Dagster cannot write events through the driver psycopg: begin the URL of Postgres with "
-            "postgresql+psycopg2://",
-            Where(),
+            "postgresql+psycopg2://"
         )
 
 
@@ -153,8 +152,7 @@ def _check_migrated(instance: "dg.DagsterInstance") -> None:
         versions = storage.alembic_version() if storage else None
         if versions and versions[0] != versions[1]:
             raise StorageUnusable(
-                f"the storage is at the revision {versions[0]}, and this version of Dagster needs {versions[1]}",
-                Where(),
+                f"the storage is at the revision {versions[0]}, and this version of Dagster needs {versions[1]}"
             )
 
 
@@ -168,7 +166,7 @@ def _free_space(folder: Path) -> str:
     usage = shutil.disk_usage(existing)
     fact = f"{size(usage.free)} of {size(usage.total)} are free in {existing}"
     if usage.free < min(_MIN_FREE_BYTES, _MIN_FREE_SHARE * usage.total):
-        raise SpaceShort(f"the disk is almost full: {fact}", Where())
+        raise SpaceShort(f"the disk is almost full: {fact}")
     return fact
 
 
@@ -224,7 +222,5 @@ def _store_clock(settings: Settings) -> str:
     ahead_s = info.mtime_ns / 1e9 - before
     if abs(ahead_s) > MAX_AHEAD_S:
         direction = "ahead of" if ahead_s > 0 else "behind"
-        raise ClockWrong(
-            f"the clock of the store is {duration(round(abs(ahead_s)))} {direction} that of this machine", Where()
-        )
+        raise ClockWrong(f"the clock of the store is {duration(round(abs(ahead_s)))} {direction} that of this machine")
     return "agrees with that of this machine"

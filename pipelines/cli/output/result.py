@@ -105,10 +105,11 @@ def show_trace(trace: str | None) -> None:
 
 
 def prints_result(command: Callable[..., CommandResult]) -> Callable[..., None]:
-    """Add `--json` and `--quiet` to a command, and print its result."""
+    """Add `--json` and `--quiet` to a command, give it the global options, and print its result."""
 
     @json_option
     @quiet_option
+    @click.pass_obj
     @wraps(command)
     def run(*arguments: Any, as_json: bool, quiet: bool, **options: Any) -> None:
         with terminal.quieted(quiet=quiet):

@@ -45,17 +45,13 @@ def _size_and_cursor(status: PrintedResult) -> PrintedResult:
     partitions = status["partitions"]
     amount = sum((partition["latest"] or 0) - (partition["earliest"] or 0) for partition in partitions)
     cursors = [partition["cursor"] for partition in partitions if partition["cursor"] is not None]
-    return {"size": _amount(amount, status), "cursor": sum(cursors) if cursors else "-"}
+    text = size(amount) if _counts_bytes(status) else f"{count(amount)} records"
+    return {"size": text, "cursor": sum(cursors) if cursors else "-"}
 
 
 def _counts_bytes(status: PrintedResult) -> bool:
     """Whether offsets count bytes, as in 0.7, where partitions belong to brokers. Later versions count records."""
     return any(partition["broker"] is not None for partition in status["partitions"])
-
-
-def _amount(offsets: int, status: PrintedResult) -> str:
-    """A number of offsets with its unit."""
-    return size(offsets) if _counts_bytes(status) else f"{count(offsets)} records"
 
 
 def statuses(statuses: PrintedResults, *, now_ms: int) -> None:

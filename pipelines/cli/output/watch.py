@@ -96,7 +96,7 @@ def _shown(text: str, *, as_json: bool) -> Iterator[Show]:
         screen = _Screen(text)
         try:
             with terminal.out.screen():
-                screen.draw_waiting()
+                terminal.out.update_screen(Text("waiting for the first answer", terminal.DIM))
                 yield screen.draw
         finally:
             screen.print_last()
@@ -116,10 +116,6 @@ class _Screen:
         self._text = text
         self._result = Text()
         self._problems = Text()
-
-    def draw_waiting(self) -> None:
-        """Draw what is seen until the first answer is there."""
-        terminal.out.update_screen(Text("waiting for the first answer", terminal.DIM))
 
     def draw(self, ask: Ask) -> None:
         """Ask, and draw the result. Until the answer is there, the screen shows the last one."""

@@ -1,5 +1,6 @@
 """What the checks of a topic judge: its table, how far it is behind its topic, and what changed."""
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -131,11 +132,8 @@ def judge_proof(name: str, proof: Proof) -> Verdict:
         code = None if proof.failure else code_of(TableNotProven)  # the sentence of a failure has its code
         violation = None if proof.proven else (_ERROR, coded(f"not proven: {proof.problems[0]}", code))
         return Verdict(violation=violation, passed="the table is proven", metadata=proof_metadata(proof))
-    lost: dict[str, int] = {}
-    for partition in proof.partitions:
-        for cause, offsets in partition.gaps.items():
-            if cause not in _WITHOUT_LOSS and offsets:
-                lost[cause] = lost.get(cause, 0) + offsets
+    gaps = sum((Counter(partition.gaps) for partition in proof.partitions), Counter[str]())
+    lost = {cause: offsets for cause, offsets in gaps.items() if cause not in _WITHOUT_LOSS}
     listed = ", ".join(f"{cause}: {count}" for cause, count in lost.items())
     sentence = f"{sum(lost.values())} offsets of the topic have no row ({listed})"
     return Verdict(violation=(_WARN, sentence) if lost else None, passed="no record was passed over", metadata=lost)

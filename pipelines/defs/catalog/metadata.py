@@ -6,7 +6,6 @@ from typing import Any
 
 import dagster as dg
 
-from pipelines.defs.catalog.table_facts import TableFacts
 from pipelines.reports.outcome import TopicLoad
 from pipelines.rewrites.replay_result import TopicReplay
 from pipelines.status.status import TopicStatus, now_ms
@@ -57,19 +56,6 @@ def load_metadata(
         error=load.error,
         warnings="\n".join(load.warnings) or None,
     )
-
-
-def table_metadata(facts: TableFacts) -> Metadata:
-    """What Dagster's catalog shows of a table."""
-    return {
-        "dagster/column_schema": facts.columns,
-        "dagster/row_count": facts.rows,
-        "dagster/uri": facts.uri,
-        **_known(
-            sample_rows=facts.sample,
-            valid_through=None if facts.valid_through_s is None else dg.MetadataValue.timestamp(facts.valid_through_s),
-        ),
-    }
 
 
 def status_metadata(status: TopicStatus, now: int) -> Metadata:

@@ -9,6 +9,7 @@ from typing import Any
 import dagster as dg
 from deltalake import DeltaTable
 
+from pipelines.defs.catalog.metadata import Metadata
 from pipelines.delta.delta_table import LakeTable
 from pipelines.layout.delta_schema import DeltaField, type_text
 from pipelines.table.row_filter import arrow_filter
@@ -23,26 +24,16 @@ _MAX_CURSORS = 5  # a data version with more cursors would be too long to read
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableFacts:
-    """One version of a table.
+    """One version of a table, as Dagster's catalog shows it.
 
     Args:
-        uri: the URI of the table.
-        columns: its columns, with their types and comments.
-        rows: how many rows it has.
-        version: the number of the version.
+        metadata: its columns with their types and comments, its rows, its URI, rows of the last commit if the settings
+            ask for some, and the event time through which it is complete, if anything proves one.
         data_version: says which records of the topic the table has: it changes with each of the table's cursors.
-        sample: rows of the last commit, if the settings ask for some.
-        valid_through_s: the table is complete through this event time, in seconds since 1970; None if nothing proves
-            any time.
     """
 
-    uri: str
-    columns: dg.TableSchema
-    rows: int
-    version: int
+    metadata: Metadata
     data_version: str
-    sample: dg.TableMetadataValue | None
-    valid_through_s: float | None = None
 
 
 def table_facts(lake: Lake, cluster: str, topic: str, samples: int = 0) -> TableFacts | None:
@@ -58,20 +49,18 @@ def table_facts(lake: Lake, cluster: str, topic: str, samples: int = 0) -> Table
     covered = snapshot.entry.covered if snapshot.entry else {}
     cursors = {str(partition): cursor for partition, (_, cursor) in sorted(covered.items())}
     incarnation = snapshot.entry.topic.incarnation if snapshot.entry else ""
+    sample, times = sample_rows(table, snapshot, samples), snapshot.entry.event_time if snapshot.entry else None
+    valid_ms = times.valid_through_ms if times else None
     return TableFacts(
-        uri=table.uri,
-        columns=_columns(snapshot.opened.fields(), snapshot.layout.meanings),
-        rows=snapshot.opened.count(),
-        version=snapshot.version,
+        metadata={
+            "dagster/column_schema": _columns(snapshot.opened.fields(), snapshot.layout.meanings),
+            "dagster/row_count": snapshot.opened.count(),
+            "dagster/uri": table.uri,
+            **({"sample_rows": sample} if sample else {}),
+            **({} if valid_ms is None else {"valid_through": dg.MetadataValue.timestamp(valid_ms / 1000)}),
+        },
         data_version=_data_version(incarnation, cursors),
-        sample=sample_rows(table, snapshot, samples),
-        valid_through_s=_valid_through_s(snapshot),
     )
-
-
-def _valid_through_s(snapshot: TableSnapshot) -> float | None:
-    times = snapshot.entry.event_time if snapshot.entry else None
-    return None if times is None or times.valid_through_ms is None else times.valid_through_ms / 1000
 
 
 def _columns(fields: Sequence[DeltaField], meanings: Mapping[str, str]) -> dg.TableSchema:

@@ -8,7 +8,6 @@ its underscore replaced in the same way, so two topics never have the same key.
 import re
 
 _FORBIDDEN = re.compile(r"[^A-Za-z0-9._-]|_(?=x[0-9a-f]+_)|^\.+$")
-_REPLACED = re.compile(r"_x([0-9a-f]+)_")
 
 
 def key_name(topic: str) -> str:
@@ -20,11 +19,6 @@ def key_name(topic: str) -> str:
     if not topic:
         raise ValueError("a topic has no name")
     return _FORBIDDEN.sub(lambda match: "".join(f"_x{ord(character):x}_" for character in match[0]), topic)
-
-
-def topic_of(name: str) -> str:
-    """The topic of the last part of an asset key: the inverse of `key_name`."""
-    return _REPLACED.sub(lambda match: chr(int(match[1], 16)), name)
 
 
 def identifier(name: str) -> str:

@@ -8,7 +8,7 @@ import dagster as dg
 from pipelines.defs.catalog.catalog import TopicSchedule, pool_of
 from pipelines.defs.catalog.checks import COVERAGE, GAPS, SCHEMA_CHANGES
 from pipelines.defs.catalog.known_topics import TopicStorage, Waiting
-from pipelines.defs.catalog.metadata import Metadata, table_metadata
+from pipelines.defs.catalog.metadata import Metadata
 from pipelines.defs.runs.check_runs import CheckRun
 from pipelines.defs.runs.run import LoadConfig, ScheduleRun
 from pipelines.defs.runs.run_tags import tagged_run
@@ -69,22 +69,17 @@ def _load(
         try:
             run.load(config, topics)
         except (KeyboardInterrupt, dg.DagsterExecutionInterruptedError) as error:
-            yield from _failed_events(run)
+            yield from _events(run, step_fails=True)
             # A retry policy would treat the interrupt as a failure and start the run again (decision D11).
             message = "the run was terminated; uncommitted records are not visible and the next run loads them"
             raise dg.Failure(message, allow_retries=False) from error
         run.ask_statuses_after()
     if run.failed:
-        yield from _failed_events(run)
+        yield from _events(run, step_fails=True)
         for evaluation in _evaluations(context, run):
             context.instance.report_runless_asset_event(evaluation)
         raise run.failure()
-    for topic, load in run.loads.items():
-        key, (metadata, data_version) = schedule.key(topic), _described(run, topic)
-        if load.rows:
-            yield dg.MaterializeResult(asset_key=key, metadata=metadata, data_version=data_version)
-        else:
-            yield dg.AssetObservation(asset_key=key, metadata=metadata)
+    yield from _events(run, step_fails=False)
     for evaluation in _evaluations(context, run):
         context.log_event(evaluation)
 
@@ -94,28 +89,29 @@ def _described(run: ScheduleRun, topic: str) -> tuple[Metadata, dg.DataVersion |
     metadata, facts = run.metadata(topic), run.facts(topic) if run.loads[topic].rows else None
     if facts is None:
         return metadata, None
-    return {**metadata, **table_metadata(facts)}, dg.DataVersion(facts.data_version)
+    return {**metadata, **facts.metadata}, dg.DataVersion(facts.data_version)
 
 
-def _failed_events(run: ScheduleRun) -> Iterator[dg.AssetMaterialization | dg.AssetObservation]:
-    """The events of a step that fails: a materialization of each table that got rows, otherwise an observation.
+def _events(run: ScheduleRun, *, step_fails: bool) -> Iterator[_Event]:
+    """The events of a step: a materialization of each table that got rows, otherwise an observation.
 
-    The step yields them and does not log them: Dagster drops logged events when the step raises.
+    A step that fails yields them too and does not log them: Dagster drops logged events when the step raises.
     """
     for topic, load in run.loads.items():
-        metadata, version = _described(run, topic)
-        key = run.schedule.key(topic)
-        if load.rows:
+        key, (metadata, version) = run.schedule.key(topic), _described(run, topic)
+        if not load.rows:
+            yield dg.AssetObservation(asset_key=key, metadata=metadata)
+        elif step_fails:
             tags = {"dagster/data_version": version.value} if version else None
             yield dg.AssetMaterialization(asset_key=key, metadata=metadata, tags=tags)
         else:
-            yield dg.AssetObservation(asset_key=key, metadata=metadata)
+            yield dg.MaterializeResult(asset_key=key, metadata=metadata, data_version=version)
 
 
 def _evaluations(context: dg.AssetExecutionContext, run: ScheduleRun) -> Iterator[dg.AssetCheckEvaluation]:
     """The checks of the tables that this run changed."""
     checks = CheckRun(instance=context.instance, penstock=run.penstock, schedule=run.schedule)
-    for topic, load in run.loads.items():
-        if load.rows:
-            names = set(_CHECKS_OF_LOADS).intersection(run.schedule.checks(topic))
-            yield from checks.evaluations(checks.of_table(topic, names))
+    changed = [topic for topic, load in run.loads.items() if load.rows]
+    wanted = {topic: set(_CHECKS_OF_LOADS).intersection(run.schedule.checks(topic)) for topic in changed}
+    if wanted:  # if no topic was loaded, the settings may be missing
+        yield from checks.evaluations(checks.results(wanted))

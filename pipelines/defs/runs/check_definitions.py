@@ -77,9 +77,7 @@ def verify_job(schedule: TopicSchedule) -> dg.JobDefinition:
         """Verify every table of the schedule."""
         run = _check_run(context, schedule)
         with tagged_run(context, schedule.cluster, schedule.specs):
-            verdicts = {
-                pair: verdict for topic in schedule.specs for pair, verdict in run.of_table(topic, PROOF_CHECKS).items()
-            }
+            verdicts = run.results(dict.fromkeys(schedule.specs, PROOF_CHECKS))
         for evaluation in run.evaluations(verdicts):
             context.log_event(evaluation)  # type: ignore[arg-type] # Dagster takes it in ops, too
 

@@ -71,13 +71,11 @@ class CheckRun:
             for name in STATUS_CHECKS:
                 if name in names and topic in statuses:
                     verdicts[topic, name] = judge_status(name, statuses[topic], limits, now)
-            verdicts |= self._of_table(topic, names, proofs.get(topic))
+            if topic in proofs:
+                verdicts |= {(topic, name): judge_proof(name, proofs[topic]) for name in PROOF_CHECKS if name in names}
+            if SCHEMA_CHANGES in names:
+                verdicts[topic, SCHEMA_CHANGES] = judge_schemas(*self._columns(topic))
         return verdicts
-
-    def of_table(self, topic: str, names: Collection[str]) -> dict[tuple[str, str], Verdict]:
-        """The verdicts of those of the named checks that need no broker."""
-        proofs = {} if PROOF_NAMES.isdisjoint(names) else self._proofs([topic])
-        return self._of_table(topic, names, proofs.get(topic))
 
     def _proofs(self, topics: Sequence[str]) -> dict[str, Proof]:
         """The proofs of those topics that have a table. Several tables are read at a time."""
@@ -88,14 +86,6 @@ class CheckRun:
         proofs = LastProofs(lake, cluster).prove_all(list(tables.values()), verify)
         # The warnings are about the copies in the lake; the proofs themselves are in Dagster.
         return {topic: proof for topic, (proof, _) in zip(tables, proofs, strict=True)}
-
-    def _of_table(self, topic: str, names: Collection[str], proof: Proof | None) -> dict[tuple[str, str], Verdict]:
-        verdicts = {}
-        if proof is not None:
-            verdicts = {(topic, name): judge_proof(name, proof) for name in PROOF_CHECKS if name in names}
-        if SCHEMA_CHANGES in names:
-            verdicts[topic, SCHEMA_CHANGES] = judge_schemas(*self._columns(topic))
-        return verdicts
 
     def _columns(self, topic: str) -> tuple[dg.TableSchema | None, dg.TableSchema | None]:
         """The columns of the two newest materializations."""

@@ -13,16 +13,10 @@ _SHOWN = 3
 StepContext = dg.AssetExecutionContext | dg.AssetCheckExecutionContext | dg.OpExecutionContext
 
 
-def topics_text(topics: Collection[str]) -> str:
-    """The topics of a run in a few words."""
-    first = ", ".join(list(topics)[:_SHOWN])
-    other_count = len(topics) - _SHOWN
-    return f"{first} and {other_count} more" if other_count > 0 else first
-
-
 def topic_tags(cluster: str, topics: Collection[str]) -> dict[str, str]:
-    """The visible tags of a run."""
-    return {CLUSTER_TAG: cluster, TOPICS_TAG: topics_text(topics)}
+    """The visible tags of a run: its cluster, and its topics in a few words."""
+    first, other_count = ", ".join(list(topics)[:_SHOWN]), len(topics) - _SHOWN
+    return {CLUSTER_TAG: cluster, TOPICS_TAG: f"{first} and {other_count} more" if other_count > 0 else first}
 
 
 @contextmanager

@@ -23,7 +23,7 @@ def ask_schedule_status(penstock: PenstockResource, schedule: TopicSchedule) -> 
 
 
 def schedule_status(
-    settings: Settings, cluster: Cluster, schedule: TopicSchedule, only: Collection[str] | None = None
+    settings: Settings, cluster: Cluster, schedule: TopicSchedule, wanted: Collection[str]
 ) -> list[TopicStatus]:
     """The status of those topics of a schedule that the cluster or the lake has, the most urgent first.
 
@@ -31,7 +31,7 @@ def schedule_status(
         settings: say which topics belong to the schedule.
         cluster: its cluster, open.
         schedule: whose topics.
-        only: the names of the wanted topics; None means all.
+        wanted: the names of the wanted topics.
 
     Raises:
         LocatedError: the cluster does not answer.
@@ -40,7 +40,7 @@ def schedule_status(
     topics = {
         topic: entry
         for topic, entry in watched(cluster.topics().entries, tables, settings.rules(cluster.name)).items()
-        if settings.schedule_of(cluster.name, topic) == schedule.name and (only is None or topic in only)
+        if settings.schedule_of(cluster.name, topic) == schedule.name and topic in wanted
     }
     now = now_ms()
     return sorted(statuses_of(cluster, settings, topics, now_ms=now), key=lambda status: status.urgency(now))

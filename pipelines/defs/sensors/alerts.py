@@ -4,7 +4,7 @@ import json
 import subprocess
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any
 
 import dagster as dg
 import msgspec
@@ -54,11 +54,6 @@ class CheckStates:
 
     after: int | None = None
     failing: Mapping[str, str] = field(default_factory=dict)
-
-    @classmethod
-    def parse(cls, cursor: str | None) -> Self:
-        """Read a cursor, which is JSON. An unreadable cursor is an empty one."""
-        return cursor_from(cursor, cls)
 
 
 def alert_sensors(
@@ -126,7 +121,7 @@ def failed_checks_sensor(name: str, command: Sequence[str], watched: Watched) ->
         default_status=dg.DefaultSensorStatus.RUNNING,
     )
     def failed_checks(context: dg.SensorEvaluationContext) -> dg.SensorResult:
-        states = CheckStates.parse(context.cursor)
+        states = cursor_from(context.cursor, CheckStates)
         failing, after, alerts = dict(states.failing), states.after, 0
         for number, run_id, evaluation in _evaluations(context.instance, after):
             after = number

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any
 
 import dagster as dg
 import msgspec
@@ -34,11 +34,6 @@ _MAX_TICK_S = 20.0
 _LAST_PARTS = {"hourly": "hours", "daily": "days"}
 
 
-def windows_key(table: dg.AssetKey, windows: TimeWindows) -> dg.AssetKey:
-    """The key of the asset with the complete hours or days of the table that has this key."""
-    return dg.AssetKey([*table.path, _LAST_PARTS[windows.length]])
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicWindows:
     """The hours or days of a topic.
@@ -58,7 +53,7 @@ class TopicWindows:
     @property
     def key(self) -> dg.AssetKey:
         """The key of the external asset."""
-        return windows_key(self.table, self.windows)
+        return dg.AssetKey([*self.table.path, _LAST_PARTS[self.windows.length]])
 
     def partitions(self, first_ms: int) -> dg.TimeWindowPartitionsDefinition:
         """The partitions of the external asset."""
@@ -103,7 +98,7 @@ def complete_specs(schedule: TopicSchedule) -> Iterator[dg.AssetSpec]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reported:
-    """The cursor of the sensor.
+    """The cursor of the sensor. If it is unreadable, everything is reported again.
 
     Args:
         turn: the number of the tick; each begins with another topic.
@@ -112,11 +107,6 @@ class Reported:
 
     turn: int = 0
     topics: Mapping[str, WindowProgress] = field(default_factory=dict)
-
-    @classmethod
-    def parse(cls, cursor: str | None) -> Self:
-        """Read a cursor, which is JSON. An unreadable cursor is an empty one: everything is reported again."""
-        return cursor_from(cursor, cls)
 
 
 def complete_hours_sensors(
@@ -161,7 +151,7 @@ class _Tick:
     def result(self) -> dg.SensorResult:
         """Report what is complete, and find the first window of topics for which it is not known."""
         until = self.clock() + _MAX_TICK_S
-        before = Reported.parse(self.context.cursor)
+        before = cursor_from(self.context.cursor, Reported)
         turn = before.turn % len(self.topics)
         topics = {topic.topic: topic for topic in (*self.topics[turn:], *self.topics[:turn])}
         sentence = self._add_first_windows([topic for topic in topics.values() if topic.first_ms is None])

@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Self
+from typing import Any
 
 import dagster as dg
 import msgspec
@@ -32,11 +32,6 @@ class Requested:
     """
 
     entries: tuple[str, ...] = ()
-
-    @classmethod
-    def parse(cls, cursor: str | None) -> Self:
-        """Read a cursor, which is JSON. An unreadable cursor is an empty one: its run keys are used again."""
-        return cursor_from(cursor, cls)
 
 
 def new_topics_sensor(
@@ -83,7 +78,7 @@ class _Tick:
 
     def result(self) -> dg.SensorResult:
         """Add what is new, and request the runs that can be requested now."""
-        requested = Requested.parse(self.context.cursor)
+        requested = cursor_from(self.context.cursor, Requested)
         waiting = [Waiting.parse(entry) for entry in self.storage.waiting() if entry not in requested.entries]
         self.storage.forget_waiting(requested.entries)
         sentences = upgrade(self.context.instance, self.storage, self.catalog)

@@ -14,7 +14,6 @@ from click.testing import Result
 import penstock as public
 from kafka_io.model import BrokerPartition
 from pipelines.cli.output import shown_status
-from pipelines.defs.catalog.metadata import table_metadata
 from pipelines.defs.catalog.table_facts import table_facts
 from pipelines.ledger.event_time import EventTime, LateRows, PartitionTime
 from pipelines.maintenance.history import history
@@ -156,8 +155,8 @@ def test_dagster_shows_it_among_the_facts_of_the_table(small: SmallTable) -> Non
     announce(small, NOON_MS)
     facts = table_facts(small.lake, "main", "clicks")
     assert facts is not None
-    assert table_metadata(facts)["valid_through"].value == NOON.timestamp()
+    assert facts.metadata["valid_through"].value == NOON.timestamp()
     announce(small, None)
     facts = table_facts(small.lake, "main", "clicks")
     assert facts is not None
-    assert "valid_through" not in table_metadata(facts)
+    assert "valid_through" not in facts.metadata

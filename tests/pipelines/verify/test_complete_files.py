@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pipelines.delta.open_version import DeltaVersion
 from pipelines.layout.rows import FILE_SCHEMA
 from pipelines.verify.complete_files import CompleteFiles, _in_window, _may_have_rows
-from pipelines.verify.range_file import Window
+from pipelines.verify.range_file import EARLIEST, LATEST, Window
 
 if TYPE_CHECKING:
     from tests.small_table import SmallTable
@@ -30,6 +30,11 @@ def row_group(times_us: Sequence[int | None], *, with_statistics: bool = True) -
     return pq.ParquetFile(file).metadata.row_group(0)
 
 
+def between(start: int | None, stop: int | None) -> Window:
+    """The window with these edges; None stands for no edge."""
+    return Window(EARLIEST if start is None else start, LATEST if stop is None else stop)
+
+
 @given(times_us=TIMES, start=EDGES, stop=EDGES)
 def test_a_row_group_is_read_if_its_times_overlap_the_window(
     times_us: list[int | None], start: int | None, stop: int | None
@@ -38,7 +43,7 @@ def test_a_row_group_is_read_if_its_times_overlap_the_window(
     known = [time for time in times_us if time is not None]
     overlaps = not known or ((start is None or max(known) >= start) and (stop is None or min(known) < stop))
     has_rows_without_time = start is None and None in times_us
-    is_read = _may_have_rows(row_group(times_us), "loaded_at", Window(start, stop))
+    is_read = _may_have_rows(row_group(times_us), "loaded_at", between(start, stop))
     assert is_read == (overlaps or has_rows_without_time)
 
 
@@ -55,7 +60,7 @@ def test_rows_are_in_the_window_of_their_time_or_without_one_in_the_first(
         start is None if time is None else (start is None or start <= time) and (stop is None or time < stop)
         for time in times_us
     ]
-    assert _in_window(pa.array(times_us, pa.int64()), Window(start, stop)).to_pylist() == inside
+    assert _in_window(pa.array(times_us, pa.int64()), between(start, stop)).to_pylist() == inside
 
 
 @pytest.mark.parametrize(
@@ -71,6 +76,6 @@ def test_only_files_with_bounds_in_the_window_are_read(
         facts = small.write(number * 10, number * 10 + 10)
         small.commit(facts)
         paths.append(facts.files[0].path)
-    window = Window(start and start * 1_000, stop and stop * 1_000)
+    window = between(start and start * 1_000, stop and stop * 1_000)
     read = CompleteFiles(small.table, DeltaVersion.of_handle(small.handle()))._paths_in(window)
     assert sorted(read) == sorted(str(paths[number]) for number in numbers)

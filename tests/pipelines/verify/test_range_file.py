@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.verify import range_file
-from pipelines.verify.range_file import RangeFile
+from pipelines.verify.range_file import EARLIEST, LATEST, RangeFile
 
 
-def contents(times: Iterable[int]) -> list[tuple[int | None, int | None, list[tuple[int, int]]]]:
+def contents(times: Iterable[int]) -> list[tuple[int, int, list[tuple[int, int]]]]:
     """The start and the stop of each window, and the loading time and the number of each range in it."""
     with RangeFile() as ranges:
         for number, time in enumerate(times):
@@ -28,13 +28,9 @@ def test_every_range_is_in_the_one_window_with_its_time(times: list[int]) -> Non
         windows = contents(times)
     assert sorted(number for _, _, ranges in windows for _, number in ranges) == list(range(len(times)))
     assert all(times[number] == time for _, _, ranges in windows for time, number in ranges)
-    assert all(
-        (start is None or start <= time) and (stop is None or time < stop)
-        for start, stop, ranges in windows
-        for time, _ in ranges
-    )
-    assert windows[0][0] is None
-    assert windows[-1][1] is None
+    assert all(start <= time < stop for start, stop, ranges in windows for time, _ in ranges)
+    assert windows[0][0] == EARLIEST
+    assert windows[-1][1] == LATEST
     assert [stop for _, stop, _ in windows[:-1]] == [start for start, _, _ in windows[1:]]
 
 

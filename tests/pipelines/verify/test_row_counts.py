@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from pipelines.layout.rows import FILE_SCHEMA
 from pipelines.verify import row_counts
-from pipelines.verify.range_file import RangeColumns, Window
+from pipelines.verify.range_file import EARLIEST, RangeColumns, Window
 from pipelines.verify.row_counts import RangeCounts, count_rows, partition_code
 
 Row = tuple[int | None, int | None, int | None, int | None, int | None]
@@ -47,7 +47,7 @@ def counted(
             rows = [
                 row
                 for row in batch
-                if window.start is None or (row[4] is not None and window.start <= row[4] < (window.stop or 0))
+                if window.start == EARLIEST or (row[4] is not None and window.start <= row[4] < window.stop)
             ]
             values = list(zip(*rows, strict=True)) or [()] * len(_SCHEMA)
             arrays = [pa.array(column, field.type) for column, field in zip(values, _SCHEMA, strict=True)]
@@ -56,7 +56,7 @@ def counted(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(row_counts, "_MAX_SORTED_ROWS", max_sorted)
         patch.setattr(row_counts, "_MAX_BITS_BYTES", max_bits)
-        return count_rows(arrays, codes, Window(None, None), read)
+        return count_rows(arrays, codes, Window(), read)
 
 
 def expected(ranges: list[Range], batches: list[list[Row]]) -> tuple[list[int], list[int], int]:

@@ -16,9 +16,9 @@ def test_every_column_of_a_table_has_a_description(small: "SmallTable") -> None:
     small.commit(small.write(0, 50))
     facts = table_facts(small.lake, "main", "clicks")
     assert facts is not None
-    assert [column.name for column in facts.columns.columns] == TABLE_SCHEMA.names
-    assert all(column.description for column in facts.columns.columns)
-    assert facts.sample is None
+    assert [column.name for column in facts.metadata["dagster/column_schema"].columns] == TABLE_SCHEMA.names
+    assert all(column.description for column in facts.metadata["dagster/column_schema"].columns)
+    assert "sample_rows" not in facts.metadata
 
 
 @pytest.mark.parametrize("layout", [RAW, TYPED, CONVERTED])

@@ -43,4 +43,4 @@ def test_several_tables_are_proven_at_a_time(
     verdicts = run.results({topic: [COVERAGE] for topic in ("clicks", "views", "new")})
     assert {topic: verdict.state for (topic, _), verdict in verdicts.items()} == {"clicks": "PASSED", "views": "ERROR"}
     monkeypatch.undo()
-    assert run.of_table("clicks", [GAPS])["clicks", GAPS].state == "PASSED"
+    assert run.results({"clicks": [GAPS]})["clicks", GAPS].state == "PASSED"
