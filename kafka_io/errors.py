@@ -8,7 +8,9 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypeVar
+
+T = TypeVar("T")
 
 _MAX_SHOWN = 200  # characters of a text of another program
 
@@ -114,6 +116,17 @@ class KafkaIOError(LocatedError):
     >>> str(error.with_context(Where(cluster="main"))), isinstance(error, KafkaIOError), error.retriable
     ('a checksum is wrong [cluster=main topic=clicks]', True, False)
     """
+
+
+def value_of(answer: T | KafkaIOError) -> T:
+    """The answer. If it is an error, that error is raised.
+
+    >>> value_of(7)
+    7
+    """
+    if isinstance(answer, KafkaIOError):
+        raise answer
+    return answer
 
 
 class WireError(KafkaIOError):

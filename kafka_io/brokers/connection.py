@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Generic, TypeVar
 
+from kafka_io.brokers.fetch_rate import FetchPace
 from kafka_io.brokers.retry import Backoff
 from kafka_io.closing import Closing
 from kafka_io.errors import NetworkError, Where, error_context
@@ -30,8 +31,10 @@ class BrokerConnection(Closing, Generic[RequestT, AnswerT]):
     After an error it is unknown how far a request came, so all requests of the connection are dropped with it.
     """
 
-    def __init__(self, broker: Broker) -> None:
+    def __init__(self, broker: Broker, pace: FetchPace, sleep: Callable[[float], None]) -> None:
         self.broker = broker
+        self._pace = pace
+        self._sleep = sleep
         self.where = Where(broker=f"{broker.id}@{broker.address}")
         self._connection: Connection[RequestT, AnswerT] | None = None
 
@@ -52,11 +55,14 @@ class BrokerConnection(Closing, Generic[RequestT, AnswerT]):
         """Send `request` now. The function that is returned waits for the answer; the request is never sent again.
 
         The function returns None if the connection broke, or was used for another request in between. It raises
-        WireError if the broker sent something that is not the answer.
+        WireError if the broker sent something that is not the answer. Nothing is sent while the rate of fetches is used
+        up.
 
         Raises:
             WireError: the broker sent something that was not requested.
         """
+        if self._pace.wait_s():
+            return lambda: None
         with error_context(self.where):
             try:
                 connection = self._without_pending()
@@ -71,9 +77,15 @@ class BrokerConnection(Closing, Generic[RequestT, AnswerT]):
             return None
         with error_context(self.where):
             try:
-                return connection.answer()
+                answer = connection.answer()
             except NetworkError:
                 return None
+        self._count(answer)
+        return answer
+
+    @abstractmethod
+    def _count(self, answer: AnswerT) -> None:
+        """Count the bytes of records in an answer, which is a part of the rate of fetches."""
 
     def pause(self) -> None:
         """Release memory before a time without requests. A connection on which an answer is expected is closed."""

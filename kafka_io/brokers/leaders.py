@@ -59,6 +59,17 @@ def ask_leaders(
     return answers
 
 
+def for_each(partitions: Iterable[TopicPartition], answer: Callable[[TopicPartition], T]) -> PartitionAnswers[T]:
+    """The answer for each partition; an error that `answer` raises is that of its partition only."""
+    answers: PartitionAnswers[T] = {}
+    for partition in partitions:
+        try:
+            answers[partition] = answer(partition)
+        except KafkaIOError as error:
+            answers[partition] = error
+    return answers
+
+
 def by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
     """The numbers of the partitions by topic, in the given order."""
     topics: dict[str, list[int]] = {}
@@ -73,11 +84,10 @@ def _group_by_leader(
     """Each leader with its partitions; the error of a partition without a leader is added to `errors`."""
     metadata.learn(by_topic(partitions))
     groups: dict[ModernBrokerConnection, dict[TopicPartition, Leader]] = {}
-    for partition in partitions:
-        try:
-            leader = metadata.leader(partition.topic, partition.partition)
-        except KafkaIOError as error:
-            errors[partition] = error
+    found = for_each(partitions, lambda partition: metadata.leader(partition.topic, partition.partition))
+    for partition, leader in found.items():
+        if isinstance(leader, KafkaIOError):
+            errors[partition] = leader
         else:
             groups.setdefault(leader.connection, {})[partition] = leader
     return groups.items()

@@ -7,7 +7,8 @@ from typing import Any, TypeVar
 from kafka_io import stopping
 from kafka_io.brokers.connection import BrokerConnection
 from kafka_io.brokers.negotiation import Connector, NegotiatedConnection, VersionedConnection
-from kafka_io.errors import Throttled, error_context
+from kafka_io.brokers.throttle import Throttle
+from kafka_io.errors import error_context
 from kafka_io.messages.fetch import FetchRequest, FetchResponse
 from kafka_io.model import Broker, Generation
 from kafka_io.net.connection import Connection
@@ -16,9 +17,6 @@ from kafka_io.wire.schema import Request
 
 AnswerT = TypeVar("AnswerT")
 
-MAX_THROTTLE_S = 300.0
-"""The maximum time for which a broker may ask to wait before it sends records or an answer without a wait."""
-
 
 class ModernBrokerConnection(BrokerConnection[VersionedRequest[Any], Any]):
     """Keeps at most one connection to `broker`. It never retries: first the leader must be looked up again."""
@@ -26,14 +24,12 @@ class ModernBrokerConnection(BrokerConnection[VersionedRequest[Any], Any]):
     def __init__(
         self, broker: Broker, connector: Connector, *, sleep: Callable[[float], None] = stopping.sleep
     ) -> None:
-        super().__init__(broker)
+        super().__init__(broker, connector.fetch_rate.pace(broker), sleep)
         self._connector = connector
-        self._pace = connector.fetch_rate.pace(broker)
-        self._sleep = sleep
         self._negotiated: NegotiatedConnection | None = None
         self.generation: Generation | None = None
-        self._throttled_until = 0.0
-        self._throttle_s = 0.0  # the sum of the waits that the broker asked for without any progress
+        advice = ": its quota for this client is too small for the load"
+        self._throttle = Throttle("the broker", sleep, advice)
 
     def _connect(self) -> VersionedConnection:
         self._negotiated = self._connector.connect(self.broker)
@@ -71,53 +67,29 @@ class ModernBrokerConnection(BrokerConnection[VersionedRequest[Any], Any]):
             Throttled: the broker has asked to wait for more than MAX_THROTTLE_S.
         """
         with error_context(self.where):
-            self._wait_while_throttled()
+            self._throttle.obey()
             if isinstance(request, FetchRequest) and (wait_s := self._pace.wait_s()):
                 self._sleep(wait_s)
             versioned = self.versioned(request, max_version=max_version)
             answer: AnswerT = self._without_pending().request(versioned)
-        self._note_throttle(answer)
+        self._count(answer)
         return answer
 
     def request_ahead(self, request: VersionedRequest[Any]) -> Callable[[], Any | None]:
-        """See BrokerConnection. Nothing is sent while the broker asks to wait, or the rate of fetches is used up."""
-        if self._throttled_until > time.monotonic() or self._pace.wait_s():
-            return lambda: None
-        pending = super().request_ahead(request)
-
-        def answer() -> Any | None:
-            received = pending()
-            self._note_throttle(received)
-            return received
-
-        return answer
+        """See BrokerConnection. Nothing is sent while the broker asks to wait."""
+        return (lambda: None) if self._throttle.until > time.monotonic() else super().request_ahead(request)
 
     def versioned(self, request: Request[AnswerT], *, max_version: int | None = None) -> VersionedRequest[AnswerT]:
         """The request in the newest version that both sides support, not above `max_version`."""
         with error_context(self.where):
             return VersionedRequest(request, self.versions.pick(request.API, max_version=max_version))
 
-    def _note_throttle(self, answer: object) -> None:
-        """Remember how long the broker asks to wait before the next request (KIP-219)."""
+    def _count(self, answer: object) -> None:
+        """Count the bytes of records, and note how long the broker asks to wait before the next request (KIP-219)."""
         throttle_s = max(0, getattr(answer, "throttle_time_ms", 0)) / 1000
-        self._throttled_until = time.monotonic() + throttle_s
         size = _record_bytes(answer)
         self._pace.add(size)
-        if not throttle_s or size:
-            self._throttle_s = 0.0
-        self._throttle_s += throttle_s
-
-    def _wait_while_throttled(self) -> None:
-        """Wait as long as the broker's last answer asks for, up to MAX_THROTTLE_S in all (faults W18, N15)."""
-        remaining_s = self._throttled_until - time.monotonic()
-        if remaining_s <= 0:
-            return
-        if self._throttle_s > MAX_THROTTLE_S:
-            raise Throttled(
-                f"the broker asks to wait for {self._throttle_s:,.0f} s, more than the {MAX_THROTTLE_S:.0f} s that "
-                "this client accepts: its quota for this client is too small for the load"
-            )
-        self._sleep(remaining_s)
+        self._throttle.note(throttle_s, progress=not throttle_s or size > 0)
 
 
 def _record_bytes(answer: object) -> int:

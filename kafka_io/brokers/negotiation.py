@@ -266,12 +266,12 @@ def _log_in(negotiated: NegotiatedConnection, sasl: Sasl, timeout_s: float) -> i
 
 def _exchange_tokens(negotiated: NegotiatedConnection, mechanism: Mechanism) -> int:
     connection, versions = negotiated.connection, negotiated.versions
-    if negotiated.generation is Generation.V08 and mechanism.name == KERBEROS:  # 0.9 has no SaslHandshake
-        authenticate(mechanism, connection.exchange, send_last=connection.send_frame)
-        return 0
-    version = versions.pick(SaslHandshakeRequest.API)
-    _shake_hands(connection, mechanism, version)
-    if version < _FRAMED_LOGIN_SINCE:
+    is_framed = False
+    if negotiated.generation is not Generation.V08 or mechanism.name != KERBEROS:  # 0.9 has no SaslHandshake
+        version = versions.pick(SaslHandshakeRequest.API)
+        _shake_hands(connection, mechanism, version)
+        is_framed = version >= _FRAMED_LOGIN_SINCE
+    if not is_framed:
         authenticate(mechanism, connection.exchange, send_last=connection.send_frame)
         return 0
     lifetime_ms = 0

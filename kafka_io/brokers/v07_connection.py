@@ -9,10 +9,10 @@ from kafka_io.brokers.retry import retrying
 from kafka_io.errors import ConnectionLost, error_context
 from kafka_io.model import Broker
 from kafka_io.net.connection import Connection
-from kafka_io.v07.conversation import ClientConversation07
 from kafka_io.v07.messages import (
     AnyAnswer,
     AnyRequest,
+    ClientConversation07,
     FetchAnswer07,
     FetchRequest07,
     MultiFetchAnswer07,
@@ -33,10 +33,8 @@ class BrokerConnection07(BrokerConnection[AnyRequest, AnyAnswer]):
         fetch_rate: FetchRate = UNLIMITED,
         sleep: Callable[[float], None] = stopping.sleep,
     ) -> None:
-        super().__init__(broker)
+        super().__init__(broker, fetch_rate.pace(broker), sleep)
         self._retry_policy = retry_policy
-        self._pace = fetch_rate.pace(broker)
-        self._sleep = sleep
 
     def request(self, request: AnyRequest, *, accepted: Callable[[AnyAnswer], None] = lambda _: None) -> AnyAnswer:
         """The answer to `request`, sent again after retriable errors. Answers to requests sent ahead are dropped.
@@ -52,25 +50,12 @@ class BrokerConnection07(BrokerConnection[AnyRequest, AnyAnswer]):
             if isinstance(request, _FETCHES) and (wait_s := self._pace.wait_s()):
                 self._sleep(wait_s)
             answer = self._without_pending().request(request)
-            self._pace.add(_record_bytes(answer))
+            self._count(answer)
             accepted(answer)
             return answer
 
         with error_context(self.where):
             return retrying(attempt, self._retry_policy.backoff, sleep=self._sleep)
-
-    def request_ahead(self, request: AnyRequest) -> Callable[[], AnyAnswer | None]:
-        """See BrokerConnection. Nothing is sent while the rate of fetches is used up."""
-        if self._pace.wait_s():
-            return lambda: None
-        pending = super().request_ahead(request)
-
-        def answer() -> AnyAnswer | None:
-            received = pending()
-            self._pace.add(_record_bytes(received))
-            return received
-
-        return answer
 
     def confirm(self, request: AnyRequest) -> AnyAnswer:
         """The answer to `request` on the connection that carried the requests of `send`; it is never sent again.
@@ -90,8 +75,6 @@ class BrokerConnection07(BrokerConnection[AnyRequest, AnyAnswer]):
         timeout_s = self._retry_policy.timeout_s
         return Connection[AnyRequest, AnyAnswer].open(self.broker, ClientConversation07(), timeout_s=timeout_s)
 
-
-def _record_bytes(answer: AnyAnswer | None) -> int:
-    """The bytes of messages in an answer."""
-    answers = answer.answers if isinstance(answer, MultiFetchAnswer07) else (answer,)
-    return sum(len(part.message_set) for part in answers if isinstance(part, FetchAnswer07))
+    def _count(self, answer: AnyAnswer) -> None:
+        answers = answer.answers if isinstance(answer, MultiFetchAnswer07) else (answer,)
+        self._pace.add(sum(len(part.message_set) for part in answers if isinstance(part, FetchAnswer07)))

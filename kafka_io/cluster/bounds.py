@@ -4,11 +4,11 @@ from collections.abc import Iterable, Mapping
 from functools import partial
 
 from kafka_io.brokers.cluster_metadata import ClusterMetadata
-from kafka_io.brokers.leaders import PartitionAnswers, PartitionLeaders, ask_leaders, by_topic
+from kafka_io.brokers.leaders import PartitionAnswers, PartitionLeaders, ask_leaders, for_each
 from kafka_io.brokers.modern_connection import ModernBrokerConnection
 from kafka_io.cluster.segment_times import end_of_segment_after
 from kafka_io.error_codes import ErrorCode
-from kafka_io.errors import NOWHERE, Corrupt, KafkaIOError
+from kafka_io.errors import NOWHERE, Corrupt, KafkaIOError, value_of
 from kafka_io.messages.list_offsets import (
     EARLIEST_TIME,
     LATEST_TIME,
@@ -20,6 +20,7 @@ from kafka_io.messages.list_offsets import (
     ListOffsetsRequest,
     ListOffsetsTopic,
 )
+from kafka_io.messages.shared import rows_by_partition, topics_of
 from kafka_io.model import MAX_OFFSET, Bounds, TopicPartition
 
 _EXACT_TIMES_SINCE = 1  # v0 knows only when a segment was last written to
@@ -58,7 +59,14 @@ def _ask_offsets_at(
     times = dict.fromkeys(leaders, max(timestamp_ms, 0))
     offsets = list_offsets(connection, leaders, times, committed=committed)
     exact = connection.versions.pick(ListOffsetsRequest.API) >= _EXACT_TIMES_SINCE
-    return {partition: _offset_at(offsets[partition], bounds[partition], exact=exact) for partition in leaders}
+
+    def offset_at(partition: TopicPartition) -> int:
+        limits, found = value_of(bounds[partition]), value_of(offsets[partition])
+        if not found:  # all records are older, provided that times are exact
+            return limits.latest if exact else limits.earliest
+        return min(found[0], limits.latest)
+
+    return for_each(leaders, offset_at)
 
 
 def ends_at(
@@ -75,20 +83,21 @@ def ends_at(
             return _ask_offsets_at(connection, leaders, timestamp_ms, committed=committed)
         older = list_offsets(connection, leaders, dict.fromkeys(leaders, max(timestamp_ms, 0)))
         segments = list_offsets(connection, leaders, dict.fromkeys(leaders, LATEST_TIME), MAX_SEGMENTS)
-        return {partition: _segment_end(older[partition], segments[partition]) for partition in leaders}
+
+        def end(partition: TopicPartition) -> int:
+            return end_of_segment_after(value_of(older[partition]), sorted(_listed(segments[partition])))
+
+        return for_each(leaders, end)
 
     return ask_leaders(metadata, partitions, ask)
 
 
-def _segment_end(older: tuple[int, ...] | KafkaIOError, segments: tuple[int, ...] | KafkaIOError) -> int | KafkaIOError:
-    """The end for a time. `segments` are the end of the log and the starts of its segments, descending."""
-    if isinstance(older, KafkaIOError):
-        return older
-    if isinstance(segments, KafkaIOError):
-        return segments
-    if not segments:
-        return Corrupt("the broker answered without an offset for an end of the log")
-    return end_of_segment_after(older, sorted(segments))
+def _listed(answer: tuple[int, ...] | KafkaIOError) -> tuple[int, ...]:
+    """The answer to a request for an end of the log: that end, and for all segments their starts, descending."""
+    offsets = value_of(answer)
+    if not offsets:
+        raise Corrupt("the broker answered without an offset for an end of the log")
+    return offsets
 
 
 def list_offsets(
@@ -104,40 +113,29 @@ def list_offsets(
     From v1 on this is one offset, or none if all records are older. In v0 it is up to `max_offsets` starts of segments,
     descending. With `committed`, the latest is the last stable offset if the version knows it.
     """
-    topics = tuple(
-        ListOffsetsTopic(
-            name=topic,
-            partitions=tuple(
-                ListOffsetsPartition(
-                    partition_index=number,
-                    current_leader_epoch=leaders[TopicPartition(topic, number)].epoch,
-                    timestamp=times[TopicPartition(topic, number)],
-                    max_num_offsets=max_offsets,
-                )
-                for number in numbers
-            ),
+    rows = {
+        partition: ListOffsetsPartition(
+            partition_index=partition.partition,
+            current_leader_epoch=leaders[partition].epoch,
+            timestamp=time_ms,
+            max_num_offsets=max_offsets,
         )
-        for topic, numbers in by_topic(times).items()
-    )
+        for partition, time_ms in times.items()
+    }
     knows_isolation = connection.versions.pick(ListOffsetsRequest.API) >= _ISOLATION_SINCE
     isolation = READ_COMMITTED if committed and knows_isolation else READ_UNCOMMITTED
-    response = connection.request(ListOffsetsRequest(isolation_level=isolation, topics=topics))
-    answers = {
-        TopicPartition(topic.name, answer.partition_index): answer
-        for topic in response.topics
-        for answer in topic.partitions
-    }
-    return {partition: _offsets(answers.get(partition)) for partition in times}
+    request = ListOffsetsRequest(isolation_level=isolation, topics=topics_of(ListOffsetsTopic, rows))
+    answers = rows_by_partition(connection.request(request).topics)
+    return for_each(times, lambda partition: _offsets(answers.get(partition)))
 
 
-def _offsets(answer: ListOffsetsPartitionResponse | None) -> tuple[int, ...] | KafkaIOError:
+def _offsets(answer: ListOffsetsPartitionResponse | None) -> tuple[int, ...]:
     if answer is None:
-        return Corrupt("the answer lacks one of the requested partitions")
-    if error := ErrorCode.error_of(answer.error_code, NOWHERE, right="DESCRIBE"):
-        return error
+        raise Corrupt("the answer lacks one of the requested partitions")
+    ErrorCode.check(answer.error_code, NOWHERE, right="DESCRIBE")
     offsets = answer.old_style_offsets or (() if answer.offset == _NO_OFFSET else (answer.offset,))
     if not all(0 <= offset <= MAX_OFFSET for offset in offsets):
-        return Corrupt(f"the broker answered with offsets that are not valid: {offsets[:5]}")
+        raise Corrupt(f"the broker answered with offsets that are not valid: {offsets[:5]}")
     return offsets
 
 
@@ -153,36 +151,9 @@ def _ask_bounds(
     latest = high_watermark = ask(dict.fromkeys(leaders, LATEST_TIME), committed=committed)
     if committed and connection.versions.pick(ListOffsetsRequest.API) >= _ISOLATION_SINCE:
         high_watermark = ask(dict.fromkeys(leaders, LATEST_TIME), committed=False)
-    return {
-        partition: _bounds(earliest[partition], latest[partition], high_watermark[partition], leader.epoch)
-        for partition, leader in leaders.items()
-    }
 
+    def bounds(partition: TopicPartition) -> Bounds:
+        start, end, log_end = (_listed(answers[partition])[0] for answers in (earliest, latest, high_watermark))
+        return Bounds(earliest=start, latest=end, epoch=leaders[partition].epoch, held_back=max(0, log_end - end))
 
-def _bounds(
-    earliest: tuple[int, ...] | KafkaIOError,
-    latest: tuple[int, ...] | KafkaIOError,
-    high_watermark: tuple[int, ...] | KafkaIOError,
-    epoch: int,
-) -> Bounds | KafkaIOError:
-    ends = []
-    for offsets in (earliest, latest, high_watermark):
-        if isinstance(offsets, KafkaIOError):
-            return offsets
-        if not offsets:
-            return Corrupt("the broker answered without an offset for an end of the log")
-        ends.append(offsets[0])
-    return Bounds(earliest=ends[0], latest=ends[1], epoch=epoch, held_back=max(0, ends[2] - ends[1]))
-
-
-def _offset_at(
-    offsets: tuple[int, ...] | KafkaIOError, bounds: Bounds | KafkaIOError, *, exact: bool
-) -> int | KafkaIOError:
-    """The offset for a time. If the answer has none, all records are older, provided that times are exact."""
-    if isinstance(bounds, KafkaIOError):
-        return bounds
-    if isinstance(offsets, KafkaIOError):
-        return offsets
-    if not offsets:
-        return bounds.latest if exact else bounds.earliest
-    return min(offsets[0], bounds.latest)
+    return for_each(leaders, bounds)

@@ -7,6 +7,7 @@ message before a position is read in the same way, to see whether the log is sti
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Generic, TypeVar
 
 import pyarrow as pa
@@ -42,7 +43,7 @@ class FirstRecordSearch(Generic[T]):
     read_settings: ReadSettings
     pending: dict[TopicPartition, int]
     columns: Sequence[str]
-    to_answer: Callable[[TopicPartition, pa.RecordBatch], T]
+    to_answer: Callable[[pa.RecordBatch], T]
     answers: PartitionAnswers[T | None] = field(default_factory=dict)
 
     def run(self) -> PartitionAnswers[T | None]:
@@ -86,7 +87,7 @@ class FirstRecordSearch(Generic[T]):
             data = answer.records or b""
             for decoded in decode(data, requested, columns=self.columns, aborted=aborted, limits=limits):
                 if decoded.batch.num_rows:
-                    self._settle(partition, self.to_answer(partition, decoded.batch))
+                    self._settle(partition, self.to_answer(decoded.batch))
                     return
                 self.pending[partition] = decoded.next_offset
         if self.pending[partition] >= end:
@@ -106,10 +107,7 @@ def last_messages(
 
     def ask(connection: ModernBrokerConnection, leaders: PartitionLeaders) -> PartitionAnswers[LastMessage | None]:
         pending = {partition: offsets[partition] for partition in leaders}
-        return FirstRecordSearch(connection, leaders, read_settings, pending, _MESSAGE_COLUMNS, _first_message).run()
+        first_message = partial(LastMessage.of, index=0)
+        return FirstRecordSearch(connection, leaders, read_settings, pending, _MESSAGE_COLUMNS, first_message).run()
 
     return ask_leaders(metadata, offsets, ask)
-
-
-def _first_message(_: TopicPartition, rows: pa.RecordBatch) -> LastMessage:
-    return LastMessage.of(rows, 0)

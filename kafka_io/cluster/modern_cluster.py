@@ -27,6 +27,7 @@ from kafka_io.errors import (
     Where,
     error_context,
     printable,
+    value_of,
 )
 from kafka_io.messages.describe_configs import ConfigResource, DescribeConfigsRequest, DescribedConfigs
 from kafka_io.messages.metadata import MetadataTopic
@@ -40,8 +41,6 @@ from kafka_io.model import (
     TopicEntry,
     TopicPartition,
 )
-from kafka_io.net.security import PLAINTEXT, Security
-from kafka_io.reader.reader import ReadSettings
 from kafka_io.reader.source import Source
 from kafka_io.records.last_message import LastMessage
 from kafka_io.zookeeper.listing import Listing, SkippedNode
@@ -55,24 +54,20 @@ _TOPIC = 2  # type of a resource in DescribeConfigs
 
 
 class ModernCluster(Cluster):
-    """A cluster of 0.8 or later. A context manager; one thread uses it."""
+    """A cluster of 0.8 or later. A context manager; one thread uses it.
 
-    def __init__(
-        self,
-        name: str,
-        *,
-        zookeeper: "ZooKeeper | None" = None,
-        bootstrap: Sequence[Broker] = (),
-        read_settings: ReadSettings,
-        generation: Generation | None = None,
-        security: Security = PLAINTEXT,
-    ) -> None:
-        self.name = name
+    Args:
+        given: the cluster as the user describes it: without brokers if only ZooKeeper is known, and with a generation
+            that counts if it `refuses_newer`.
+        zookeeper: the cluster's ZooKeeper.
+    """
+
+    def __init__(self, given: Source, zookeeper: "ZooKeeper | None" = None) -> None:
+        self.name = given.cluster or ""
         self.zookeeper = zookeeper
-        self._bootstrap = tuple(bootstrap)
-        self._read_settings = read_settings
-        self._pinned_generation = generation
-        self._security = security
+        self._given = given
+        self._read_settings = given.read_settings
+        self._pinned_generation = given.generation if given.refuses_newer else None
         self._metadata: dict[RetryPolicy, ClusterMetadata] = {}
         self._cluster_id = ""
 
@@ -194,10 +189,7 @@ class ModernCluster(Cluster):
         }
 
     def cleanup_policies(self, topic: str) -> frozenset[str] | None:
-        settings = self._topic_settings([topic])[topic]
-        if isinstance(settings, KafkaIOError):
-            raise settings
-        return cleanup_policies(settings)
+        return cleanup_policies(value_of(self._topic_settings([topic])[topic]))
 
     def _topic_settings(self, topics: Sequence[str]) -> dict[str, TopicSettings | KafkaIOError]:
         """The settings of each topic as the brokers report them, else as ZooKeeper has them."""
@@ -238,17 +230,14 @@ class ModernCluster(Cluster):
         """The brokers, each of which knows the partition's leader."""
         del partition
         metadata = self.metadata()
-        return self._source(metadata.known_brokers, self._pinned_generation or metadata.generation)
-
-    def _source(self, brokers: tuple[Broker, ...], generation: Generation | None) -> Source:
         # MODERN serves for "unknown", too: a connection then asks the broker which versions it supports.
-        return Source(
-            cluster=self.name,
-            generation=generation or Generation.MODERN,
-            brokers=brokers,
-            security=self._security,
-            read_settings=self._read_settings,
+        generation = self._pinned_generation or metadata.generation or Generation.MODERN
+        return replace(
+            self._given,
+            brokers=metadata.known_brokers,
+            generation=generation,
             cluster_id=self._cluster_id,
+            refuses_newer=False,
         )
 
     @property
@@ -268,15 +257,15 @@ class ModernCluster(Cluster):
         """
         retry_policy = retry_policy or self._read_settings.retry_policy
         if retry_policy not in self._metadata:
-            source = self._source(self._bootstrap or self._registered_brokers(), self._pinned_generation)
-            checked = replace(source, refuses_newer=self._pinned_generation is not None)
-            self._metadata[retry_policy] = checked.connect(retry_policy)
+            brokers = self._given.brokers or self._registered_brokers()
+            source = replace(self._given, brokers=brokers, cluster_id=self._cluster_id)
+            self._metadata[retry_policy] = source.connect(retry_policy)
         return self._metadata[retry_policy]
 
     def _registered_brokers(self) -> tuple[Broker, ...]:
         assert self.zookeeper is not None, "a cluster has bootstrap brokers or a ZooKeeper"
         with error_context(self.where):
-            listing = self.zookeeper.brokers(self._security.protocol)
+            listing = self.zookeeper.brokers(self._given.security.protocol)
             if not listing.entries:
                 skipped = "".join(f"; {node.path}: {node.reason}" for node in listing.skipped)
                 raise RegistryError(f"no usable broker is registered in ZooKeeper{skipped}")

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from kafka_io.brokers.cluster_metadata import ClusterMetadata
-from kafka_io.brokers.leaders import PartitionAnswers, PartitionLeaders, ask_leaders, by_topic
+from kafka_io.brokers.leaders import PartitionAnswers, PartitionLeaders, ask_leaders, by_topic, for_each
 from kafka_io.brokers.modern_connection import ModernBrokerConnection
 from kafka_io.cluster.record_times import record_times
 from kafka_io.error_codes import ErrorCode
@@ -18,6 +18,7 @@ from kafka_io.messages.describe_producers import (
     DescribeProducersRequest,
     DescribeProducersTopic,
 )
+from kafka_io.messages.shared import rows_by_partition
 from kafka_io.model import TopicPartition
 from kafka_io.reader.reader import ReadSettings
 
@@ -66,17 +67,12 @@ def _ask_producers(connection: ModernBrokerConnection, leaders: PartitionLeaders
         for topic, numbers in by_topic(leaders).items()
     )
     answer = connection.request(DescribeProducersRequest(topics=topics))
-    described: PartitionAnswers[int | None] = {
-        TopicPartition(topic.name, partition.partition_index): _producer_id(partition)
-        for topic in answer.topics
-        for partition in topic.partitions
-    }
-    return {**dict.fromkeys(leaders), **described}
+    described = rows_by_partition(answer.topics)
+    return {**dict.fromkeys(leaders), **for_each(described, lambda partition: _producer_id(described[partition]))}
 
 
-def _producer_id(described: DescribedProducersPartition) -> int | KafkaIOError | None:
-    if error := ErrorCode.error_of(described.error_code, NOWHERE, right="READ"):
-        return error
+def _producer_id(described: DescribedProducersPartition) -> int | None:
+    ErrorCode.check(described.error_code, NOWHERE, right="READ")
     open_ = [producer for producer in described.active_producers if producer.current_txn_start_offset >= 0]
     return min(open_, key=lambda producer: producer.current_txn_start_offset).producer_id if open_ else None
 

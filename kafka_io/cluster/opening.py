@@ -9,6 +9,7 @@ from kafka_io.errors import Unsupported, Where, error_context
 from kafka_io.model import Generation
 from kafka_io.net.security import PLAINTEXT, Security
 from kafka_io.reader.reader import ReadSettings
+from kafka_io.reader.source import Source
 
 
 def open_cluster(
@@ -49,11 +50,12 @@ def open_cluster(
                 closing.pop_all()
                 return Cluster07(name, client, read_settings=read_settings)
         closing.pop_all()
-    return ModernCluster(
-        name,
-        zookeeper=client,
-        bootstrap=brokers,
-        read_settings=read_settings,
-        generation=generation,
+    given = Source(
+        cluster=name,
+        generation=generation or Generation.MODERN,
+        brokers=brokers,
         security=security,
+        read_settings=read_settings,
+        refuses_newer=generation is not None,
     )
+    return ModernCluster(given, client)

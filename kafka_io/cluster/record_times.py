@@ -21,7 +21,6 @@ from kafka_io.model import TopicPartition
 from kafka_io.reader.reader import ReadSettings
 
 _TIMESTAMPS_SINCE = 2  # version of Fetch that returns message format 1
-_FIRST_BYTES, _GROWTH, _ROUNDS = 16 * 1024, 4, 6  # 16 KiB, then up to 16 MiB
 
 
 def record_times(
@@ -38,6 +37,6 @@ def record_times(
     return ask_leaders(metadata, offsets, ask)
 
 
-def _time_ms(_: TopicPartition, rows: pa.RecordBatch) -> int | None:
+def _time_ms(rows: pa.RecordBatch) -> int | None:
     time_ms: int = rows.column("timestamp").cast(pa.int64())[0].as_py()
     return time_ms if time_ms >= 0 else None

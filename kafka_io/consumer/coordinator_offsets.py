@@ -16,7 +16,8 @@ from kafka_io.errors import NOWHERE, Corrupt, Unsupported, Where
 from kafka_io.messages.listed_topics import check_listed_topic
 from kafka_io.messages.offset_commit import OffsetCommitPartition, OffsetCommitRequest, OffsetCommitTopic
 from kafka_io.messages.offset_fetch import GROUPS_SINCE, OffsetFetchGroup, OffsetFetchRequest, OffsetFetchTopic
-from kafka_io.model import BrokerPartition
+from kafka_io.messages.shared import rows_by_partition, topics_of
+from kafka_io.model import BrokerPartition, TopicPartition
 from kafka_io.wire.schema import Api
 from kafka_io.zookeeper.offsets import CommittedOffsets
 
@@ -54,15 +55,19 @@ class CoordinatorOffsets:
         self, group: str, offsets: Mapping[str, Mapping[BrokerPartition, int]], *, member: GroupMembership = NOBODY
     ) -> None:
         """See GroupOffsets."""
+        rows = {
+            TopicPartition.of(topic, partition): OffsetCommitPartition(
+                partition_index=partition.partition, committed_offset=offset, committed_metadata=""
+            )
+            for topic, topic_offsets in offsets.items()
+            for partition, offset in sorted(topic_offsets.items())
+        }
         request = OffsetCommitRequest(
             group_id=group,
             generation_id_or_member_epoch=member.generation,
             member_id=member.id,
             group_instance_id=member.instance,
-            topics=tuple(
-                OffsetCommitTopic(name=topic, partitions=_commit_partitions(topic_offsets))
-                for topic, topic_offsets in offsets.items()
-            ),
+            topics=topics_of(OffsetCommitTopic, rows),
         )
         self._coordinator(group).on(lambda connection: _commit(connection, request))
 
@@ -111,20 +116,12 @@ def _offset(topic: str, answer: Any) -> int | None:
     return None if answer.committed_offset == _NO_OFFSET else int(answer.committed_offset)
 
 
-def _commit_partitions(offsets: Mapping[BrokerPartition, int]) -> tuple[OffsetCommitPartition, ...]:
-    return tuple(
-        OffsetCommitPartition(partition_index=partition.partition, committed_offset=offset, committed_metadata="")
-        for partition, offset in sorted(offsets.items())
-    )
-
-
 def _commit(connection: ModernBrokerConnection, request: OffsetCommitRequest) -> None:
     _coordinated(connection, OffsetCommitRequest.API)
     answer = connection.request(request)
-    for topic in answer.topics:
-        for partition in topic.partitions:
-            where = Where(topic=topic.name, partition=partition.partition_index)
-            ErrorCode.check(partition.error_code, where, right="READ")
+    for partition, row in rows_by_partition(answer.topics).items():
+        where = Where(topic=partition.topic, partition=partition.partition)
+        ErrorCode.check(row.error_code, where, right="READ")
 
 
 def _coordinated(connection: ModernBrokerConnection, api: Api[Any]) -> int:

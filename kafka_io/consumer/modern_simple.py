@@ -1,6 +1,7 @@
 """Fetches of many partitions from 0.8 on: each leader gets one request for all partitions that it leads."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
 
 from kafka_io.brokers.cluster_metadata import ClusterMetadata
@@ -10,7 +11,7 @@ from kafka_io.closing import Closing
 from kafka_io.cluster.bounds import list_offsets
 from kafka_io.consumer.fetched import FetchPosition, FetchResult, split_into_requests
 from kafka_io.error_codes import ErrorCode
-from kafka_io.errors import NOWHERE, BrokerBusy, KafkaIOError, LogShort, NetworkError, error_context
+from kafka_io.errors import NOWHERE, BrokerBusy, KafkaIOError, LogShort, NetworkError, error_context, value_of
 from kafka_io.messages.fetch import FetchPartitionResponse
 from kafka_io.messages.list_offsets import LATEST_TIME, ListOffsetsRequest
 from kafka_io.model import BrokerPartition, TopicPartition
@@ -21,6 +22,7 @@ from kafka_io.records.header_scan import first_entry_bytes, scan_headers
 from kafka_io.records.record_set import RequestedOffsets
 
 
+@dataclass(eq=False)
 class ModernPartitionFetcher(Closing):
     """Fetches from the partitions' leaders. One thread uses it.
 
@@ -28,24 +30,22 @@ class ModernPartitionFetcher(Closing):
     have other addresses by then.
     """
 
-    def __init__(
-        self, connect: Callable[[], ClusterMetadata], read_settings: ReadSettings, *, max_wait_ms: int
-    ) -> None:
-        self._connect = connect
-        self._connected: ClusterMetadata | None = None
-        self._read_settings = read_settings
-        self._max_wait_ms = max_wait_ms
+    connect: Callable[[], ClusterMetadata]
+    read_settings: ReadSettings
+    _: KW_ONLY
+    max_wait_ms: int
+    connected: ClusterMetadata | None = None
 
     @property
     def _metadata(self) -> ClusterMetadata:
-        if self._connected is None:
-            self._connected = self._connect()
-        return self._connected
+        if self.connected is None:
+            self.connected = self.connect()
+        return self.connected
 
     def multifetch(self, positions: Sequence[FetchPosition]) -> list[FetchResult | KafkaIOError]:
         """A result or an error for each position, in order."""
         results: list[FetchResult | KafkaIOError] = []
-        for request in split_into_requests(positions, max_bytes=self._read_settings.sizes.max_fetch_bytes):
+        for request in split_into_requests(positions, max_bytes=self.read_settings.sizes.max_fetch_bytes):
             by_partition = {position.topic_partition: position for position in request}
             try:
                 answers = ask_leaders(self._metadata, by_partition, partial(self._fetch, by_partition))
@@ -63,8 +63,8 @@ class ModernPartitionFetcher(Closing):
         leaders: PartitionLeaders,
     ) -> PartitionAnswers[FetchPartitionResponse]:
         requested = {partition: (positions[partition].offset, positions[partition].max_bytes) for partition in leaders}
-        committed = self._read_settings.committed
-        request = fetch_request(leaders, requested, committed=committed, max_wait_ms=self._max_wait_ms)
+        committed = self.read_settings.committed
+        request = fetch_request(leaders, requested, committed=committed, max_wait_ms=self.max_wait_ms)
         answers = fetch(connection, leaders, request)
         # A broker leaves partitions out when the client's quota is used up (KIP-219).
         left_out = BrokerBusy("the broker answered without this partition")
@@ -94,7 +94,7 @@ class ModernPartitionFetcher(Closing):
             next_offset=next_offset,
             needed_bytes=max(first_entry_bytes(data) or 0, len(data) + 1) if has_no_whole_batch else 0,
             batches=partial(
-                decode, data, requested, aborted=aborted_ranges(answer), limits=self._read_settings.limits, where=where
+                decode, data, requested, aborted=aborted_ranges(answer), limits=self.read_settings.limits, where=where
             ),
         )
 
@@ -105,7 +105,7 @@ class ModernPartitionFetcher(Closing):
         def list_before(
             connection: ModernBrokerConnection, leaders: PartitionLeaders
         ) -> PartitionAnswers[tuple[int, ...]]:
-            ask = partial(list_offsets, connection, leaders, committed=self._read_settings.committed)
+            ask = partial(list_offsets, connection, leaders, committed=self.read_settings.committed)
             answers = ask({key: time_ms}, max_offsets)
             if not answers[key] and connection.versions.pick(ListOffsetsRequest.API):
                 # From v1 on no offset means that all records are older than the time: the answer is the end.
@@ -113,13 +113,10 @@ class ModernPartitionFetcher(Closing):
             return answers
 
         with error_context(self._metadata.where):
-            answer = ask_leaders(self._metadata, [key], list_before)[key]
-        if isinstance(answer, KafkaIOError):
-            raise answer
-        return answer[:max_offsets]
+            return value_of(ask_leaders(self._metadata, [key], list_before)[key])[:max_offsets]
 
     def close(self) -> None:
         """End all connections; safe to call again."""
-        if self._connected is not None:
-            self._connected.close()
-            self._connected = None
+        if self.connected is not None:
+            self.connected.close()
+            self.connected = None

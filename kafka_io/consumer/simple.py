@@ -8,7 +8,7 @@ from kafka_io.closing import Closing
 from kafka_io.consumer.fetched import FetchPosition, FetchResult
 from kafka_io.consumer.modern_simple import ModernPartitionFetcher
 from kafka_io.consumer.v07_simple import PartitionFetcher07
-from kafka_io.errors import KafkaIOError, Unsupported
+from kafka_io.errors import KafkaIOError, Unsupported, value_of
 from kafka_io.messages.list_offsets import EARLIEST_TIME, LATEST_TIME
 from kafka_io.model import BrokerPartition, Generation
 from kafka_io.net.security import PLAINTEXT, Security
@@ -93,10 +93,7 @@ class SimpleConsumer(Closing):
             ValueError: a negative offset, or `max_bytes` below 1.
         """
         position = FetchPosition(topic=topic, partition=_as_partition(partition), offset=offset, max_bytes=max_bytes)
-        [result] = self.multifetch([position])
-        if isinstance(result, KafkaIOError):
-            raise result
-        return result
+        return value_of(self.multifetch([position])[0])
 
     def multifetch(self, positions: Iterable[FetchPosition]) -> list[FetchResult | KafkaIOError]:
         """The result of `fetch` for each position, in order, with one request to each broker.

@@ -4,14 +4,14 @@ From v4 on only brokers send this request (KIP-890).
 """
 
 from kafka_io.messages.echoes import check_complete_echo, partitions_in
+from kafka_io.messages.shared import PartitionRow, ThrottledAnswer, TopicRows
 from kafka_io.wire.schema import Request, Struct, wire
 from kafka_io.wire.types import Bool, Int16, Int32, Int64, String
 
 
-class TxnPartitionResult(Struct):
+class TxnPartitionResult(PartitionRow):
     """The error code if one partition was not added."""
 
-    partition_index: Int32
     partition_error_code: Int16
 
 
@@ -29,20 +29,16 @@ class TxnResult(Struct):
     topic_results: tuple[TxnTopicResult, ...]
 
 
-class AddPartitionsToTxnResponse(Struct):
+class AddPartitionsToTxnResponse(ThrottledAnswer):
     """The results, by topic up to v3, and by transaction from v4 on."""
 
-    throttle_time_ms: Int32 = 0
     error_code: Int16 = wire(since=4, default=0, ignorable=True)  # KIP-890
     results_by_transaction: tuple[TxnResult, ...] = wire(since=4, default=())  # KIP-890: many transactions at once
     results_by_topic_v3_and_below: tuple[TxnTopicResult, ...] = wire(until=3, default=())
 
 
-class TxnTopic(Struct):
+class TxnTopic(TopicRows[Int32]):
     """Partitions of one topic."""
-
-    name: String
-    partitions: tuple[Int32, ...]
 
 
 class Txn(Struct):

@@ -1,5 +1,6 @@
 """CreateTopics: asks the controller to create topics (KIP-4)."""
 
+from kafka_io.messages.shared import PartitionRow, ThrottledAnswer
 from kafka_io.wire.schema import Request, Struct, wire
 from kafka_io.wire.types import NULL_UUID, Bool, Int8, Int16, Int32, String, Uuid
 
@@ -27,17 +28,15 @@ class CreatedTopic(Struct):
     configs: tuple[CreatedTopicConfig, ...] | None = wire(since=5, default=None, ignorable=True)  # KIP-525
 
 
-class CreateTopicsResponse(Struct):
+class CreateTopicsResponse(ThrottledAnswer, since=2):
     """One result for each topic of the request."""
 
-    throttle_time_ms: Int32 = wire(since=2, default=0, ignorable=True)  # KIP-124: request quotas
     topics: tuple[CreatedTopic, ...]
 
 
-class ReplicaAssignment(Struct):
+class ReplicaAssignment(PartitionRow):
     """The brokers that hold one partition. The first one is its preferred leader."""
 
-    partition_index: Int32
     broker_ids: tuple[Int32, ...]
 
 

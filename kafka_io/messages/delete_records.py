@@ -1,43 +1,35 @@
 """DeleteRecords: asks a leader to delete the records before an offset (KIP-107). Offset -1 is the high watermark."""
 
-from kafka_io.wire.schema import Request, Struct
-from kafka_io.wire.types import Int16, Int32, Int64, String
+from kafka_io.messages.shared import PartitionRow, ThrottledAnswer, TopicRows
+from kafka_io.wire.schema import Request
+from kafka_io.wire.types import Int16, Int32, Int64
 
 
-class DeleteRecordsPartitionResponse(Struct):
+class DeleteRecordsPartitionResponse(PartitionRow):
     """The new start of the log of one partition."""
 
-    partition_index: Int32
     low_watermark: Int64
     error_code: Int16
 
 
-class DeleteRecordsTopicResponse(Struct):
+class DeleteRecordsTopicResponse(TopicRows[DeleteRecordsPartitionResponse]):
     """The partitions of one topic."""
 
-    name: String
-    partitions: tuple[DeleteRecordsPartitionResponse, ...]
 
-
-class DeleteRecordsResponse(Struct):
+class DeleteRecordsResponse(ThrottledAnswer):
     """The new starts of the logs, by topic."""
 
-    throttle_time_ms: Int32 = 0
     topics: tuple[DeleteRecordsTopicResponse, ...]
 
 
-class DeleteRecordsPartition(Struct):
+class DeleteRecordsPartition(PartitionRow):
     """A partition, and the offset before which its records are deleted."""
 
-    partition_index: Int32
     offset: Int64
 
 
-class DeleteRecordsTopic(Struct):
+class DeleteRecordsTopic(TopicRows[DeleteRecordsPartition]):
     """The partitions of one topic."""
-
-    name: String
-    partitions: tuple[DeleteRecordsPartition, ...]
 
 
 class DeleteRecordsRequest(Request[DeleteRecordsResponse], key=21, versions=(0, 2), flexible_from=2):

@@ -1,5 +1,6 @@
 """DeleteTopics: asks the controller to delete topics (KIP-4), from v6 on also by topic id (KIP-516)."""
 
+from kafka_io.messages.shared import ThrottledAnswer
 from kafka_io.wire.schema import Request, Struct, wire
 from kafka_io.wire.types import NULL_UUID, Int16, Int32, String, Uuid
 
@@ -13,10 +14,9 @@ class DeletedTopic(Struct):
     error_message: String | None = wire(since=5, default=None, ignorable=True)  # KIP-599
 
 
-class DeleteTopicsResponse(Struct):
+class DeleteTopicsResponse(ThrottledAnswer, since=1):
     """One result for each topic of the request."""
 
-    throttle_time_ms: Int32 = wire(since=1, default=0, ignorable=True)  # KIP-124: request quotas
     responses: tuple[DeletedTopic, ...]
 
 

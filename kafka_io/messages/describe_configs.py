@@ -1,8 +1,9 @@
 """DescribeConfigs: asks for the settings of topics and brokers (KIP-133)."""
 
 from kafka_io.messages.echoes import check_echo
+from kafka_io.messages.shared import ThrottledAnswer
 from kafka_io.wire.schema import MIB, Request, Struct, wire
-from kafka_io.wire.types import MANY_ITEMS, Bool, Int8, Int16, Int32, String
+from kafka_io.wire.types import MANY_ITEMS, Bool, Int8, Int16, String
 
 
 class ConfigSynonym(Struct):
@@ -37,10 +38,9 @@ class DescribedConfigs(Struct):
     configs: tuple[ConfigEntry, ...]
 
 
-class DescribeConfigsResponse(Struct):
+class DescribeConfigsResponse(ThrottledAnswer):
     """The settings of each topic or broker in the request."""
 
-    throttle_time_ms: Int32 = 0
     results: tuple[DescribedConfigs, ...] = wire(max_items=MANY_ITEMS)
 
 

@@ -2,6 +2,7 @@
 
 from kafka_io.messages.echoes import check_complete_echo
 from kafka_io.messages.metadata import NO_OPERATIONS
+from kafka_io.messages.shared import ThrottledAnswer
 from kafka_io.wire.schema import Request, Struct, wire
 from kafka_io.wire.types import Bool, Int16, Int32, String, WireBytes
 
@@ -30,10 +31,9 @@ class DescribedGroup(Struct):
     authorized_operations: Int32 = wire(since=3, default=NO_OPERATIONS)  # KIP-430
 
 
-class DescribeGroupsResponse(Struct):
+class DescribeGroupsResponse(ThrottledAnswer, since=1):
     """One entry for each group of the request."""
 
-    throttle_time_ms: Int32 = wire(since=1, default=0, ignorable=True)  # KIP-124: request quotas
     groups: tuple[DescribedGroup, ...]
 
 

@@ -1,6 +1,7 @@
 """DescribeProducers: asks leaders for the producers of partitions, and for their open transactions (KIP-664)."""
 
 from kafka_io.messages.echoes import check_echo, partitions_in
+from kafka_io.messages.shared import PartitionRow, ThrottledAnswer, TopicRows
 from kafka_io.wire.schema import Request, Struct, wire
 from kafka_io.wire.types import MANY_ITEMS, Int16, Int32, Int64, String
 
@@ -16,26 +17,21 @@ class ProducerState(Struct):
     current_txn_start_offset: Int64 = -1
 
 
-class DescribedProducersPartition(Struct):
+class DescribedProducersPartition(PartitionRow):
     """The producers of one partition."""
 
-    partition_index: Int32
     error_code: Int16
     error_message: String | None = None
     active_producers: tuple[ProducerState, ...] = wire(max_items=MANY_ITEMS)
 
 
-class DescribedProducersTopic(Struct):
+class DescribedProducersTopic(TopicRows[DescribedProducersPartition]):
     """The partitions of one topic."""
 
-    name: String
-    partitions: tuple[DescribedProducersPartition, ...]
 
-
-class DescribeProducersResponse(Struct):
+class DescribeProducersResponse(ThrottledAnswer):
     """The producers, by topic."""
 
-    throttle_time_ms: Int32 = 0
     topics: tuple[DescribedProducersTopic, ...]
 
 

@@ -2,6 +2,7 @@
 
 from kafka_io.messages.echoes import check_echo, partitions_in
 from kafka_io.messages.leaders import LeaderIdAndEpoch, NodeEndpoint
+from kafka_io.messages.shared import PartitionRow
 from kafka_io.wire.schema import Request, Struct, wire
 from kafka_io.wire.types import MANY_ITEMS, NULL_UUID, Int8, Int16, Int32, Int64, String, Uuid, WireBytes
 
@@ -39,13 +40,12 @@ class AbortedTransaction(Struct):
     first_offset: Int64
 
 
-class FetchPartitionResponse(Struct):
+class FetchPartitionResponse(PartitionRow):
     """The records of one partition.
 
     The last batch may be incomplete, and the first one may begin before the requested offset.
     """
 
-    partition_index: Int32
     error_code: Int16
     high_watermark: Int64
     last_stable_offset: Int64 = wire(since=4, default=-1, ignorable=True)  # KIP-98: the end for READ_COMMITTED

@@ -4,6 +4,7 @@ From v4 on one request asks for several keys (KIP-699).
 """
 
 from kafka_io.messages.echoes import check_complete_echo
+from kafka_io.messages.shared import ThrottledAnswer
 from kafka_io.wire.schema import Request, Struct, wire
 from kafka_io.wire.types import Int8, Int16, Int32, String
 
@@ -22,10 +23,9 @@ class FoundCoordinator(Struct):
     error_message: String | None = None
 
 
-class FindCoordinatorResponse(Struct):
+class FindCoordinatorResponse(ThrottledAnswer, since=1):
     """One coordinator up to v3, and one for each key from v4 on."""
 
-    throttle_time_ms: Int32 = wire(since=1, default=0, ignorable=True)  # KIP-124: request quotas
     error_code: Int16 = wire(until=3, default=0)
     error_message: String | None = wire(since=1, until=3, default=None, ignorable=True)  # KIP-98
     node_id: Int32 = wire(until=3, default=0)

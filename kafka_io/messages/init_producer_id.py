@@ -1,13 +1,13 @@
 """InitProducerId: asks for a producer id and epoch, by which brokers recognise repeated batches (KIP-98)."""
 
-from kafka_io.wire.schema import Request, Struct, wire
+from kafka_io.messages.shared import ThrottledAnswer
+from kafka_io.wire.schema import Request, wire
 from kafka_io.wire.types import Int16, Int32, Int64, String
 
 
-class InitProducerIdResponse(Struct):
+class InitProducerIdResponse(ThrottledAnswer):
     """The producer's id and epoch."""
 
-    throttle_time_ms: Int32 = 0
     error_code: Int16
     producer_id: Int64 = -1
     producer_epoch: Int16

@@ -1,5 +1,6 @@
 """JoinGroup: joins the next generation of a group. The answer waits until all members have joined."""
 
+from kafka_io.messages.shared import ThrottledAnswer
 from kafka_io.wire.schema import Request, Struct, wire
 from kafka_io.wire.types import Bool, Int16, Int32, String, WireBytes
 
@@ -12,10 +13,9 @@ class JoinGroupMember(Struct):
     metadata: WireBytes
 
 
-class JoinGroupResponse(Struct):
+class JoinGroupResponse(ThrottledAnswer, since=2):
     """The generation, and the leader of the group."""
 
-    throttle_time_ms: Int32 = wire(since=2, default=0, ignorable=True)  # KIP-124: request quotas
     error_code: Int16
     generation_id: Int32 = -1
     protocol_type: String | None = wire(since=7, default=None, ignorable=True)  # KIP-559: for proxies

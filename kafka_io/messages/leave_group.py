@@ -3,8 +3,9 @@
 From v3 on one request removes several members (KIP-345).
 """
 
+from kafka_io.messages.shared import ThrottledAnswer
 from kafka_io.wire.schema import Request, Struct, wire
-from kafka_io.wire.types import Int16, Int32, String
+from kafka_io.wire.types import Int16, String
 
 
 class LeftMember(Struct):
@@ -15,10 +16,9 @@ class LeftMember(Struct):
     error_code: Int16
 
 
-class LeaveGroupResponse(Struct):
+class LeaveGroupResponse(ThrottledAnswer, since=1):
     """The error code if the request failed; from v3 on one result for each member."""
 
-    throttle_time_ms: Int32 = wire(since=1, default=0, ignorable=True)  # KIP-124: request quotas
     error_code: Int16
     members: tuple[LeftMember, ...] = wire(since=3, default=())  # KIP-345: many at once
 

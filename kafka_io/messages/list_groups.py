@@ -1,7 +1,8 @@
 """ListGroups: asks for the groups that a broker coordinates. Each broker of the cluster lists its own groups."""
 
+from kafka_io.messages.shared import ThrottledAnswer
 from kafka_io.wire.schema import Request, Struct, wire
-from kafka_io.wire.types import MANY_ITEMS, Int16, Int32, String
+from kafka_io.wire.types import MANY_ITEMS, Int16, String
 
 
 class ListedGroup(Struct):
@@ -13,10 +14,9 @@ class ListedGroup(Struct):
     group_type: String = wire(since=5, default="", ignorable=True)  # KIP-848: classic or consumer
 
 
-class ListGroupsResponse(Struct):
+class ListGroupsResponse(ThrottledAnswer, since=1):
     """The groups of this broker."""
 
-    throttle_time_ms: Int32 = wire(since=1, default=0, ignorable=True)  # KIP-124: request quotas
     error_code: Int16
     groups: tuple[ListedGroup, ...] = wire(max_items=MANY_ITEMS)
 

@@ -4,8 +4,9 @@ The answer in v0 has several offsets for a partition, later versions have one.
 """
 
 from kafka_io.messages.echoes import check_echo, partitions_in
-from kafka_io.wire.schema import MIB, Request, Struct, wire
-from kafka_io.wire.types import MANY_ITEMS, Int8, Int16, Int32, Int64, String
+from kafka_io.messages.shared import PartitionRow, ThrottledAnswer, TopicRows
+from kafka_io.wire.schema import MIB, Request, wire
+from kafka_io.wire.types import MANY_ITEMS, Int8, Int16, Int32, Int64
 
 LATEST_TIME = -1
 EARLIEST_TIME = -2
@@ -14,10 +15,9 @@ MAX_SEGMENTS = MANY_ITEMS  # in v0: how many starts of segments to ask for, more
 READ_UNCOMMITTED, READ_COMMITTED = 0, 1
 
 
-class ListOffsetsPartitionResponse(Struct):
+class ListOffsetsPartitionResponse(PartitionRow):
     """The offset in one partition; `offset` is -1 if no record is as late as the requested time."""
 
-    partition_index: Int32
     error_code: Int16
     old_style_offsets: tuple[Int64, ...] = wire(until=0, max_items=MANY_ITEMS, default=())
     timestamp: Int64 = wire(since=1, default=-1)  # KIP-79: the first record at or after a time
@@ -25,34 +25,26 @@ class ListOffsetsPartitionResponse(Struct):
     leader_epoch: Int32 = wire(since=4, default=-1)  # KIP-320
 
 
-class ListOffsetsTopicResponse(Struct):
+class ListOffsetsTopicResponse(TopicRows[ListOffsetsPartitionResponse]):
     """The partitions of one topic."""
 
-    name: String
-    partitions: tuple[ListOffsetsPartitionResponse, ...]
 
-
-class ListOffsetsResponse(Struct):
+class ListOffsetsResponse(ThrottledAnswer, since=2):
     """The offsets, by topic."""
 
-    throttle_time_ms: Int32 = wire(since=2, default=0, ignorable=True)  # KIP-124: request quotas
     topics: tuple[ListOffsetsTopicResponse, ...] = wire(max_items=MANY_ITEMS)
 
 
-class ListOffsetsPartition(Struct):
+class ListOffsetsPartition(PartitionRow):
     """The requested time, in milliseconds or as one of the constants above."""
 
-    partition_index: Int32
     current_leader_epoch: Int32 = wire(since=4, default=-1, ignorable=True)  # KIP-320: fences stale leaders
     timestamp: Int64
     max_num_offsets: Int32 = wire(until=0, default=1)
 
 
-class ListOffsetsTopic(Struct):
+class ListOffsetsTopic(TopicRows[ListOffsetsPartition]):
     """The partitions of one topic."""
-
-    name: String
-    partitions: tuple[ListOffsetsPartition, ...]
 
 
 class ListOffsetsRequest(

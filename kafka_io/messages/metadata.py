@@ -1,18 +1,16 @@
 """Metadata: asks for the brokers, the topics, and the leaders of their partitions."""
 
 from kafka_io.messages.echoes import check_echo
+from kafka_io.messages.shared import Node, ThrottledAnswer
 from kafka_io.wire.schema import MIB, Request, Struct, wire
 from kafka_io.wire.types import MANY_ITEMS, NULL_UUID, Bool, Int16, Int32, String, Uuid
 
 NO_OPERATIONS = -(2**31)  # authorized operations (KIP-430) that the request did not ask for
 
 
-class MetadataBroker(Struct):
+class MetadataBroker(Node):
     """A live broker, with the address of the listener that received the request."""
 
-    node_id: Int32
-    host: String
-    port: Int32
     rack: String | None = wire(since=1, null_since=1, default=None, ignorable=True)  # KIP-36
 
 
@@ -39,10 +37,9 @@ class MetadataTopic(Struct):
     topic_authorized_operations: Int32 = wire(since=8, default=NO_OPERATIONS)  # KIP-430
 
 
-class MetadataResponse(Struct):
+class MetadataResponse(ThrottledAnswer, since=3):
     """The metadata of the cluster that the broker has. It may be out of date."""
 
-    throttle_time_ms: Int32 = wire(since=3, default=0, ignorable=True)  # KIP-124: request quotas
     brokers: tuple[MetadataBroker, ...]
     cluster_id: String | None = wire(since=2, null_since=2, default=None, ignorable=True)  # KIP-78
     controller_id: Int32 = wire(since=1, default=-1, ignorable=True)  # KIP-4

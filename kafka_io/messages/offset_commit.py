@@ -1,49 +1,41 @@
 """OffsetCommit: commits offsets of a group. v0 stores them in ZooKeeper, later versions at the coordinator."""
 
 from kafka_io.messages.echoes import check_complete_echo, partitions_in
-from kafka_io.wire.schema import Request, Struct, wire
+from kafka_io.messages.shared import PartitionRow, ThrottledAnswer, TopicRows
+from kafka_io.wire.schema import Request, wire
 from kafka_io.wire.types import Int16, Int32, Int64, String
 
 
-class OffsetCommitPartitionResponse(Struct):
+class OffsetCommitPartitionResponse(PartitionRow):
     """The error code if the offset of one partition was not stored."""
 
-    partition_index: Int32
     error_code: Int16
 
 
-class OffsetCommitTopicResponse(Struct):
+class OffsetCommitTopicResponse(TopicRows[OffsetCommitPartitionResponse]):
     """The partitions of one topic."""
 
-    name: String
-    partitions: tuple[OffsetCommitPartitionResponse, ...]
 
-
-class OffsetCommitResponse(Struct):
+class OffsetCommitResponse(ThrottledAnswer, since=3):
     """The results, by topic."""
 
-    throttle_time_ms: Int32 = wire(since=3, default=0, ignorable=True)  # KIP-124: request quotas
     topics: tuple[OffsetCommitTopicResponse, ...]
 
 
-class OffsetCommitPartition(Struct):
+class OffsetCommitPartition(PartitionRow):
     """The next offset to read, and a text of the client's own.
 
     Only v1 has a commit time; with -1 the broker sets it.
     """
 
-    partition_index: Int32
     committed_offset: Int64
     committed_leader_epoch: Int32 = wire(since=6, default=-1, ignorable=True)  # KIP-320: detects truncation
     commit_timestamp: Int64 = wire(since=1, until=1, default=-1)  # no KIP: older than the first of them
     committed_metadata: String | None
 
 
-class OffsetCommitTopic(Struct):
+class OffsetCommitTopic(TopicRows[OffsetCommitPartition]):
     """The partitions of one topic."""
-
-    name: String
-    partitions: tuple[OffsetCommitPartition, ...]
 
 
 class OffsetCommitRequest(Request[OffsetCommitResponse], key=8, versions=(0, 9), flexible_from=8):

@@ -3,27 +3,24 @@
 from collections.abc import Iterable
 
 from kafka_io.messages.echoes import check_complete_echo, check_echo, partitions_in
+from kafka_io.messages.shared import PartitionRow, ThrottledAnswer, TopicRows
 from kafka_io.wire.schema import MIB, Request, Struct, wire
 from kafka_io.wire.types import MANY_ITEMS, Bool, Int16, Int32, Int64, String
 
 GROUPS_SINCE = 8  # KIP-709: many groups in one request
 
 
-class OffsetFetchPartitionResponse(Struct):
+class OffsetFetchPartitionResponse(PartitionRow):
     """The committed offset of one partition; -1 if there is none."""
 
-    partition_index: Int32
     committed_offset: Int64
     committed_leader_epoch: Int32 = wire(since=5, default=-1, ignorable=True)  # KIP-320: detects truncation
     metadata: String | None
     error_code: Int16
 
 
-class OffsetFetchTopicResponse(Struct):
+class OffsetFetchTopicResponse(TopicRows[OffsetFetchPartitionResponse]):
     """The partitions of one topic."""
-
-    name: String
-    partitions: tuple[OffsetFetchPartitionResponse, ...]
 
 
 class OffsetFetchGroupResponse(Struct):
@@ -34,10 +31,9 @@ class OffsetFetchGroupResponse(Struct):
     error_code: Int16 = 0
 
 
-class OffsetFetchResponse(Struct):
+class OffsetFetchResponse(ThrottledAnswer, since=3):
     """The committed offsets: `topics` up to v7, `groups` from v8 on."""
 
-    throttle_time_ms: Int32 = wire(since=3, default=0, ignorable=True)  # KIP-124: request quotas
     topics: tuple[OffsetFetchTopicResponse, ...] = wire(until=7, max_items=MANY_ITEMS, default=())
     error_code: Int16 = wire(since=2, until=7, default=0, ignorable=True)  # KIP-88
     groups: tuple[OffsetFetchGroupResponse, ...] = wire(since=8, default=())  # KIP-709: many groups at once

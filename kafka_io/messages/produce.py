@@ -34,11 +34,16 @@ class ProducePartitionResponse(Struct):
     current_leader: LeaderIdAndEpoch = wire(since=10, tag=0, default=LeaderIdAndEpoch())  # KIP-951
 
 
-class ProduceTopicResponse(Struct):
-    """The partitions of one topic, which is given by name or id."""
+class TopicNameOrId(Struct):
+    """The first fields of a topic: its name up to v12, and its id from v13 on."""
 
     name: String = wire(until=12, default="", ignorable=True)
     topic_id: Uuid = wire(since=BY_ID_SINCE, default=NULL_UUID, ignorable=True)  # KIP-516: distinguishes incarnations
+
+
+class ProduceTopicResponse(TopicNameOrId):
+    """The partitions of one topic."""
+
     partition_responses: tuple[ProducePartitionResponse, ...]
 
 
@@ -57,11 +62,9 @@ class ProducePartition(Struct):
     records: WireBytes | None
 
 
-class ProduceTopic(Struct):
-    """The partitions of one topic, which is given by name or id."""
+class ProduceTopic(TopicNameOrId):
+    """The partitions of one topic."""
 
-    name: String = wire(until=12, default="", ignorable=True)
-    topic_id: Uuid = wire(since=BY_ID_SINCE, default=NULL_UUID, ignorable=True)  # KIP-516: distinguishes incarnations
     partition_data: tuple[ProducePartition, ...]
 
 

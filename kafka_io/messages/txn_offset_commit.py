@@ -2,31 +2,27 @@
 
 from kafka_io.messages.echoes import check_complete_echo, partitions_in
 from kafka_io.messages.offset_commit import OffsetCommitTopicResponse
-from kafka_io.wire.schema import Request, Struct, wire
+from kafka_io.messages.shared import PartitionRow, ThrottledAnswer, TopicRows
+from kafka_io.wire.schema import Request, wire
 from kafka_io.wire.types import Int16, Int32, Int64, String
 
 
-class TxnOffsetCommitResponse(Struct):
+class TxnOffsetCommitResponse(ThrottledAnswer):
     """The results, by topic."""
 
-    throttle_time_ms: Int32 = 0
     topics: tuple[OffsetCommitTopicResponse, ...]
 
 
-class TxnOffsetCommitPartition(Struct):
+class TxnOffsetCommitPartition(PartitionRow):
     """The next offset to read, and a text of the client's own."""
 
-    partition_index: Int32
     committed_offset: Int64
     committed_leader_epoch: Int32 = wire(since=2, default=-1, ignorable=True)  # KIP-320: detects truncation
     committed_metadata: String | None
 
 
-class TxnOffsetCommitTopic(Struct):
+class TxnOffsetCommitTopic(TopicRows[TxnOffsetCommitPartition]):
     """The partitions of one topic."""
-
-    name: String
-    partitions: tuple[TxnOffsetCommitPartition, ...]
 
 
 class TxnOffsetCommitRequest(Request[TxnOffsetCommitResponse], key=28, versions=(0, 5), flexible_from=3):

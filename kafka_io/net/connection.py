@@ -1,43 +1,19 @@
 """A connection to a broker: a byte stream, and a conversation that encodes requests and decodes answers."""
 
 import ssl
-from collections.abc import Callable
-from typing import Generic, Protocol, Self, TypeVar
+from typing import Any, Generic, Self, TypeVar
 
 from kafka_io.closing import closed_on_error
 from kafka_io.errors import Corrupt, NetworkError
 from kafka_io.model import Broker
 from kafka_io.net.deadline import Deadline
 from kafka_io.net.stream import Stream
-from kafka_io.wire.framing import Frames, framed
+from kafka_io.wire.framing import Conversation, Frames, framed
 
 RequestT_contra = TypeVar("RequestT_contra", contravariant=True)
 AnswerT_co = TypeVar("AnswerT_co", covariant=True)
 
 _MAX_LOGIN_FRAME = 64 * 1024
-
-
-class Conversation(Protocol[RequestT_contra, AnswerT_co]):
-    """The protocol of one generation: it turns requests into bytes, and received bytes into answers."""
-
-    @property
-    def waiting(self) -> int:
-        """The number of requests without an answer."""
-
-    def send(self, request: RequestT_contra) -> bytes:
-        """The bytes of a request, which must be sent next."""
-
-    def space(self) -> memoryview:
-        """The buffer for the next bytes that are received."""
-
-    def filled(self, count: int, check_time: Callable[[], object]) -> AnswerT_co | None:
-        """Process `count` received bytes in `space()`. Returns the answer that they complete, if any.
-
-        `check_time` raises an error when no time is left to decode it.
-        """
-
-    def release(self) -> None:
-        """Release the memory of answers: no answer is expected soon."""
 
 
 class Connection(Generic[RequestT_contra, AnswerT_co]):
@@ -47,7 +23,7 @@ class Connection(Generic[RequestT_contra, AnswerT_co]):
     """
 
     def __init__(
-        self, stream: Stream, conversation: Conversation[RequestT_contra, AnswerT_co], *, timeout_s: float
+        self, stream: Stream, conversation: Conversation[RequestT_contra, AnswerT_co, Any], *, timeout_s: float
     ) -> None:
         self._stream = stream
         self._conversation = conversation
@@ -58,7 +34,7 @@ class Connection(Generic[RequestT_contra, AnswerT_co]):
     def open(
         cls,
         broker: Broker,
-        conversation: Conversation[RequestT_contra, AnswerT_co],
+        conversation: Conversation[RequestT_contra, AnswerT_co, Any],
         *,
         timeout_s: float,
         tls: ssl.SSLContext | None = None,

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from http.client import HTTPException, HTTPResponse
 from typing import TYPE_CHECKING, Any, Self, cast
 
-from kafka_io.errors import ConnectionLost, Corrupt, KafkaIOError, printable
+from kafka_io.errors import ConnectionLost, Corrupt, KafkaIOError, printable, value_of
 from kafka_io.net.deadline import Deadline
 from kafka_io.net.http_address import HttpAddress
 from kafka_io.net.http_login import HttpLogin
@@ -32,14 +32,12 @@ class HttpServer:
     """The address of a server, and how to log in there.
 
     Args:
-        host: a name or an IP address; IPv6 without brackets.
-        port: a TCP port.
+        address: the parts of its URL.
         tls: the TLS context; None for plain text.
         login: the login that each request contains.
     """
 
-    host: str
-    port: int
+    address: HttpAddress
     tls: ssl.SSLContext | None = None
     login: HttpLogin | None = None
 
@@ -47,7 +45,7 @@ class HttpServer:
     def at(cls, address: HttpAddress, tls: Tls | None, login: HttpLogin | None) -> Self:
         """The server of a URL; `tls` are the settings for `https`. Raises the errors of `tls_context`."""
         context = tls_context(tls or Tls()) if address.uses_tls else None
-        return cls(host=address.host, port=address.port, tls=context, login=login)
+        return cls(address=address, tls=context, login=login)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,12 +71,15 @@ class HttpContent:
     data: bytes
 
 
-def http_get(server: HttpServer, path: str, *, timeout_s: float, max_bytes: int) -> HttpAnswer:
-    """Send `GET path` on a new connection, and return the answer.
+def http_exchange(
+    server: HttpServer, path: str, content: HttpContent | None = None, *, timeout_s: float, max_bytes: int
+) -> HttpAnswer:
+    """Send a request on a new connection, and return the answer.
 
     Args:
         server: the server to ask.
         path: the path with its query, encoded for a URL.
+        content: what a POST sends; without it the request is a GET.
         timeout_s: the limit of the whole exchange.
         max_bytes: the largest body of an answer with status 200.
 
@@ -87,21 +88,7 @@ def http_get(server: HttpServer, path: str, *, timeout_s: float, max_bytes: int)
         TlsFailed: the server did not prove its identity, or refuses us.
         Corrupt: the answer is not HTTP, or is too large.
     """
-    return _answer(server, path, None, Deadline.after(timeout_s), max_bytes)
-
-
-def http_post(server: HttpServer, path: str, content: HttpContent, *, timeout_s: float, max_bytes: int) -> HttpAnswer:
-    """Send `POST path` with this content. See `http_get` for the arguments and the errors."""
-    return _answer(server, path, content, Deadline.after(timeout_s), max_bytes)
-
-
-def _answer(
-    server: HttpServer, path: str, content: HttpContent | None, deadline: Deadline, max_bytes: int
-) -> HttpAnswer:
-    answer = _answer_or_error(server, path, content, deadline, max_bytes)
-    if isinstance(answer, KafkaIOError):
-        raise answer
-    return answer
+    return value_of(_answer_or_error(server, path, content, Deadline.after(timeout_s), max_bytes))
 
 
 def _answer_or_error(
@@ -109,7 +96,7 @@ def _answer_or_error(
 ) -> HttpAnswer | KafkaIOError:
     """The answer. An error after a login is a new one without a cause: stack frames can contain the login."""
     try:
-        with closing(Stream.connect(server.host, server.port, deadline, server.tls)) as stream:
+        with closing(Stream.connect(server.address.host, server.address.port, deadline, server.tls)) as stream:
             with suppress(ConnectionLost):  # a server can refuse a request that it has not read; its answer says why
                 stream.send(_request(server, path, content), deadline)
             return _received(stream, "POST" if content else "GET", deadline, max_bytes)
@@ -120,10 +107,10 @@ def _answer_or_error(
 
 
 def _request(server: HttpServer, path: str, content: HttpContent | None) -> bytes:
-    host = f"[{server.host}]" if ":" in server.host else server.host
+    host = f"[{server.address.host}]" if ":" in server.address.host else server.address.host
     lines = [
         f"{'POST' if content else 'GET'} {path} HTTP/1.1",
-        f"Host: {host}:{server.port}",
+        f"Host: {host}:{server.address.port}",
         f"Accept: {'application/json' if content else _REGISTRY_ANSWERS}",
         "Accept-Encoding: identity",
         "Connection: close",

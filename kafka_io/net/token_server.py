@@ -14,8 +14,8 @@ from urllib.parse import urlencode
 
 import msgspec
 
-from kafka_io.errors import AuthenticationFailed, Corrupt, KafkaIOError, TokenServerUnavailable
-from kafka_io.net.http_exchange import HttpAnswer, HttpContent, HttpServer, http_post
+from kafka_io.errors import AuthenticationFailed, Corrupt, KafkaIOError, TokenServerUnavailable, value_of
+from kafka_io.net.http_exchange import HttpAnswer, HttpContent, HttpServer, http_exchange
 from kafka_io.net.http_login import HttpLogin
 from kafka_io.net.secret import Secret
 from kafka_io.net.security import ClientCredentials
@@ -57,20 +57,18 @@ def request_token(server: ClientCredentials, *, timeout_s: float) -> AccessToken
         SecretMissing: the secret of the client does not exist.
         AuthenticationFailed: the token server refuses the client.
         TokenServerUnavailable: the token server cannot answer now.
-        KafkaIOError: the connection failed, see `http_post`; or the answer contains no token.
+        KafkaIOError: the connection failed, see `http_exchange`; or the answer contains no token.
     """
     login = HttpLogin.client_credentials(server.client_id, server.client_secret.read())
-    result = _token_or_error(server, login, timeout_s)
-    if isinstance(result, KafkaIOError):  # raised here: the frames of the other function contain the token
-        raise result
-    return result
+    # An error is raised here, because the frames of the other function contain the token.
+    return value_of(_token_or_error(server, login, timeout_s))
 
 
 def _token_or_error(server: ClientCredentials, login: HttpLogin, timeout_s: float) -> AccessToken | KafkaIOError:
     address = server.address
     form = {"grant_type": "client_credentials", **({"scope": server.scope} if server.scope else {})}
     try:
-        answer = http_post(
+        answer = http_exchange(
             HttpServer.at(address, server.tls, login),
             address.path or "/",
             HttpContent(media_type="application/x-www-form-urlencoded", data=urlencode(form).encode()),

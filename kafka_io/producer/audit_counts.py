@@ -65,7 +65,7 @@ class AuditCounts:
         self._published: dict[_Window, int] = {}
         self._failures: list[DeliveryFailure] = []
         self._lock = threading.Lock()
-        self._publishing = threading.Lock()
+        self._publishing = threading.RLock()
         self._stopping = threading.Event()
         self._dispatch: Dispatch | None = None
 
@@ -103,8 +103,16 @@ class AuditCounts:
 
     def publish(self) -> None:
         """Publish the totals that have changed since they were published; `check` says whether that failed."""
+        assert self._dispatch is not None
         with self._publishing:
-            self._publish()
+            with self._lock:
+                due = {window: total for window, total in self._totals.items() if self._published.get(window) != total}
+            messages = [self._message(window, total) for window, total in due.items()]
+            try:
+                outcomes = self._dispatch(messages) if messages else []
+            except Exception as error:  # noqa: BLE001 - the thread must survive it, and `check` raises it
+                outcomes = [error] * len(messages)
+            self._keep(due, messages, outcomes)
 
     def check(self) -> None:
         """Raise an error if the last publication failed, once.
@@ -126,18 +134,7 @@ class AuditCounts:
         while not self._stopping.wait(self._interval_s):
             with self._publishing:
                 if not self._stopping.is_set():
-                    self._publish()
-
-    def _publish(self) -> None:
-        assert self._dispatch is not None
-        with self._lock:
-            due = {window: total for window, total in self._totals.items() if self._published.get(window) != total}
-        messages = [self._message(window, total) for window, total in due.items()]
-        try:
-            outcomes = self._dispatch(messages) if messages else []
-        except Exception as error:  # noqa: BLE001 - the thread must survive it, and `check` raises it
-            outcomes = [error] * len(messages)
-        self._keep(due, messages, outcomes)
+                    self.publish()
 
     def _keep(self, due: Mapping[_Window, int], messages: Sequence[Message], outcomes: Sequence[Outcome]) -> None:
         failures = []

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Any, Generic, TypeVar
 
@@ -19,6 +19,7 @@ from kafka_io.producer.transactions import TransactionManager
 SentT = TypeVar("SentT")
 
 
+@dataclass(eq=False, repr=False)
 class Producer(Closing, Generic[SentT]):
     """Sends messages to topics; `open_producer` opens one. A context manager; any thread may send.
 
@@ -39,18 +40,10 @@ class Producer(Closing, Generic[SentT]):
     is kept. With `acks="all"` and brokers from 0.11 on, a batch that was sent twice is stored once.
     """
 
-    def __init__(
-        self,
-        sender: Sender[SentT],
-        dispatcher: Dispatcher,
-        settings: ProducerSettings,
-        audit: AuditCounts | None = None,
-    ) -> None:
-        self._sender = sender
-        self._dispatcher = dispatcher
-        self._transport = dispatcher.transport
-        self._settings = settings
-        self._audit = audit
+    _sender: Sender[SentT]
+    _dispatcher: Dispatcher
+    _settings: ProducerSettings
+    _audit: AuditCounts | None = None
 
     def send(
         self,
@@ -107,7 +100,7 @@ class Producer(Closing, Generic[SentT]):
             RegistryError: a broker did not register the topic in time.
         """
         with self._dispatcher.lock:
-            self._transport.wait_until_registered(topic, partitions, timeout_s=timeout_s)
+            self._dispatcher.transport.wait_until_registered(topic, partitions, timeout_s=timeout_s)
 
     def flush(self, *, timeout_s: float | None = None) -> None:
         """Wait until every message is confirmed or has failed, for up to `timeout_s` (None: `close_timeout_s`).
@@ -225,6 +218,6 @@ class Producer(Closing, Generic[SentT]):
 
     @property
     def _transactions(self) -> TransactionManager:
-        if self._transport.transactions is None:
+        if self._dispatcher.transport.transactions is None:
             raise Unsupported("transactions need a transactional_id in the ProducerSettings, and brokers from 0.11 on")
-        return self._transport.transactions
+        return self._dispatcher.transport.transactions

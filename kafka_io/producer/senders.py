@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, InvalidStateError
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, Generic, TypeVar
 
 from kafka_io.producer.callbacks import Dispatch, Outcome
@@ -170,6 +170,7 @@ class _Pending:
     future: "Future[Delivered]" = field(default_factory=Future)
 
 
+@dataclass(eq=False)
 class AsyncSender(Sender["Future[Delivered]"]):
     """Puts messages into a queue. A background thread takes them out in batches, sends them and ends their futures.
 
@@ -179,19 +180,14 @@ class AsyncSender(Sender["Future[Delivered]"]):
         interrupt: makes the retries in progress give up.
     """
 
-    def __init__(
-        self,
-        dispatch: Dispatch,
-        queueing: Queueing,
-        *,
-        release: Callable[[], None],
-        interrupt: Callable[[], None],
-    ) -> None:
-        self._dispatch = dispatch
-        self._queueing = queueing
-        self._release = release
-        self._interrupt = interrupt
-        self._queue: BoundedQueue[_Pending] = BoundedQueue(queueing.queue_size)
+    dispatch: Dispatch
+    queueing: Queueing
+    _: KW_ONLY
+    release: Callable[[], None]
+    interrupt: Callable[[], None]
+
+    def __post_init__(self) -> None:
+        self._queue: BoundedQueue[_Pending] = BoundedQueue(self.queueing.queue_size)
         self._lock = threading.Lock()
         self._failures: list[DeliveryFailure] = []
         # A daemon thread, because a broker may keep it waiting past the deadline of `close`: the process may end then.
@@ -206,8 +202,8 @@ class AsyncSender(Sender["Future[Delivered]"]):
             ProducerClosed: the producer is closed.
             Undelivered: as many messages failed as the queue holds, and no `flush` reported them.
         """
-        self._raise_failures(min_count=self._queueing.queue_size)
-        queueing = self._queueing
+        self._raise_failures(min_count=self.queueing.queue_size)
+        queueing = self.queueing
         pending = _Pending(message=queueing.callbacks.before_enqueue(message))
         pending.future.set_running_or_notify_cancel()  # from here on the future cannot be cancelled
         blocks = queueing.when_full == "block"
@@ -225,14 +221,14 @@ class AsyncSender(Sender["Future[Delivered]"]):
     def _refuse(self, pending: _Pending) -> None:
         if self._queue.closed:
             raise ProducerClosed("the producer is closed")
-        error = QueueFull(f"the queue holds queue_size = {self._queueing.queue_size} messages")
-        if self._queueing.when_full != "drop":
+        error = QueueFull(f"the queue holds queue_size = {self.queueing.queue_size} messages")
+        if self.queueing.when_full != "drop":
             raise error
         self._settle(pending, error)
 
     def flush(self, timeout_s: float | None) -> None:
         """Wait until every message sent so far is confirmed or has failed. After a timeout the rest is still sent."""
-        done = self._queue.join(self._queueing.close_timeout_s if timeout_s is None else timeout_s)
+        done = self._queue.join(self.queueing.close_timeout_s if timeout_s is None else timeout_s)
         self._raise_failures(min_count=1)
         if not done:
             raise Undelivered("the time for flush is up while messages are still in flight; they are still sent")
@@ -242,10 +238,10 @@ class AsyncSender(Sender["Future[Delivered]"]):
         if self._queue.closed:
             return
         self._queue.close()
-        self._thread.join(self._queueing.close_timeout_s if timeout_s is None else timeout_s)
+        self._thread.join(self.queueing.close_timeout_s if timeout_s is None else timeout_s)
         in_flight, waiting = self._queue.drain()
-        _call(self._queueing.callbacks.on_close, [pending.message for pending in waiting])
-        self._interrupt()
+        _call(self.queueing.callbacks.on_close, [pending.message for pending in waiting])
+        self.interrupt()
         for pending in in_flight:
             self._settle(pending, ProducerClosed("the deadline passed while the message was sent: it may be stored"))
         for pending in waiting:
@@ -260,22 +256,22 @@ class AsyncSender(Sender["Future[Delivered]"]):
         raise undelivered(failures)
 
     def _run(self) -> None:
-        linger_s = self._queueing.queue_time_ms / 1000
+        linger_s = self.queueing.queue_time_ms / 1000
         try:
-            while batch := self._queue.take(self._queueing.batch_size, linger_s):
+            while batch := self._queue.take(self.queueing.batch_size, linger_s):
                 self._handle(batch)
         finally:
-            self._release()
+            self.release()
 
     def _handle(self, batch: Sequence[_Pending]) -> None:
-        callbacks = self._queueing.callbacks
+        callbacks = self.queueing.callbacks
         messages = [pending.message for pending in batch]
         for message in messages:
             _call(callbacks.after_dequeue, message)
         _call(callbacks.before_send, messages)
         try:
-            handler = self._queueing.handler
-            outcomes = handler.handle(messages, self._dispatch) if handler else self._dispatch(messages)
+            handler = self.queueing.handler
+            outcomes = handler.handle(messages, self.dispatch) if handler else self.dispatch(messages)
             _check_outcomes(outcomes, len(messages))
         except Exception as error:  # noqa: BLE001 - whatever a user's handler raises is the outcome of its messages
             outcomes = [error] * len(messages)

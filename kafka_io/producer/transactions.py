@@ -14,7 +14,6 @@ from typing import Any
 
 from kafka_io.brokers.cluster_metadata import ClusterMetadata
 from kafka_io.brokers.coordinators import CoordinatorConnection
-from kafka_io.brokers.leaders import by_topic
 from kafka_io.brokers.modern_connection import ModernBrokerConnection
 from kafka_io.error_codes import ErrorCode
 from kafka_io.errors import NOWHERE, BrokerError, KafkaIOError, Where
@@ -23,6 +22,7 @@ from kafka_io.messages.add_partitions_to_txn import AddPartitionsToTxnRequest, A
 from kafka_io.messages.end_txn import EndTxnRequest
 from kafka_io.messages.find_coordinator import TRANSACTION
 from kafka_io.messages.init_producer_id import InitProducerIdRequest
+from kafka_io.messages.shared import rows_by_partition, topics_of
 from kafka_io.messages.txn_offset_commit import (
     TxnOffsetCommitPartition,
     TxnOffsetCommitRequest,
@@ -205,9 +205,7 @@ class TransactionManager:
         self.check_open()
         new_partitions = sorted(set(partitions) - self._partitions)
         if new_partitions:
-            topics = tuple(
-                TxnTopic(name=topic, partitions=tuple(numbers)) for topic, numbers in by_topic(new_partitions).items()
-            )
+            topics = topics_of(TxnTopic, {partition: partition.partition for partition in new_partitions})
             fields = {"topics": topics, **self._identity}
             self._ask(AddPartitionsToTxnRequest(**{f"v3_and_below_{name}": value for name, value in fields.items()}))
             self._partitions.update(new_partitions)
@@ -241,19 +239,17 @@ def _error_codes(answer: Any) -> Iterator[tuple[int, Where]]:
             for result in topic.results_by_partition:
                 yield result.partition_error_code, Where(topic=topic.name, partition=result.partition_index)
     elif isinstance(answer, TxnOffsetCommitResponse):
-        for offset_topic in answer.topics:
-            for partition in offset_topic.partitions:
-                yield partition.error_code, Where(topic=offset_topic.name, partition=partition.partition_index)
+        for partition, row in rows_by_partition(answer.topics).items():
+            yield row.error_code, Where(topic=partition.topic, partition=partition.partition)
     else:
         yield answer.error_code, NOWHERE
 
 
 def _offset_topics(offsets: Mapping[TopicPartition, int]) -> tuple[TxnOffsetCommitTopic, ...]:
-    topics: dict[str, list[TxnOffsetCommitPartition]] = {}
-    for partition, offset in sorted(offsets.items()):
-        topics.setdefault(partition.topic, []).append(
-            TxnOffsetCommitPartition(
-                partition_index=partition.partition, committed_offset=offset, committed_metadata=""
-            )
+    rows = {
+        partition: TxnOffsetCommitPartition(
+            partition_index=partition.partition, committed_offset=offset, committed_metadata=""
         )
-    return tuple(TxnOffsetCommitTopic(name=name, partitions=tuple(rows)) for name, rows in topics.items())
+        for partition, offset in sorted(offsets.items())
+    }
+    return topics_of(TxnOffsetCommitTopic, rows)

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from kafka_io.brokers.cluster_metadata import ClusterMetadata
-from kafka_io.brokers.leaders import PartitionAnswers, PartitionLeaders, ask_leaders, by_topic
+from kafka_io.brokers.leaders import PartitionAnswers, PartitionLeaders, ask_leaders, by_topic, for_each
 from kafka_io.brokers.modern_connection import ModernBrokerConnection
 from kafka_io.cluster.bounds import list_offsets
 from kafka_io.compression import CODEC_NUMBERS
@@ -132,13 +132,11 @@ class ModernTransport(Transport):
             WireError: the bytes received are no valid answer.
         """
         version = connection.versions.pick(ProduceRequest.API, max_version=self._max_version(leaders))
-        entries: dict[TopicPartition, bytes] = {}
-        outcomes: PartitionAnswers[int | None] = {}
-        for partition in leaders:
-            try:
-                entries[partition] = self._entries(batches[partition], version)
-            except Unsupported as error:
-                outcomes[partition] = error
+        encoded = for_each(leaders, lambda partition: self._entries(batches[partition], version))
+        entries = {partition: data for partition, data in encoded.items() if not isinstance(data, KafkaIOError)}
+        outcomes: PartitionAnswers[int | None] = {
+            partition: error for partition, error in encoded.items() if isinstance(error, KafkaIOError)
+        }
         if not entries:
             return outcomes
         request = ProduceRequest(

@@ -52,13 +52,6 @@ class VersionAnswer(SchemaAnswer, frozen=True, kw_only=True, rename="camel"):
     version: int
 
 
-class SubjectVersionAnswer(msgspec.Struct, frozen=True):
-    """An item of the answer to `/schemas/ids/{id}/versions`."""
-
-    subject: str
-    version: int
-
-
 class ErrorAnswer(msgspec.Struct, frozen=True):
     """The body of an answer that is not 200. The code is the status, or the status and two digits."""
 

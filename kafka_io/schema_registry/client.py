@@ -5,7 +5,6 @@ that fails is repeated only by the tree's one retry loop.
 """
 
 import ssl
-import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
@@ -16,14 +15,14 @@ from urllib.parse import quote
 from kafka_io import stopping
 from kafka_io.brokers.connection import RetryPolicy
 from kafka_io.brokers.retry import retrying
-from kafka_io.errors import SchemaNotFound, Throttled, Unsupported, Where, error_context, printable
-from kafka_io.net.http_exchange import HttpAnswer, HttpServer, http_get
+from kafka_io.brokers.throttle import Throttle
+from kafka_io.errors import SchemaNotFound, Unsupported, Where, error_context, printable
+from kafka_io.net.http_exchange import HttpAnswer, HttpServer, http_exchange
 from kafka_io.net.security import Tls
 from kafka_io.net.tls import tls_context
 from kafka_io.schema_registry.answers import (
     ReferenceAnswer,
     SchemaAnswer,
-    SubjectVersionAnswer,
     VersionAnswer,
     parse,
     refusal,
@@ -36,8 +35,6 @@ AnswerT = TypeVar("AnswerT")
 
 MAX_ANSWER_BYTES = 16 * 1024 * 1024
 """The largest answer: a list of 300,000 subjects. A schema is smaller: Confluent's registry keeps it in one message."""
-MAX_WAIT_S = 300.0
-"""Maximum number of seconds that a registry may make a request wait, in all, before it gives an answer."""
 _MAX_CACHED_BYTES = 64 * 1024 * 1024
 _NEWEST = -1  # the version of a reference to the newest version of a subject
 _OK = 200
@@ -95,8 +92,7 @@ class SchemaRegistry:
         self._policy = self.retry_policy or RetryPolicy()
         self._cache = _AnswerCache(_MAX_CACHED_BYTES)
         self._lock = RLock()
-        self._not_before = 0.0  # on the monotonic clock: when the registry wants the next request
-        self._waits_s = 0.0  # the sum of the waits that the registry asked for since its last answer
+        self._throttle = Throttle("the registry", self.sleep)
 
     def schema(self, schema_id: int) -> RegisteredSchema:
         """The schema of an id, with everything that it refers to.
@@ -127,8 +123,7 @@ class SchemaRegistry:
     def versions(self, schema_id: int) -> Sequence[SubjectVersion]:
         """The versions of subjects that have the schema of this id. Raises the errors of `schema`."""
         with error_context(Where(registry=self.name, schema_id=schema_id)):
-            answer = self._get(f"/schemas/ids/{schema_id}/versions", list[SubjectVersionAnswer])
-        return [SubjectVersion(subject=item.subject, version=item.version) for item in answer]
+            return self._get(f"/schemas/ids/{schema_id}/versions", list[SubjectVersion])
 
     def newest(self, subject: str) -> SubjectSchema:
         """The newest version of a subject. It is asked for each time. Raises the errors of `schema`."""
@@ -182,29 +177,15 @@ class SchemaRegistry:
         return retrying(lambda: self._ask_once(path), self._policy.backoff, sleep=self.sleep)
 
     def _ask_once(self, path: str) -> HttpAnswer:
-        self._wait_while_throttled()
+        self._throttle.obey()
         login = self.settings.login()
-        server = HttpServer(host=self._address.host, port=self._address.port, tls=self._tls, login=login)
-        answer = http_get(
-            server, self._address.path + path, timeout_s=self._policy.timeout_s, max_bytes=MAX_ANSWER_BYTES
-        )
-        self._not_before = time.monotonic() + answer.retry_after_s
-        self._waits_s = self._waits_s + answer.retry_after_s if answer.retry_after_s else 0.0
+        server = HttpServer(address=self._address, tls=self._tls, login=login)
+        path = self._address.path + path
+        answer = http_exchange(server, path, timeout_s=self._policy.timeout_s, max_bytes=MAX_ANSWER_BYTES)
+        self._throttle.note(answer.retry_after_s, progress=not answer.retry_after_s)
         if answer.status != _OK:
             raise refusal(answer, login)
         return answer
-
-    def _wait_while_throttled(self) -> None:
-        """Wait as long as the registry's last answer asks for, up to MAX_WAIT_S in all."""
-        remaining_s = self._not_before - time.monotonic()
-        if remaining_s <= 0:
-            return
-        if self._waits_s > MAX_WAIT_S:
-            raise Throttled(
-                f"the registry asks to wait for {self._waits_s:,.0f} s, more than the {MAX_WAIT_S:.0f} s that this "
-                "client accepts"
-            )
-        self.sleep(remaining_s)
 
     @cached_property
     def _tls(self) -> ssl.SSLContext | None:

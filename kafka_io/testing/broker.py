@@ -18,7 +18,7 @@ from kafka_io.stopping import run_foreground
 from kafka_io.testing.config import BrokerConfig
 from kafka_io.testing.data_dir import locked_data_dir
 from kafka_io.testing.housekeeping import BrokerHousekeeping, ClockMs
-from kafka_io.testing.listener import OpenSession, SocketListener
+from kafka_io.testing.listener import ServeClient, SocketListener
 from kafka_io.testing.partition_logs import PartitionLogs
 from kafka_io.testing.topic_registrar import TopicQueue, TopicRegistrar
 from kafka_io.zookeeper.zookeeper import ZooKeeper
@@ -77,10 +77,12 @@ class EmbeddedBroker(ABC, Generic[ConfigT, LogsT]):
             self._logs = self.LOGS_TYPE(self.config, clock=self._clock, on_change=changed_topics.put)
             parts.callback(self._logs.close)
             self._logs.load()
-            listener = SocketListener(self.config)
+            config = self.config
+            name = f"broker-{config.broker_id}"
+            listener = SocketListener(config.host, config.port, name=name, max_connections=config.max_connections)
             parts.callback(listener.stop)
             broker = Broker(self.config.broker_id, self.config.host, listener.port)
-            open_session = self._start_services(parts, broker)
+            serve = self._start_services(parts, broker)
             housekeeping = BrokerHousekeeping(self.config, flush=self._flush, clean=self._logs.clean, clock=self._clock)
             housekeeping.start()
             parts.callback(housekeeping.stop)
@@ -90,7 +92,7 @@ class EmbeddedBroker(ABC, Generic[ConfigT, LogsT]):
                 registrar = TopicRegistrar(broker.id, changed_topics, partial(self._register_topic, zookeeper))
                 registrar.start()
                 parts.callback(registrar.stop)
-            listener.start(open_session)
+            listener.start(serve)
             self._listener = listener
             # All parts run, and `stop` closes them. An error before this line closes the parts that have started.
             self._parts = parts.pop_all()
@@ -101,8 +103,8 @@ class EmbeddedBroker(ABC, Generic[ConfigT, LogsT]):
         self._parts.close()
 
     @abstractmethod
-    def _start_services(self, parts: ExitStack, broker: Broker) -> OpenSession:
-        """Start what requests need besides the logs, to be stopped by `parts`. Returns the factory of sessions."""
+    def _start_services(self, parts: ExitStack, broker: Broker) -> ServeClient:
+        """Start what requests need besides the logs, to be stopped by `parts`. Returns what serves each client."""
 
     @abstractmethod
     def _register_broker(self, zookeeper: ZooKeeper, broker: Broker) -> None:

@@ -1,64 +1,28 @@
-"""The connection of one client of an embedded broker: its own thread serves one request after the other."""
+"""The connection of one client of an embedded broker: one request after the other is answered."""
 
-import contextlib
-import logging
 import socket
 import struct
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Generic, Protocol, TypeVar
 
-from kafka_io.errors import KafkaIOError
-
-logger = logging.getLogger(__name__)
-
-RequestT_co = TypeVar("RequestT_co", covariant=True)
-RequestT = TypeVar("RequestT")
+from kafka_io.wire.framing import Frames
 
 
-class RequestStream(Protocol[RequestT_co]):
-    """Cuts the bytes from a client into requests."""
-
-    def space(self) -> memoryview:
-        """The buffer for the next bytes from the client."""
-
-    def filled(self, count: int) -> RequestT_co | None:
-        """Process `count` received bytes in `space()`. Returns the request that they complete, if any."""
-
-
-@dataclass(frozen=True, eq=False)
-class ClientSession(Generic[RequestT]):
-    """Serves one socket until the client disconnects, violates the protocol, or sends a request that closes it.
+def serve_frames(
+    client: socket.socket, frames: Frames, serve: Callable[[memoryview], None], *, send_timeout_ms: int
+) -> None:
+    """Serve one socket until the client disconnects, violates the protocol, or sends a request that closes it.
 
     Args:
-        client: the socket. `run` closes it.
-        requests: cuts the received bytes into requests.
+        client: the socket.
+        frames: cuts the received bytes into requests.
         serve: handles a request, and sends its answer if it has one. An error of it closes the connection.
         send_timeout_ms: a client that takes no byte for this long is closed.
     """
-
-    client: socket.socket
-    requests: RequestStream[RequestT]
-    serve: Callable[[RequestT], None]
-    send_timeout_ms: int
-
-    def run(self) -> None:
-        """Serve requests. The socket is closed on return."""
-        with self.client:
-            try:
-                _prepare(self.client, self.send_timeout_ms)
-                while count := self.client.recv_into(self.requests.space()):
-                    request = self.requests.filled(count)
-                    if request is not None:
-                        self.serve(request)
-            except (KafkaIOError, OSError) as error:
-                # A broker refuses what it cannot answer by closing the connection [kafka-0.7: Errors].
-                logger.info("connection closed: %s", error)
-
-    def interrupt(self) -> None:
-        """Make `run` return soon; called from another thread."""
-        with contextlib.suppress(OSError):  # `run` has returned already
-            self.client.shutdown(socket.SHUT_RDWR)
+    _prepare(client, send_timeout_ms)
+    while count := client.recv_into(frames.space()):
+        frame = frames.filled(count)
+        if frame is not None:
+            serve(frame)
 
 
 def _prepare(client: socket.socket, send_timeout_ms: int) -> None:

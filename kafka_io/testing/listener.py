@@ -1,35 +1,47 @@
-"""The listening socket of an embedded broker: one thread accepts clients, and each client has a thread of its own."""
+"""The listening socket of an embedded server: one thread accepts clients, and each client has a thread of its own."""
 
 import contextlib
 import logging
 import socket
+import ssl
 import threading
 from collections.abc import Callable
-from typing import Any
 
-from kafka_io.testing.client_session import ClientSession
-from kafka_io.testing.config import BrokerConfig
+from kafka_io.errors import KafkaIOError
 
 logger = logging.getLogger(__name__)
 
 _PAUSE_S = 0.1
 
-OpenSession = Callable[[socket.socket], ClientSession[Any]]
+ServeClient = Callable[[socket.socket], object]
+"""Serves a client until it disconnects, or its socket is shut down. The socket is closed afterwards."""
 
 
 class SocketListener:
-    """Listens from its creation on, and serves clients from `start` to `stop`."""
+    """Listens from its creation on, and serves clients from `start` to `stop`.
 
-    def __init__(self, config: BrokerConfig) -> None:
-        family = socket.AF_INET6 if ":" in config.host else socket.AF_INET
-        self._max_connections = config.max_connections
+    Args:
+        host: the address to listen on.
+        port: the port; 0 chooses a free one.
+        name: the first part of the names of its threads.
+        max_connections: each has a thread; a further client is closed at once.
+        tls: serves TLS with this context. The handshake is part of the first read, in the thread of the client.
+    """
+
+    def __init__(
+        self, host: str, port: int, *, name: str, max_connections: int = 256, tls: ssl.SSLContext | None = None
+    ) -> None:
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
         try:
-            self._socket = socket.create_server((config.host, config.port), family=family)
+            self._socket = socket.create_server((host, port), family=family)
         except OSError as error:
-            raise OSError(error.errno, error.strerror, f"{config.host}:{config.port}") from error
-        self._name = f"broker-{config.broker_id}"
+            raise OSError(error.errno, error.strerror, f"{host}:{port}") from error
+        if tls is not None:
+            self._socket = tls.wrap_socket(self._socket, server_side=True, do_handshake_on_connect=False)
+        self._max_connections = max_connections
+        self._name = name
         self._acceptor: threading.Thread | None = None
-        self._sessions: dict[ClientSession[Any], threading.Thread] = {}
+        self._clients: dict[socket.socket, threading.Thread] = {}
         self._lock = threading.Lock()
         self._stopping = threading.Event()
 
@@ -38,13 +50,13 @@ class SocketListener:
         """The port on which clients connect."""
         return int(self._socket.getsockname()[1])
 
-    def start(self, open_session: OpenSession) -> None:
+    def start(self, serve: ServeClient) -> None:
         """Accept connections. Clients that connected since the socket listens have waited in the backlog."""
-        self._acceptor = threading.Thread(target=self._accept, args=(open_session,), name=f"{self._name}-acceptor")
+        self._acceptor = threading.Thread(target=self._accept, args=(serve,), name=f"{self._name}-acceptor")
         self._acceptor.start()
 
     def stop(self) -> None:
-        """Accept no more connections, end all sessions, and wait for their threads; `start` need not have run."""
+        """Accept no more connections, end all of them, and wait for their threads; `start` need not have run."""
         self._stopping.set()
         with contextlib.suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)  # wakes the acceptor, which closing the socket does not
@@ -52,12 +64,13 @@ class SocketListener:
             self._acceptor.join()
         self._socket.close()
         with self._lock:
-            sessions = dict(self._sessions)
-        for session, thread in sessions.items():
-            session.interrupt()
+            clients = dict(self._clients)
+        for client, thread in clients.items():
+            with contextlib.suppress(OSError):  # it is closed already
+                client.shutdown(socket.SHUT_RDWR)
             thread.join()
 
-    def _accept(self, open_session: OpenSession) -> None:
+    def _accept(self, serve: ServeClient) -> None:
         while not self._stopping.is_set():
             try:
                 client, _ = self._socket.accept()
@@ -66,22 +79,25 @@ class SocketListener:
                 if not self._stopping.wait(_PAUSE_S):
                     logger.warning("a connection could not be accepted: %s", error)
             else:
-                self._open(client, open_session)
+                self._open(client, serve)
 
-    def _open(self, client: socket.socket, open_session: OpenSession) -> None:
+    def _open(self, client: socket.socket, serve: ServeClient) -> None:
         with self._lock:
-            if len(self._sessions) >= self._max_connections:
-                logger.warning("a connection was closed at once: %d are open, the maximum", len(self._sessions))
+            if len(self._clients) >= self._max_connections:
+                logger.warning("a connection was closed at once: %d are open, the maximum", len(self._clients))
                 client.close()
                 return
-            session = open_session(client)
-            thread = threading.Thread(target=self._serve, args=(session,), name=f"{self._name}-client")
-            self._sessions[session] = thread
+            thread = threading.Thread(target=self._serve, args=(client, serve), name=f"{self._name}-client")
+            self._clients[client] = thread
             thread.start()
 
-    def _serve(self, session: ClientSession[Any]) -> None:
+    def _serve(self, client: socket.socket, serve: ServeClient) -> None:
         try:
-            session.run()
+            with client:
+                serve(client)
+        except (KafkaIOError, OSError) as error:
+            # A broker refuses what it cannot answer by closing the connection [kafka-0.7: Errors].
+            logger.info("connection closed: %s", error)
         finally:
             with self._lock:
-                del self._sessions[session]
+                del self._clients[client]

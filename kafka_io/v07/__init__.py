@@ -1,1 +1,1 @@
-"""The 0.7 dialect: its requests and its conversation."""
+"""The 0.7 dialect: its requests, their answers, and the client's end of a connection."""

@@ -1,4 +1,4 @@
-"""The five requests of Kafka 0.7 and their answers, both ways.
+"""The five requests of Kafka 0.7 and their answers, both ways, and the client's end of a connection.
 
 Layouts: [kafka-0.7: Framing, Requests]. A request is `int32 size | int16 api | body`; it has no version, no correlation
 id and no client id. FETCH, MULTIFETCH and OFFSETS are answered with `int32 size | int16 error | rest`, in the order of
@@ -7,11 +7,12 @@ the requests. PRODUCE and MULTIPRODUCE have no answer, whether they succeed or f
 The fields of a class are the layout of its body, in their order.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Self
 
-from kafka_io.errors import Corrupt
-from kafka_io.wire.framing import framed
+from kafka_io.errors import Corrupt, Unsupported
+from kafka_io.wire.framing import Conversation, framed
 from kafka_io.wire.primitives import Octets, WireReader, int16, int64
 from kafka_io.wire.schema import NEVER, Api
 from kafka_io.wire.types import LONG, SHORT, Fixed, Int16, Int32, Int64, Items, String, WireBytes
@@ -19,6 +20,8 @@ from kafka_io.wire.types import LONG, SHORT, Fixed, Int16, Int32, Int64, Items, 
 LATEST_TIME = -1
 EARLIEST_TIME = -2
 RANDOM_PARTITION = -1
+API_BYTES = 2
+"""The size of the number of an API, the first field of a request."""
 MAX_OFFSETS = 1_000_000
 """The maximum number of offsets in an answer: a genuine broker keeps the file of every segment open."""
 
@@ -210,8 +213,44 @@ AnsweredRequest07 = FetchRequest07 | MultiFetchRequest07 | OffsetsRequest07
 AnyRequest = AnsweredRequest07 | ProduceRequest07 | MultiProduceRequest07
 AnyAnswer = FetchAnswer07 | MultiFetchAnswer07 | OffsetsAnswer07
 
-REQUESTS: dict[int, type[AnyRequest]] = {
+_REQUESTS: dict[int, type[AnyRequest]] = {
     kind.API: kind
     for kind in (ProduceRequest07, FetchRequest07, MultiFetchRequest07, MultiProduceRequest07, OffsetsRequest07)
 }
-"""The requests by API number."""
+
+
+def decode_request(frame: memoryview) -> AnyRequest:
+    """The request in a frame of at least API_BYTES.
+
+    Raises:
+        WireError: the bytes are not a request. The broker then closes the connection without an answer, as a genuine
+            one does.
+    """
+    reader = WireReader(frame)
+    api = reader.int16()
+    if api not in _REQUESTS:
+        raise Unsupported(f"0.7 has no request with the number {api}")
+    return _REQUESTS[api].decode_body(reader)
+
+
+class ClientConversation07(Conversation[AnyRequest, AnyAnswer, AnsweredRequest07]):
+    """The client's end of a connection of 0.7. It has no correlation ids.
+
+    An answer belongs to the oldest request without an answer, and the only proof is that its size and shape fit. An
+    answer that does not fit ends the conversation (faults W08, W10, W12).
+    """
+
+    def __init__(self) -> None:
+        super().__init__(min_size=_ERROR_BYTES)
+
+    def send(self, request: AnyRequest) -> bytes:
+        """The bytes of a request, which must be sent next."""
+        if isinstance(request, AnsweredRequest07):
+            self._unanswered.append(request)
+        return request.encode()
+
+    def _largest_answer(self, sent: AnsweredRequest07) -> int:
+        return sent.largest_answer()
+
+    def _decoded(self, sent: AnsweredRequest07, frame: memoryview, _check_time: Callable[[], object]) -> AnyAnswer:
+        return sent.decode_answer(frame)  # it has at most a million numbers, so the time is not checked

@@ -12,8 +12,8 @@ from typing import Any, Generic, TypeVar
 
 from kafka_io.errors import Corrupt, Unsupported
 from kafka_io.wire import primitives
-from kafka_io.wire.framing import AnswerFrames, framed
-from kafka_io.wire.primitives import WireReader, no_deadline
+from kafka_io.wire.framing import Conversation, framed
+from kafka_io.wire.primitives import WireReader
 from kafka_io.wire.schema import MAX_TAGS, Api, Request
 from kafka_io.wire.types import SHORT, Text
 
@@ -60,7 +60,7 @@ class VersionedRequest(Generic[AnswerT]):
     answered: bool = True
 
 
-class ClientConversation(AnswerFrames[tuple[int, VersionedRequest[Any]]]):
+class ClientConversation(Conversation[VersionedRequest[Any], Any, tuple[int, VersionedRequest[Any]]]):
     """The client's end: it encodes requests, each in its version, and decodes their answers in order."""
 
     def __init__(self, client_id: str, *, max_answer_bytes: int = DEFAULT_MAX_ANSWER_BYTES) -> None:
@@ -69,37 +69,28 @@ class ClientConversation(AnswerFrames[tuple[int, VersionedRequest[Any]]]):
         self._next_id = 0
         self._max_answer_bytes = max_answer_bytes
 
-    def send(self, versioned: VersionedRequest[Any]) -> bytes:
+    def send(self, request: VersionedRequest[Any]) -> bytes:
         """The bytes of a request, which must be sent next.
 
         Raises:
             Unsupported: this version cannot express the request.
         """
-        api = versioned.request.API
-        body = api.encode(versioned.request, versioned.version)
+        api = request.request.API
+        body = api.encode(request.request, request.version)
         correlation, self._next_id = self._next_id, (self._next_id + 1) % _CORRELATION_IDS
-        if versioned.answered:
-            self._unanswered.append((correlation, versioned))
-        return framed(_header(api, versioned.version, correlation, self._client_id), *body)
-
-    def filled(self, count: int, check_time: Callable[[], object] = no_deadline) -> Any | None:
-        """Process `count` received bytes in `space()`. Returns the answer that they complete, if any.
-
-        `check_time` is called while the answer is decoded, and raises an error when no time is left.
-
-        Raises:
-            WireError: the bytes are not the expected answer; the connection must be closed.
-        """
-        frame = self._frames.filled(count)
-        return None if frame is None else self._answer(frame, check_time)
+        if request.answered:
+            self._unanswered.append((correlation, request))
+        return framed(_header(api, request.version, correlation, self._client_id), *body)
 
     def _largest_answer(self, sent: tuple[int, VersionedRequest[Any]]) -> int:
         """The maximum size of an answer: that of its API, or else that of this client (fault H05)."""
         _, versioned = sent
         return versioned.request.API.max_answer_bytes or self._max_answer_bytes
 
-    def _answer(self, frame: memoryview, check_time: Callable[[], object]) -> Any:
-        expected, versioned = self._unanswered.popleft()
+    def _decoded(
+        self, sent: tuple[int, VersionedRequest[Any]], frame: memoryview, check_time: Callable[[], object]
+    ) -> Any:
+        expected, versioned = sent
         api = versioned.request.API
         reader = WireReader(frame, check_time)
         correlation = reader.int32()

@@ -14,8 +14,11 @@ from collections.abc import Callable
 from typing import Generic, TypeVar
 
 from kafka_io.errors import Corrupt, TooLarge
+from kafka_io.wire.primitives import no_deadline
 
 SentT = TypeVar("SentT")
+RequestT_contra = TypeVar("RequestT_contra", contravariant=True)
+AnswerT_co = TypeVar("AnswerT_co", covariant=True)
 
 _HEADER = 4
 _MIN_KEPT_BYTES, _MAX_KEPT_BYTES = 256 * 1024, 32 * 1024 * 1024  # memory of frames of these sizes is kept
@@ -87,8 +90,11 @@ class Frames:
         return size
 
 
-class AnswerFrames(ABC, Generic[SentT]):
-    """The client's end of a connection: the requests without an answer, oldest first, and the frames of answers."""
+class Conversation(ABC, Generic[RequestT_contra, AnswerT_co, SentT]):
+    """The client's end of a connection, without a socket: it encodes requests, and decodes their answers in order.
+
+    Requests without an answer are kept as `SentT`, oldest first.
+    """
 
     def __init__(self, *, min_size: int) -> None:
         self._unanswered: deque[SentT] = deque()
@@ -103,6 +109,25 @@ class AnswerFrames(ABC, Generic[SentT]):
         """The buffer for the next bytes from the broker."""
         return self._frames.space()
 
+    @abstractmethod
+    def send(self, request: RequestT_contra) -> bytes:
+        """The bytes of a request, which must be sent next.
+
+        Raises:
+            Unsupported: a value does not fit its field.
+        """
+
+    def filled(self, count: int, check_time: Callable[[], object] = no_deadline) -> AnswerT_co | None:
+        """Process `count` received bytes in `space()`. Returns the answer that they complete, if any.
+
+        `check_time` is called while the answer is decoded, and raises an error when no time is left.
+
+        Raises:
+            WireError: the bytes are not the expected answer; the connection must be closed.
+        """
+        frame = self._frames.filled(count)
+        return None if frame is None else self._decoded(self._unanswered.popleft(), frame, check_time)
+
     def release(self) -> None:
         """Release the memory of answers: no answer is expected soon."""
         self._frames.release()
@@ -115,6 +140,10 @@ class AnswerFrames(ABC, Generic[SentT]):
     @abstractmethod
     def _largest_answer(self, sent: SentT) -> int:
         """The maximum size of the answer to a request."""
+
+    @abstractmethod
+    def _decoded(self, sent: SentT, frame: memoryview, check_time: Callable[[], object]) -> AnswerT_co:
+        """The answer to a request in a frame."""
 
 
 def framed(*parts: bytes | bytearray | memoryview) -> bytes:

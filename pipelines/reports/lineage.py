@@ -11,7 +11,7 @@ from deltalake import DeltaTable
 
 from kafka_io.errors import KafkaIOError, LocatedError, system_reason
 from kafka_io.net.http_address import HttpAddress
-from kafka_io.net.http_exchange import HttpContent, HttpServer, http_post
+from kafka_io.net.http_exchange import HttpContent, HttpServer, http_exchange
 from kafka_io.net.http_login import HttpLogin
 from pipelines.reports.lineage_events import DatasetName, JobEnd, JobKind, LineageJob, run_uuid, schema_fields
 from pipelines.reports.outcome import TopicLoad
@@ -58,7 +58,7 @@ class LineageSender:
             login = HttpLogin.bearer(settings.token.read()) if settings.token else None
             server = HttpServer.at(address, settings.tls, login)
             content = HttpContent(media_type="application/json", data=json.dumps(event).encode())
-            answer = http_post(
+            answer = http_exchange(
                 server, address.path or "/", content, timeout_s=settings.timeout_s, max_bytes=_MAX_ANSWER_BYTES
             )
         except KafkaIOError as error:

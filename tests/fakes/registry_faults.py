@@ -10,20 +10,20 @@ from kafka_io.testing.schema_registry.faults import Client, Fault
 from kafka_io.testing.schema_registry.replies import RegistryReply
 
 
-def answers(status: int, code: int | None = None, message: str = "a test wants it so", **headers: str) -> Fault:
-    """Send an error. An underscore in the name of a header stands for a dash."""
-    error = RegistryReply.of_error(status, status if code is None else code, message, **headers)
-    return lambda _, client: client.send(error.encode())
-
-
-not_found = answers(404, 40403, "Schema not found")
-"""Deny that the id exists."""
-
-
 def sends(body: bytes, status: int = 200, **headers: str) -> Fault:
     """Send another body."""
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     return lambda _, client: client.send(RegistryReply(status=status, body=body, headers=named).encode())
+
+
+def answers(status: int, code: int | None = None, message: str = "a test wants it so", **headers: str) -> Fault:
+    """Send an error. An underscore in the name of a header stands for a dash."""
+    error = RegistryReply.of_error(status, status if code is None else code, message)
+    return sends(error.body, status, **headers)
+
+
+not_found = answers(404, 40403, "Schema not found")
+"""Deny that the id exists."""
 
 
 def sends_raw(data: bytes) -> Fault:

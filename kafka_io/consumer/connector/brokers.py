@@ -1,5 +1,7 @@
 """The brokers' addresses from ZooKeeper; while ZooKeeper does not answer, the last known ones."""
 
+from dataclasses import dataclass
+
 from kafka_io.brokers.cluster_metadata import ClusterMetadata
 from kafka_io.consumer.modern_simple import ModernPartitionFetcher
 from kafka_io.consumer.simple import SimpleConsumer
@@ -14,28 +16,26 @@ from kafka_io.zookeeper.node_format import NodeFormat
 _NO_WAIT_MS = 0  # a fetcher asks several brokers in turn: none of them may make the others wait
 
 
+@dataclass(eq=False)
 class BrokerDirectory:
     """Opens simple consumers of a cluster's brokers. Any thread may use it."""
 
-    def __init__(
-        self, registration: ConsumerRegistration, node_format: NodeFormat, read_settings: ReadSettings
-    ) -> None:
-        self._registration = registration
-        self._node_format = node_format
-        self._read_settings = read_settings
-        self._known: tuple[Broker, ...] = ()
+    registration: ConsumerRegistration
+    node_format: NodeFormat
+    read_settings: ReadSettings
+    known: tuple[Broker, ...] = ()
 
     def open(self) -> SimpleConsumer:
         """A consumer of all brokers; it looks up their addresses when it connects."""
-        if self._node_format is NodeFormat.V07:
-            return SimpleConsumer(PartitionFetcher07(self._find, self._read_settings))
-        return SimpleConsumer(ModernPartitionFetcher(self._connect, self._read_settings, max_wait_ms=_NO_WAIT_MS))
+        if self.node_format is NodeFormat.V07:
+            return SimpleConsumer(PartitionFetcher07(self._find, self.read_settings))
+        return SimpleConsumer(ModernPartitionFetcher(self._connect, self.read_settings, max_wait_ms=_NO_WAIT_MS))
 
     def _connect(self) -> ClusterMetadata:
         brokers = self._list()
         if not brokers:
             raise RegistryError("no broker is registered in ZooKeeper")
-        source = Source(cluster=None, generation=Generation.MODERN, brokers=brokers, read_settings=self._read_settings)
+        source = Source(cluster=None, generation=Generation.MODERN, brokers=brokers, read_settings=self.read_settings)
         return source.connect()
 
     def _find(self, partition: BrokerPartition) -> Broker:
@@ -46,8 +46,8 @@ class BrokerDirectory:
 
     def _list(self) -> tuple[Broker, ...]:
         try:
-            self._known = self._registration.brokers().entries
+            self.known = self.registration.brokers().entries
         except RegistryUnavailable:
-            if not self._known:
+            if not self.known:
                 raise
-        return self._known
+        return self.known

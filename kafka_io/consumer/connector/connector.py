@@ -163,10 +163,10 @@ class ConsumerConnector(Closing):
             }
             self._loop = RebalanceLoop(ownership, fetchers, self._options)
             self._loop.start()
-            streams: dict[str, list[MessageStream]] = {topic: [] for topic in counts}
-            for (topic, _), fetcher in fetchers.items():
-                streams[topic].append(MessageStream(fetcher.queue, self._options))
-            return streams
+            return {
+                topic: [MessageStream(fetchers[topic, stream].queue, self._options) for stream in range(count)]
+                for topic, count in counts.items()
+            }
 
 
 def _check_count(streams: int) -> None:

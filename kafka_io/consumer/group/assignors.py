@@ -105,9 +105,8 @@ def share_sticky(members: Sequence[AssignorMember], partitions: Partitions) -> M
     topics = {topic: [member.id for member in members if topic in member.topics] for topic in partitions}
     wanted = {topic: partitions[topic] for topic, readers in topics.items() if readers}
     wanted_partitions = [TopicPartition(topic, number) for topic, count in wanted.items() for number in range(count)]
-    return StickyAssignment([member.id for member in members], topics, _owners(members, wanted)).share(
-        wanted_partitions
-    )
+    assignment = StickyAssignment([member.id for member in members], topics, _owners(members, wanted))
+    return assignment.share(wanted_partitions)
 
 
 def share_cooperatively(members: Sequence[AssignorMember], partitions: Partitions) -> MemberShares:

@@ -100,16 +100,16 @@ class GroupFetcher:
         Raises:
             WireError: the bytes received are no valid records, or a batch is too large; `seek` skips it.
         """
-        usual_bytes = self._read_settings.sizes.fetch_bytes
+        sizes = self._read_settings.sizes
         due = [
-            FetchPosition.of(key, partition.position, partition.fetch_bytes or usual_bytes)
+            FetchPosition.of(key, partition.position, partition.fetch_bytes or sizes.fetch_bytes)
             for key, partition in self.partitions.items()
             if partition.position is not None and not partition.waiting and not partition.paused
         ]
         if not due:
             return None
         # Brokers before 0.10.1 limit an answer only by the size per partition, so a request names few partitions.
-        room = self._read_settings.sizes.max_fetch_bytes // max(position.max_bytes for position in due)
+        room = sizes.max_fetch_bytes // max(position.max_bytes for position in due)
         requested = due[: max(1, room)]
         fetcher = ModernPartitionFetcher(
             lambda: self._metadata, self._read_settings, max_wait_ms=round(max_wait_s * 1000)
@@ -122,7 +122,6 @@ class GroupFetcher:
             if isinstance(result, KafkaIOError):
                 errors[key] = result
             elif result.needed_bytes:
-                sizes = self._read_settings.sizes
                 partition.fetch_bytes = sizes.next_larger(position.max_bytes, result.needed_bytes, position.where)
             else:
                 partition.fetch_bytes = None

@@ -1,36 +1,44 @@
 """Authenticates with any mechanism, independently of how Kafka frames its tokens."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Protocol
 
 from kafka_io.errors import AuthenticationFailed, BrokerError, ConnectionLost, KafkaIOError
 from kafka_io.net.secret import Secret
 
 
-class Mechanism(Protocol):
+class Mechanism(ABC):
     """The client's side of one authentication. It is used once."""
 
-    @property
-    def name(self) -> str:
-        """The name of the mechanism in SaslHandshake."""
+    name: str
+    """The name of the mechanism in SaslHandshake."""
 
-    @property
-    def secret(self) -> Secret:
-        """The secret, which must not appear in messages."""
+    secret: Secret
+    """The secret, which must not appear in messages."""
 
-    @property
-    def is_complete(self) -> bool:
-        """Whether the newest token is the last one, and the broker sends no token in return (GSSAPI)."""
+    is_complete = False
+    """Whether the newest token is the last one, and the broker sends no token in return (GSSAPI)."""
 
+    @abstractmethod
     def first(self) -> bytes:
         """The first token of the client."""
 
+    @abstractmethod
     def answer(self, challenge: bytes) -> bytes | None:
         """The next token of the client; None when the broker has proven everything that the mechanism demands.
 
         Raises:
             AuthenticationFailed: the broker refuses us, or its proof is missing or wrong.
         """
+
+    def failed(self, reason: str) -> AuthenticationFailed:
+        """The error for a failure of this mechanism."""
+        return AuthenticationFailed(f"{self.name}: {reason}")
+
+    def end(self, challenge: bytes) -> None:
+        """The answer to a challenge after the last token: there must be none."""
+        if challenge:
+            raise self.failed(f"the broker sent {len(challenge)} bytes after the end of the mechanism")
 
 
 def authenticate(
@@ -79,7 +87,7 @@ def _without_secret(error: KafkaIOError, mechanism: Mechanism) -> KafkaIOError:
     is_ours = not mechanism.secret.reveal() and not isinstance(error, BrokerError)
     reason = error.reason if is_ours else mechanism.secret.masked(error.reason)
     if isinstance(error, BrokerError):
-        return AuthenticationFailed(f"{mechanism.name}: {reason}", error.where)
+        return mechanism.failed(reason).with_context(error.where)
     if isinstance(error, ConnectionLost):  # a broker before 1.0 only closes for a wrong password
         reason = f"{reason} during authentication; a broker before 1.0 refuses a login in this way"
     return type(error)(reason, *error.args[1:])

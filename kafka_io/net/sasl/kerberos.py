@@ -8,7 +8,7 @@ offer, although the RFC demands zero of a server without a layer. The size is no
 from collections.abc import Callable
 from typing import Protocol
 
-from kafka_io.errors import AuthenticationFailed
+from kafka_io.net.sasl.authentication import Mechanism
 from kafka_io.net.secret import Secret
 
 _NO_LAYER = 1  # bit of the security layer "none"
@@ -35,14 +35,13 @@ class GssContext(Protocol):
         """A signed message with this content."""
 
 
-class Gssapi:
+class Gssapi(Mechanism):
     """The client's side of GSSAPI."""
 
     name = "GSSAPI"
     secret = Secret(b"")  # the keys and tickets stay in the library
 
     def __init__(self, context: GssContext) -> None:
-        self.is_complete = False
         self._context = context
         self._next: Callable[[bytes], bytes | None] = self._establish
 
@@ -53,7 +52,7 @@ class Gssapi:
     def answer(self, challenge: bytes) -> bytes | None:
         """The next token of Kerberos; then the choice of a security layer; then None."""
         if len(challenge) > _MAX_TOKEN_BYTES:
-            raise _failed(f"the broker's token has {len(challenge)} bytes; up to {_MAX_TOKEN_BYTES} are accepted")
+            raise self.failed(f"the broker's token has {len(challenge)} bytes; up to {_MAX_TOKEN_BYTES} are accepted")
         return self._next(challenge)
 
     def _establish(self, challenge: bytes) -> bytes:
@@ -61,23 +60,16 @@ class Gssapi:
         if self._context.is_established:
             self._next = self._choose_layer
         elif not token:
-            raise _failed("the broker sent no proof of its identity")
+            raise self.failed("the broker sent no proof of its identity")
         return token
 
     def _choose_layer(self, challenge: bytes) -> bytes:
         offer = self._context.unwrap(challenge)
         if len(offer) != _OFFER_BYTES:
-            raise _failed(f"the broker's offer of security layers has {len(offer)} bytes instead of {_OFFER_BYTES}")
+            raise self.failed(f"the broker's offer of security layers has {len(offer)} bytes instead of {_OFFER_BYTES}")
         if not offer[0] & _NO_LAYER:
-            raise _failed("the broker demands a security layer, which Kafka does not have; is this port one of Kafka?")
-        self._next, self.is_complete = self._end, True
+            raise self.failed(
+                "the broker demands a security layer, which Kafka does not have; is this port one of Kafka?"
+            )
+        self._next, self.is_complete = self.end, True
         return self._context.wrap(_CHOICE)
-
-    @staticmethod
-    def _end(challenge: bytes) -> None:
-        if challenge:
-            raise _failed(f"the broker sent {len(challenge)} bytes after the end of the mechanism")
-
-
-def _failed(reason: str) -> AuthenticationFailed:
-    return AuthenticationFailed(f"GSSAPI: {reason}")

@@ -68,17 +68,16 @@ def _msk_token(region: str) -> Secret:
     raise AuthenticationFailed(f"OAUTHBEARER: {failure}")
 
 
-class Plain:
+class Plain(Mechanism):
     """The client's side of PLAIN (RFC 4616). It sends name and password unencrypted; only TLS protects them."""
 
     name = "PLAIN"
-    is_complete = False  # the broker answers with an empty token
 
     def __init__(self, username: str, password: Secret) -> None:
         self.secret = password
         self._username = username.encode()
         if b"\0" in self._username or b"\0" in password.reveal():
-            raise AuthenticationFailed("PLAIN: the name or password contains a NUL character, which cannot be sent")
+            raise self.failed("the name or password contains a NUL character, which cannot be sent")
 
     def first(self) -> bytes:
         """NUL, name, NUL, password. The empty first part requests no other identity."""
@@ -87,20 +86,19 @@ class Plain:
     def answer(self, challenge: bytes) -> None:
         """Check that the broker's answer is empty."""
         if challenge:
-            raise AuthenticationFailed("PLAIN: the broker requests another step, but the mechanism has none")
+            raise self.failed("the broker requests another step, but the mechanism has none")
 
 
-class OAuthBearer:
+class OAuthBearer(Mechanism):
     """The client's side of OAUTHBEARER (RFC 7628). It sends a token of another program; only TLS protects it."""
 
     name = "OAUTHBEARER"
-    is_complete = False  # the broker answers with an empty token
 
     def __init__(self, token: Secret, extensions: Mapping[str, str] = MappingProxyType({})) -> None:
         self.secret = token
         self._extensions = "".join(f"{key}={value}\x01" for key, value in extensions.items()).encode()
         if not BEARER_TOKEN.fullmatch(token.reveal()):
-            raise AuthenticationFailed("OAUTHBEARER: the token contains characters that bearer tokens cannot have")
+            raise self.failed("the token contains characters that bearer tokens cannot have")
 
     def first(self) -> bytes:
         """A header without channel binding and without another identity, the token in the form of HTTP, extensions."""
@@ -112,7 +110,7 @@ class OAuthBearer:
         The RFC's empty reply to a refusal is not sent, because it only leads to another refusal.
         """
         if challenge:
-            raise AuthenticationFailed(f"OAUTHBEARER: the broker refuses the token: {self._status(challenge)}")
+            raise self.failed(f"the broker refuses the token: {self._status(challenge)}")
 
     def _status(self, challenge: bytes) -> str:
         try:

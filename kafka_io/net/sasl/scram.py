@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import Literal
 
 from kafka_io.errors import AuthenticationFailed
+from kafka_io.net.sasl.authentication import Mechanism
 from kafka_io.net.secret import Secret
 
 ScramName = Literal["SCRAM-SHA-256", "SCRAM-SHA-512"]
@@ -28,10 +29,8 @@ _MAX_ITERATIONS = 1_000_000
 _NO_CHANNEL_BINDING = b"n,,"
 
 
-class Scram:
+class Scram(Mechanism):
     """The client's side of SCRAM. Only tests pass a `nonce`."""
-
-    is_complete = False  # the broker's proof comes last
 
     def __init__(self, name: ScramName, username: str, password: Secret, *, nonce: str | None = None) -> None:
         self.name = name
@@ -64,9 +63,9 @@ class Scram:
             raise self._refused(challenge, "the broker's first message is not one of SCRAM")
         nonce, salt, iterations = parts[1], self._decoded(parts[2]), int(parts[3])
         if not nonce.startswith(self._nonce) or nonce == self._nonce:
-            raise self._failed("the broker's nonce does not continue ours")
+            raise self.failed("the broker's nonce does not continue ours")
         if not _MIN_ITERATIONS <= iterations <= _MAX_ITERATIONS:
-            raise self._failed(
+            raise self.failed(
                 f"the broker demands {iterations} iterations; {_MIN_ITERATIONS} to {_MAX_ITERATIONS} are accepted"
             )
         return nonce, salt, iterations
@@ -87,11 +86,8 @@ class Scram:
         if parts is None:
             raise self._refused(challenge, "the broker's last message is not one of SCRAM")
         if not hmac.compare_digest(self._decoded(parts[1]), self._expected):
-            raise self._failed("the broker's proof is wrong: it does not know the password")
-        self._next = self._refuse_more
-
-    def _refuse_more(self, challenge: bytes) -> None:
-        raise self._failed(f"the broker sent {len(challenge)} bytes after the end of the mechanism")
+            raise self.failed("the broker's proof is wrong: it does not know the password")
+        self._next = self.end
 
     def _hmac(self, key: bytes, text: bytes) -> bytes:
         return hmac.digest(key, text, self._hash)
@@ -100,16 +96,13 @@ class Scram:
         try:
             return base64.b64decode(text, validate=True)
         except binascii.Error:
-            raise self._failed("a field of the broker's message is not base64") from None
+            raise self.failed("a field of the broker's message is not base64") from None
 
     def _refused(self, challenge: bytes, otherwise: str) -> AuthenticationFailed:
         """The error for a challenge: with the broker's reason if it contains one."""
         if not challenge.startswith(b"e="):
-            return self._failed(otherwise)
-        return self._failed(f"the broker refuses us: {self.secret.masked(challenge[2:].decode('utf-8', 'replace'))}")
-
-    def _failed(self, reason: str) -> AuthenticationFailed:
-        return AuthenticationFailed(f"{self.name}: {reason}")
+            return self.failed(otherwise)
+        return self.failed(f"the broker refuses us: {self.secret.masked(challenge[2:].decode('utf-8', 'replace'))}")
 
 
 def _escaped(username: str) -> bytes:

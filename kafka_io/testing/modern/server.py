@@ -5,7 +5,7 @@ from typing import ClassVar
 
 from kafka_io.model import Broker, Generation
 from kafka_io.testing.broker import EmbeddedBroker, wall_ms
-from kafka_io.testing.listener import OpenSession
+from kafka_io.testing.listener import ServeClient
 from kafka_io.testing.modern.config import ModernBrokerConfig
 from kafka_io.testing.modern.groups.coordinator import GroupCoordinator
 from kafka_io.testing.modern.handlers import VERSIONS_BY_GENERATION
@@ -27,29 +27,28 @@ class ModernBrokerServer(EmbeddedBroker[ModernBrokerConfig, BrokerTopics]):
     """
 
     LOGS_TYPE: ClassVar[type[BrokerTopics]] = BrokerTopics
-    _transactions: TransactionCoordinator
+    _node: BrokerNode
 
     @property
     def _is_modern(self) -> bool:
         return self.config.generation is Generation.MODERN
 
-    def _start_services(self, parts: ExitStack, broker: Broker) -> OpenSession:
+    def _start_services(self, parts: ExitStack, broker: Broker) -> ServeClient:
         coordinator = GroupCoordinator(self.config)
-        self._transactions = TransactionCoordinator(self.config, self._logs, coordinator.offsets, clock=self._clock)
-        node = BrokerNode(
+        node = self._node = BrokerNode(
             config=self.config,
             broker=broker,
             clock=self._clock,
             topics=self._logs,
             coordinator=coordinator,
-            transactions=self._transactions,
+            transactions=TransactionCoordinator(self.config, self._logs, coordinator.offsets, clock=self._clock),
             purgatory=FetchPurgatory(),
         )
         # A request that waits holds its thread, and the listener waits for the threads of its sessions when it stops.
         # So the waiting requests are ended before the listener stops.
         parts.callback(coordinator.close)
         parts.callback(node.purgatory.close)
-        return ModernSessions(node, VERSIONS_BY_GENERATION[self.config.generation]).open
+        return ModernSessions(node, VERSIONS_BY_GENERATION[self.config.generation]).serve
 
     def _register_broker(self, zookeeper: ZooKeeper, broker: Broker) -> None:
         zookeeper.register_modern_broker(broker, started_ms=wall_ms(), endpoints=self._is_modern)
@@ -71,4 +70,4 @@ class ModernBrokerServer(EmbeddedBroker[ModernBrokerConfig, BrokerTopics]):
 
     def _flush(self) -> None:
         super()._flush()
-        self._transactions.expire()  # transactions whose producer is gone
+        self._node.transactions.expire()  # transactions whose producer is gone

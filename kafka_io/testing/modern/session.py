@@ -8,7 +8,7 @@ from typing import Any
 from kafka_io.error_codes import ErrorCode
 from kafka_io.errors import Unsupported
 from kafka_io.messages.handshake import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
-from kafka_io.testing.client_session import ClientSession
+from kafka_io.testing.client_session import serve_frames
 from kafka_io.testing.modern.handlers import HANDLERS
 from kafka_io.testing.modern.node import BrokerNode, Caller
 from kafka_io.wire.conversation import ReceivedRequest, received
@@ -21,7 +21,7 @@ _FIRST_VERSION = 0  # the version of ApiVersions that every client can read (KIP
 
 
 class ModernSessions:
-    """Opens and serves the sessions of all clients, with the APIs of a generation from 0.8 on.
+    """Serves the sessions of all clients, with the APIs of a generation from 0.8 on.
 
     Args:
         node: the parts of the broker.
@@ -33,17 +33,17 @@ class ModernSessions:
         self._request_types = {request_type.API.key: request_type for request_type in versions}
         self._versions = {request_type.API.key: range_ for request_type, range_ in versions.items()}
 
-    def open(self, client: socket.socket) -> ClientSession[memoryview]:
-        """The session of one client."""
+    def serve(self, client: socket.socket) -> None:
+        """Serve one client until it disconnects, or violates the protocol."""
         host: str = client.getpeername()[0]
 
-        def serve(frame: memoryview) -> None:
-            if answer := self._answer(frame, host):
-                client.sendall(answer)
+        def answer(frame: memoryview) -> None:
+            if data := self._answer(frame, host):
+                client.sendall(data)
 
         config = self._node.config
         frames = Frames(min_size=_HEADER.size, max_size=lambda: config.max_request_bytes)
-        return ClientSession(client, frames, serve, send_timeout_ms=config.send_timeout_ms)
+        serve_frames(client, frames, answer, send_timeout_ms=config.send_timeout_ms)
 
     def _answer(self, frame: memoryview, host: str) -> bytes | None:
         """The bytes of the answer; None if the client expects no answer.

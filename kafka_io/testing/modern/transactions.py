@@ -129,10 +129,8 @@ class TransactionCoordinator:
             BrokerError: the transaction does not include the partition (code 48), or the epoch is old (code 47).
         """
         with self._lock:
-            producers = self._producers.values()
-            current = next(
-                (candidate for candidate in producers if candidate.producer_id == producer.producer_id), None
-            )
+            by_id = {known.producer_id: known for known in self._producers.values()}
+            current = by_id.get(producer.producer_id)
             if current is not None and producer.epoch != current.epoch:
                 raise BrokerError("a newer producer has this id", code=ErrorCode.INVALID_PRODUCER_EPOCH)
             if current is None or (topic, partition) not in current.partitions:

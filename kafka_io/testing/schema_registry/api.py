@@ -24,7 +24,7 @@ def reply_to(store: SchemaStore, method: str, path: str, body: bytes) -> Registr
             try:
                 value = call(store, names, body)
             except Refused as refused:
-                return RegistryReply.of_error(refused.status, refused.code, refused.message)
+                return RegistryReply.of_error(*refused.args)
             return value if isinstance(value, RegistryReply) else RegistryReply.of(value)
     return RegistryReply.of_error(404, 404, "HTTP 404 Not Found")
 

@@ -7,23 +7,19 @@ import re
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
 
 from kafka_io.testing.schema_registry.replies import RegistryReply
 
 
-class Client(Protocol):
-    """The client of one request."""
+@dataclass(frozen=True, slots=True)
+class Client:
+    """The client of one request: `send` sends it bytes, and `stopping` is set when the registry stops."""
 
-    @property
-    def stopping(self) -> threading.Event:
-        """Set when the registry stops."""
-
-    def send(self, data: bytes) -> None:
-        """Send bytes."""
+    send: Callable[[bytes], object]
+    stopping: threading.Event
 
 
-Fault = Callable[[RegistryReply, Client], None]
+Fault = Callable[[RegistryReply, Client], object]
 """Sends something else than the reply, or nothing."""
 
 

@@ -11,13 +11,7 @@ _JSON = "application/vnd.schemaregistry.v1+json"
 
 
 class Refused(Exception):
-    """A request that the registry answers with an error."""
-
-    def __init__(self, status: int, code: int, message: str) -> None:
-        super().__init__(status, code, message)
-        self.status = status
-        self.code = code
-        self.message = message
+    """A request that the registry answers with an error: its arguments are those of `RegistryReply.of_error`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,10 +28,9 @@ class RegistryReply:
         return cls(body=msgspec.json.encode(value))
 
     @classmethod
-    def of_error(cls, status: int, code: int, message: str, **headers: str) -> Self:
-        """A reply with an error. An underscore in the name of a header stands for a dash."""
-        named = {name.replace("_", "-"): value for name, value in headers.items()}
-        return cls(status=status, body=msgspec.json.encode({"error_code": code, "message": message}), headers=named)
+    def of_error(cls, status: int, code: int, message: str) -> Self:
+        """A reply with an error."""
+        return cls(status=status, body=msgspec.json.encode({"error_code": code, "message": message}))
 
     def encode(self) -> bytes:
         """The bytes of the reply. The connection is closed after it."""

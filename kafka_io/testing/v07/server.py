@@ -17,13 +17,13 @@ from kafka_io.errors import BrokerError, TooLarge, Where
 from kafka_io.model import Broker
 from kafka_io.records.v07.decoder import validate_message_set
 from kafka_io.testing.broker import EmbeddedBroker, wall_ms
-from kafka_io.testing.client_session import ClientSession
-from kafka_io.testing.listener import OpenSession
+from kafka_io.testing.client_session import serve_frames
+from kafka_io.testing.listener import ServeClient
 from kafka_io.testing.segment_file import FileRegion
 from kafka_io.testing.v07.config import BrokerConfig07
 from kafka_io.testing.v07.logs import BrokerLogs07
-from kafka_io.v07.conversation import ServerConversation07
 from kafka_io.v07.messages import (
+    API_BYTES,
     EARLIEST_TIME,
     LATEST_TIME,
     RANDOM_PARTITION,
@@ -34,7 +34,9 @@ from kafka_io.v07.messages import (
     OffsetsAnswer07,
     OffsetsRequest07,
     ProduceRequest07,
+    decode_request,
 )
+from kafka_io.wire.framing import Frames
 from kafka_io.wire.primitives import int16, int32
 from kafka_io.zookeeper.zookeeper import ZooKeeper
 
@@ -180,16 +182,16 @@ class BrokerServer07(EmbeddedBroker[BrokerConfig07, BrokerLogs07]):
 
     LOGS_TYPE: ClassVar[type[BrokerLogs07]] = BrokerLogs07
 
-    def _start_services(self, parts: ExitStack, broker: Broker) -> OpenSession:  # noqa: ARG002 - sessions need the logs alone
-        return self._open_session
+    def _start_services(self, parts: ExitStack, broker: Broker) -> ServeClient:  # noqa: ARG002 - clients need the logs alone
+        return self._serve
 
-    def _open_session(self, client: socket.socket) -> ClientSession[AnyRequest]:
-        return ClientSession(
-            client,
-            ServerConversation07(self.config.max_request_bytes),
-            lambda request: send(client, HANDLERS[type(request)](request, self._logs)),
-            send_timeout_ms=self.config.send_timeout_ms,
-        )
+    def _serve(self, client: socket.socket) -> None:
+        def answer(frame: memoryview) -> None:
+            request = decode_request(frame)
+            send(client, HANDLERS[type(request)](request, self._logs))
+
+        frames = Frames(min_size=API_BYTES, max_size=lambda: self.config.max_request_bytes)
+        serve_frames(client, frames, answer, send_timeout_ms=self.config.send_timeout_ms)
 
     def _register_broker(self, zookeeper: ZooKeeper, broker: Broker) -> None:
         zookeeper.register_broker(broker, f"{broker.host}-{wall_ms()}")

@@ -11,10 +11,10 @@ import pytest
 from kafka_io.errors import ConnectionLost, Corrupt, DeadlineExceeded, KafkaIOError, NetworkError, TooLarge, WireError
 from kafka_io.net.connection import Connection
 from kafka_io.net.deadline import Deadline
-from kafka_io.v07.conversation import ClientConversation07
 from kafka_io.v07.messages import (
     AnyAnswer,
     AnyRequest,
+    ClientConversation07,
     FetchAnswer07,
     FetchRequest07,
     MultiFetchAnswer07,

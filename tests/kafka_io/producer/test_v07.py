@@ -15,8 +15,7 @@ from kafka_io.producer.opening import open_producer
 from kafka_io.producer.v07.brokers import RegisteredBrokers
 from kafka_io.testing.v07.config import BrokerConfig07
 from kafka_io.testing.v07.server import BrokerServer07
-from kafka_io.v07.messages import REQUESTS, AnyRequest, MultiProduceRequest07, OffsetsRequest07, ProduceRequest07
-from kafka_io.wire.primitives import WireReader
+from kafka_io.v07.messages import AnyRequest, MultiProduceRequest07, OffsetsRequest07, ProduceRequest07, decode_request
 from kafka_io.zookeeper.zookeeper import ZooKeeper
 from tests.fakes.hostile import HostileServer, hear, send, stall
 from tests.kafka_io.producer.conftest import SETTINGS, TOPIC, OpenWorld, World
@@ -27,10 +26,7 @@ NO_OFFSETS = bytes.fromhex("00000006 0000 00000000")
 
 def heard(server: HostileServer) -> list[AnyRequest]:
     """The requests that the server received over all connections."""
-    return [
-        REQUESTS[int.from_bytes(frame[:2], "big")].decode_body(WireReader(memoryview(frame)[2:]))
-        for frame in server.requests
-    ]
+    return [decode_request(memoryview(frame)) for frame in server.requests]
 
 
 def fixed(*servers: HostileServer) -> dict[str, object]:

@@ -9,7 +9,7 @@ from uuid import UUID
 
 import pytest
 
-from kafka_io.brokers import modern_connection
+from kafka_io.brokers import modern_connection, throttle
 from kafka_io.brokers.cluster_metadata import topic_id_text
 from kafka_io.errors import (
     Corrupt,
@@ -283,7 +283,8 @@ class Clock:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now = 0.0
         self.pauses: list[float] = []
-        monkeypatch.setattr(modern_connection, "time", Mock(monotonic=lambda: self.now))
+        for module in (modern_connection, throttle):
+            monkeypatch.setattr(module, "time", Mock(monotonic=lambda: self.now))
 
     def sleep(self, seconds: float) -> None:
         """Move the clock."""
@@ -465,7 +466,7 @@ def test_a_throttled_client_waits(open_brokers: OpenBrokers) -> None:  # fault W
     with FakeCluster(logs={0: log()}) as cluster:
         connection = open_brokers(cluster).leader("clicks", 0).connection
         pauses: list[float] = []
-        connection._sleep = pauses.append
+        connection._throttle.sleep = pauses.append
         cluster.brokers[0].handlers[METADATA] = lambda received: replace(
             cluster.metadata(received), throttle_time_ms=2500
         )

@@ -5,9 +5,9 @@ from collections.abc import Callable
 import pytest
 
 from kafka_io.errors import Corrupt, KafkaIOError, TooLarge, Truncated, Unsupported
-from kafka_io.v07.conversation import ClientConversation07, ServerConversation07
 from kafka_io.v07.messages import (
     AnyAnswer,
+    ClientConversation07,
     FetchAnswer07,
     FetchRequest07,
     MultiFetchAnswer07,
@@ -17,7 +17,7 @@ from kafka_io.v07.messages import (
     ProduceRequest07,
 )
 from kafka_io.wire.framing import framed
-from tests.golden_v07 import captured
+from tests.golden_v07 import captured, requests_in
 from tests.receiving import receive
 
 FETCH = FetchRequest07("plain", 0, 0, 100)
@@ -48,7 +48,7 @@ def test_pipelined_answers_match_by_position() -> None:
 
 def test_both_ends_decode_a_captured_pipeline() -> None:
     (record,) = [record for record in captured("framing") if record["id"] == "pipelined"]
-    requests = list(receive(ServerConversation07(), bytes.fromhex(record["request_hex"])))
+    requests = list(requests_in(bytes.fromhex(record["request_hex"])))
     assert [type(message).__name__ for message in requests] == ["FetchRequest07", "ProduceRequest07", "FetchRequest07"]
     client = conversation(*requests)  # type: ignore[arg-type]
     answers = list(receive(client, bytes.fromhex(record["response_hex"])))
@@ -125,7 +125,7 @@ def _short_fetch() -> bytes:
 
 @pytest.mark.parametrize(("frame", "error"), [(_unknown_api, Unsupported), (_short_fetch, Truncated)])
 def test_requests_before_an_invalid_one_are_answered(frame: Callable[[], bytes], error: type[KafkaIOError]) -> None:
-    stream = receive(ServerConversation07(), ClientConversation07().send(FETCH) + frame())
+    stream = requests_in(ClientConversation07().send(FETCH) + frame())
     assert next(stream) == FETCH
     with pytest.raises(error):
         next(stream)
@@ -134,7 +134,7 @@ def test_requests_before_an_invalid_one_are_answered(frame: Callable[[], bytes],
 @pytest.mark.parametrize("record", captured("framing"), ids=lambda record: record["id"])
 def test_exactly_the_frames_that_a_genuine_broker_refuses_are_refused(record: dict[str, str]) -> None:
     try:
-        list(receive(ServerConversation07(), bytes.fromhex(record["request_hex"])))
+        list(requests_in(bytes.fromhex(record["request_hex"])))
         refused = False
     except KafkaIOError:
         refused = True

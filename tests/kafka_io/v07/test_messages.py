@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafka_io.v07.conversation import ServerConversation07
 from kafka_io.v07.messages import (
     AnyRequest,
     FetchAnswer07,
@@ -17,8 +16,7 @@ from kafka_io.v07.messages import (
     OffsetsRequest07,
     ProduceRequest07,
 )
-from tests.golden_v07 import captured
-from tests.receiving import receive
+from tests.golden_v07 import captured, requests_in
 
 REQUESTS = captured("fetch", "multifetch", "offsets", "produce", "purged", "genuine-produce", "genuine-async")
 APIS = {"FETCH", "MULTIFETCH", "OFFSETS", "PRODUCE", "MULTIPRODUCE"}
@@ -27,7 +25,7 @@ WELL_FORMED = [record for record in REQUESTS if record["api"] in APIS and record
 
 
 def parsed(record: dict[str, Any]) -> AnyRequest:
-    requests: list[AnyRequest] = list(receive(ServerConversation07(), bytes.fromhex(record["request_hex"])))
+    requests: list[AnyRequest] = list(requests_in(bytes.fromhex(record["request_hex"])))
     (request,) = requests
     return request
 
@@ -90,5 +88,5 @@ requests = st.one_of(
 
 @given(requests)
 def test_any_request_survives_the_wire(request: AnyRequest) -> None:
-    (decoded,) = receive(ServerConversation07(), request.encode())
+    (decoded,) = requests_in(request.encode())
     assert decoded == request

@@ -8,12 +8,11 @@ from kafka_io.errors import BrokerError
 from kafka_io.messages.offset_for_leader_epoch import (
     LeaderEpochPartition,
     LeaderEpochPartitionResponse,
-    LeaderEpochTopic,
     LeaderEpochTopicResponse,
     OffsetForLeaderEpochRequest,
     OffsetForLeaderEpochResponse,
 )
-from kafka_io.testing.modern.apis.results import attempt, by_topic
+from kafka_io.testing.modern.apis.results import attempt
 from kafka_io.testing.modern.log.header import LEADER_EPOCH
 from kafka_io.testing.modern.node import BrokerNode, Caller
 
@@ -36,16 +35,20 @@ def offset_for_leader_epoch(
 ) -> OffsetForLeaderEpochResponse:
     """The end of the requested epoch of each partition, which is the end of the log."""
 
-    def end_of_epoch(topic: LeaderEpochTopic, partition: LeaderEpochPartition) -> LeaderEpochPartitionResponse:
-        end = attempt(lambda: _end_of_epoch(topic.topic, partition, node), _UNDEFINED)
+    def end_of_epoch(topic: str, partition: LeaderEpochPartition) -> LeaderEpochPartitionResponse:
+        end = attempt(lambda: _end_of_epoch(topic, partition, node), _UNDEFINED)
         epoch, end_offset = end.value
         return LeaderEpochPartitionResponse(
             error_code=end.code, partition=partition.partition, leader_epoch=epoch, end_offset=end_offset
         )
 
-    topics = by_topic(request.topics, end_of_epoch)
     return OffsetForLeaderEpochResponse(
-        topics=tuple(LeaderEpochTopicResponse(topic=topic.topic, partitions=ends) for topic, ends in topics)
+        topics=tuple(
+            LeaderEpochTopicResponse(
+                topic=topic.topic, partitions=tuple(end_of_epoch(topic.topic, row) for row in topic.partitions)
+            )
+            for topic in request.topics
+        )
     )
 
 

@@ -158,4 +158,4 @@ def _aborted_transactions(plan: _PartitionPlan) -> tuple[AbortedTransaction, ...
     """The aborted transactions whose records a reader of committed records must skip."""
     if plan.log is None or plan.region is None:
         return ()
-    return plan.log.aborted_transactions(plan.request.fetch_offset, plan.last_stable_offset)
+    return plan.log.transactions.aborted(plan.request.fetch_offset, plan.last_stable_offset)

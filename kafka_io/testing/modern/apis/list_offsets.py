@@ -15,11 +15,11 @@ from kafka_io.messages.list_offsets import (
     ListOffsetsPartitionResponse,
     ListOffsetsRequest,
     ListOffsetsResponse,
-    ListOffsetsTopic,
     ListOffsetsTopicResponse,
 )
+from kafka_io.messages.shared import answered
 from kafka_io.testing.modern.apis.epochs import check_epoch
-from kafka_io.testing.modern.apis.results import attempt, by_topic
+from kafka_io.testing.modern.apis.results import attempt
 from kafka_io.testing.modern.log.header import LEADER_EPOCH
 from kafka_io.testing.modern.log.log import PartitionLog
 from kafka_io.testing.modern.log.times import TimestampOffset, first_record_since, record_with_max_timestamp
@@ -35,15 +35,12 @@ def list_offsets(request: ListOffsetsRequest, node: BrokerNode, caller: Caller) 
     """One offset for each partition; in v0 several."""
     committed = request.isolation_level == READ_COMMITTED
 
-    def list_partition(topic: ListOffsetsTopic, partition: ListOffsetsPartition) -> ListOffsetsPartitionResponse:
+    def list_partition(topic: str, partition: ListOffsetsPartition) -> ListOffsetsPartitionResponse:
         refused = ListOffsetsPartitionResponse(partition_index=partition.partition_index, error_code=ErrorCode.NONE)
-        result = attempt(lambda: _list_partition(topic.name, partition, node, caller, committed=committed), refused)
+        result = attempt(lambda: _list_partition(topic, partition, node, caller, committed=committed), refused)
         return replace(result.value, error_code=result.code)
 
-    topics = by_topic(request.topics, list_partition)
-    return ListOffsetsResponse(
-        topics=tuple(ListOffsetsTopicResponse(name=topic.name, partitions=offsets) for topic, offsets in topics)
-    )
+    return ListOffsetsResponse(topics=answered(ListOffsetsTopicResponse, request.topics, list_partition))
 
 
 def _list_partition(

@@ -9,11 +9,11 @@ from kafka_io.messages.offset_commit import (
     OffsetCommitPartitionResponse,
     OffsetCommitRequest,
     OffsetCommitResponse,
-    OffsetCommitTopic,
     OffsetCommitTopicResponse,
 )
+from kafka_io.messages.shared import answered
 from kafka_io.messages.txn_offset_commit import TxnOffsetCommitPartition
-from kafka_io.testing.modern.apis.results import by_topic, error_code
+from kafka_io.testing.modern.apis.results import error_code
 from kafka_io.testing.modern.groups.offsets import CommittedOffset
 from kafka_io.testing.modern.node import BrokerNode, Caller
 
@@ -31,27 +31,23 @@ def offset_commit(request: OffsetCommitRequest, node: BrokerNode, _caller: Calle
     group_code = error_code(lambda: _check_group(request, node))
     valid: list[CommittedOffset] = []
 
-    def check(topic: OffsetCommitTopic, partition: OffsetCommitPartition) -> OffsetCommitPartitionResponse:
-        committed = committed_offset(topic.name, partition)
+    def check(topic: str, partition: OffsetCommitPartition) -> OffsetCommitPartitionResponse:
+        committed = committed_offset(topic, partition)
         code = group_code or error_code(lambda: _check_offset(committed, node))
         if not code:
             valid.append(committed)
         return OffsetCommitPartitionResponse(partition_index=partition.partition_index, error_code=code)
 
-    checked = list(by_topic(request.topics, check))
+    checked = answered(OffsetCommitTopicResponse, request.topics, check)
     stored_code = error_code(
         lambda: node.coordinator.offsets.commit(request.group_id, valid) if valid else None,
         disk_error=ErrorCode.COORDINATOR_NOT_AVAILABLE,
     )
-    return OffsetCommitResponse(
-        topics=tuple(
-            OffsetCommitTopicResponse(
-                name=topic.name,
-                partitions=tuple(replace(row, error_code=row.error_code or stored_code) for row in rows),
-            )
-            for topic, rows in checked
-        )
-    )
+
+    def stored(_topic: str, row: OffsetCommitPartitionResponse) -> OffsetCommitPartitionResponse:
+        return replace(row, error_code=row.error_code or stored_code)
+
+    return OffsetCommitResponse(topics=answered(OffsetCommitTopicResponse, checked, stored))
 
 
 def _check_group(request: OffsetCommitRequest, node: BrokerNode) -> None:

@@ -1,7 +1,5 @@
 """OffsetFetch: the committed offsets of groups; -1 for a partition without one."""
 
-from collections import defaultdict
-
 from kafka_io.error_codes import ErrorCode
 from kafka_io.messages.offset_fetch import (
     OffsetFetchGroup,
@@ -11,6 +9,7 @@ from kafka_io.messages.offset_fetch import (
     OffsetFetchResponse,
     OffsetFetchTopicResponse,
 )
+from kafka_io.messages.shared import topics_of
 from kafka_io.model import TopicPartition
 from kafka_io.testing.modern.groups.offsets import CommittedOffset
 from kafka_io.testing.modern.node import BrokerNode, Caller
@@ -45,17 +44,16 @@ def _fetch_topics(
         requested = sorted(offsets)
     else:
         requested = [TopicPartition(topic.name, index) for topic in request.topics for index in topic.partition_indexes]
-    rows: defaultdict[str, list[OffsetFetchPartitionResponse]] = defaultdict(list)
+    rows = {}
     for partition in requested:
         is_pending = partition in pending
         no_offset = CommittedOffset(partition.topic, partition.partition, _NO_OFFSET)
         committed = no_offset if is_pending else offsets.get(partition, no_offset)
-        response = OffsetFetchPartitionResponse(
+        rows[partition] = OffsetFetchPartitionResponse(
             partition_index=committed.partition,
             committed_offset=committed.offset,
             committed_leader_epoch=committed.leader_epoch,
             metadata=committed.metadata,
             error_code=ErrorCode.UNSTABLE_OFFSET_COMMIT if is_pending else ErrorCode.NONE,
         )
-        rows[partition.topic].append(response)
-    return tuple(OffsetFetchTopicResponse(name=name, partitions=tuple(topic_rows)) for name, topic_rows in rows.items())
+    return topics_of(OffsetFetchTopicResponse, rows)

@@ -1,8 +1,8 @@
-"""Helpers of the API handlers: errors become error codes, and an answer has the topics of its request."""
+"""Helpers of the API handlers: errors become error codes."""
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+from collections.abc import Callable
+from typing import Generic, NamedTuple, TypeVar
 
 from kafka_io.error_codes import ErrorCode
 from kafka_io.errors import BrokerError
@@ -10,18 +10,6 @@ from kafka_io.errors import BrokerError
 logger = logging.getLogger(__name__)
 
 ValueT = TypeVar("ValueT")
-ResultT = TypeVar("ResultT")
-
-
-class RequestedTopic(Protocol):
-    """A topic in a request."""
-
-    @property
-    def partitions(self) -> Sequence[Any]:
-        """The requests for its partitions."""
-
-
-TopicT = TypeVar("TopicT", bound=RequestedTopic)
 
 
 class Attempted(NamedTuple, Generic[ValueT]):
@@ -55,11 +43,3 @@ def attempt(
 def error_code(action: Callable[[], object], *, disk_error: ErrorCode = ErrorCode.KAFKA_STORAGE_ERROR) -> int:
     """Run `action` and ignore its result. Returns 0, or the code of the error that it raises; see `attempt`."""
     return attempt(action, None, disk_error=disk_error).code
-
-
-def by_topic(
-    topics: Iterable[TopicT], answer: Callable[[TopicT, Any], ResultT]
-) -> Iterator[tuple[TopicT, tuple[ResultT, ...]]]:
-    """The topics of a request, each with the answers to its `partitions` in their order."""
-    for topic in topics:
-        yield topic, tuple(answer(topic, partition) for partition in topic.partitions)

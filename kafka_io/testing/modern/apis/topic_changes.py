@@ -15,7 +15,6 @@ from kafka_io.messages.delete_records import (
     DeleteRecordsPartitionResponse,
     DeleteRecordsRequest,
     DeleteRecordsResponse,
-    DeleteRecordsTopic,
     DeleteRecordsTopicResponse,
 )
 from kafka_io.messages.delete_topics import (
@@ -24,7 +23,8 @@ from kafka_io.messages.delete_topics import (
     DeleteTopicsRequest,
     DeleteTopicsResponse,
 )
-from kafka_io.testing.modern.apis.results import attempt, by_topic
+from kafka_io.messages.shared import answered
+from kafka_io.testing.modern.apis.results import attempt
 from kafka_io.testing.modern.node import BrokerNode, Caller
 from kafka_io.wire.types import NULL_UUID
 
@@ -49,16 +49,13 @@ def delete_topics(request: DeleteTopicsRequest, node: BrokerNode, _caller: Calle
 def delete_records(request: DeleteRecordsRequest, node: BrokerNode, _caller: Caller) -> DeleteRecordsResponse:
     """The new start of each log."""
 
-    def delete(topic: DeleteRecordsTopic, partition: DeleteRecordsPartition) -> DeleteRecordsPartitionResponse:
-        start = attempt(lambda: _delete_records(topic.name, partition, node), _NO_OFFSET)
+    def delete(topic: str, partition: DeleteRecordsPartition) -> DeleteRecordsPartitionResponse:
+        start = attempt(lambda: _delete_records(topic, partition, node), _NO_OFFSET)
         return DeleteRecordsPartitionResponse(
             partition_index=partition.partition_index, low_watermark=start.value, error_code=start.code
         )
 
-    topics = by_topic(request.topics, delete)
-    return DeleteRecordsResponse(
-        topics=tuple(DeleteRecordsTopicResponse(name=topic.name, partitions=starts) for topic, starts in topics)
-    )
+    return DeleteRecordsResponse(topics=answered(DeleteRecordsTopicResponse, request.topics, delete))
 
 
 def _create_topic(request: CreatableTopic, node: BrokerNode, *, only_check: bool) -> CreatedTopic:

@@ -12,14 +12,14 @@ from kafka_io.messages.add_partitions_to_txn import (
 from kafka_io.messages.end_txn import EndTxnRequest, EndTxnResponse
 from kafka_io.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from kafka_io.messages.offset_commit import OffsetCommitPartitionResponse, OffsetCommitTopicResponse
+from kafka_io.messages.shared import answered
 from kafka_io.messages.txn_offset_commit import (
     TxnOffsetCommitPartition,
     TxnOffsetCommitRequest,
     TxnOffsetCommitResponse,
-    TxnOffsetCommitTopic,
 )
 from kafka_io.testing.modern.apis.offset_commit import committed_offset
-from kafka_io.testing.modern.apis.results import attempt, by_topic, error_code
+from kafka_io.testing.modern.apis.results import attempt, error_code
 from kafka_io.testing.modern.node import BrokerNode, Caller
 from kafka_io.testing.modern.transactions import ProducerIdAndEpoch
 
@@ -47,15 +47,11 @@ def add_partitions_to_txn(
     """One error code for all partitions: all of them are added, or none."""
     code = error_code(lambda: _add_partitions(request, node), disk_error=_DISK_ERROR)
 
-    def result(_topic: TxnTopic, partition: int) -> TxnPartitionResult:
-        return TxnPartitionResult(partition_index=partition, partition_error_code=code)
+    def results(topic: TxnTopic) -> TxnTopicResult:
+        rows = (TxnPartitionResult(partition_index=number, partition_error_code=code) for number in topic.partitions)
+        return TxnTopicResult(name=topic.name, results_by_partition=tuple(rows))
 
-    topics = by_topic(request.v3_and_below_topics, result)
-    return AddPartitionsToTxnResponse(
-        results_by_topic_v3_and_below=tuple(
-            TxnTopicResult(name=topic.name, results_by_partition=results) for topic, results in topics
-        )
-    )
+    return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=tuple(map(results, request.v3_and_below_topics)))
 
 
 def add_offsets_to_txn(request: AddOffsetsToTxnRequest, node: BrokerNode, _caller: Caller) -> AddOffsetsToTxnResponse:
@@ -71,13 +67,10 @@ def txn_offset_commit(request: TxnOffsetCommitRequest, node: BrokerNode, _caller
     """One error code for all offsets: all of them are added to the transaction, or none."""
     code = error_code(lambda: _add_offsets(request, node), disk_error=_DISK_ERROR)
 
-    def result(_: TxnOffsetCommitTopic, partition: TxnOffsetCommitPartition) -> OffsetCommitPartitionResponse:
+    def result(_topic: str, partition: TxnOffsetCommitPartition) -> OffsetCommitPartitionResponse:
         return OffsetCommitPartitionResponse(partition_index=partition.partition_index, error_code=code)
 
-    topics = by_topic(request.topics, result)
-    return TxnOffsetCommitResponse(
-        topics=tuple(OffsetCommitTopicResponse(name=topic.name, partitions=results) for topic, results in topics)
-    )
+    return TxnOffsetCommitResponse(topics=answered(OffsetCommitTopicResponse, request.topics, result))
 
 
 def end_txn(request: EndTxnRequest, node: BrokerNode, _caller: Caller) -> EndTxnResponse:
@@ -106,6 +99,5 @@ def _add_offsets(request: TxnOffsetCommitRequest, node: BrokerNode) -> None:
     group = node.coordinator.find_or_create(request.group_id)
     if request.generation_id >= 0:
         group.check_commit(request.member_id, request.generation_id)
-    topics = by_topic(request.topics, lambda topic, partition: committed_offset(topic.name, partition))
-    offsets = [offset for _, topic_offsets in topics for offset in topic_offsets]
+    offsets = [committed_offset(topic.name, row) for topic in request.topics for row in topic.partitions]
     node.transactions.add_offsets(request.transactional_id, _producer_of(request), request.group_id, offsets)

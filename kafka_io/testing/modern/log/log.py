@@ -8,7 +8,6 @@ import shutil
 from typing import ClassVar
 
 from kafka_io.errors import OffsetOutOfRange
-from kafka_io.messages.fetch import AbortedTransaction
 from kafka_io.testing.modern.config import ModernBrokerConfig
 from kafka_io.testing.modern.json_file import JsonFile
 from kafka_io.testing.modern.log.header import BatchHeader, stamp
@@ -35,7 +34,7 @@ class PartitionLog(SegmentedLog[LogSegment, ModernBrokerConfig]):
     @property
     def last_stable_offset(self) -> int:
         """The offset before which no transaction is open (KIP-98)."""
-        return self._transactions.last_stable_offset(self.end)
+        return self.transactions.last_stable_offset(self.end)
 
     def append(self, batch: bytearray | memoryview) -> int:
         """Write a valid batch at the end. Returns its base offset, or that of the same batch if it is stored already.
@@ -55,7 +54,7 @@ class PartitionLog(SegmentedLog[LogSegment, ModernBrokerConfig]):
             OSError: the disk refuses.
         """
         with self._lock:
-            if self._transactions.has_open(producer_id):
+            if self.transactions.has_open(producer_id):
                 self._append(marker(producer_id, epoch, self._clock(), commit=commit))
 
     def region(self, offset: int, max_bytes: int, *, whole: bool, stop: int | None = None) -> FileRegion | None:
@@ -78,10 +77,6 @@ class PartitionLog(SegmentedLog[LogSegment, ModernBrokerConfig]):
         visible = segment.visible  # read once: a writer may replace it at any time
         end_position = visible.size if stop is None or stop >= visible.offset else segment.find(stop)[0]
         return FileRegion(segment=segment, position=position, count=max(0, min(max_bytes, end_position - position)))
-
-    def aborted_transactions(self, start: int, stop: int) -> tuple[AbortedTransaction, ...]:
-        """The aborted transactions that touch the offsets `[start, stop)`."""
-        return self._transactions.aborted(start, stop)
 
     def delete_before(self, offset: int) -> int:
         """Delete the records before `offset`. Returns the start of the log, which never moves back.
@@ -108,11 +103,11 @@ class PartitionLog(SegmentedLog[LogSegment, ModernBrokerConfig]):
         self._start_file = JsonFile(self._directory / _START_FILE, dict[str, int])
         self._start: int = max(self._segments[0].start, self._start_file.read({}).get(_START_KEY, 0))
         self._producers = ProducerStates()
-        self._transactions = LogTransactions()
+        self.transactions = LogTransactions()
         for segment in self._segments:
             for position, header in segment.headers():
                 self._producers.track(header)
-                self._transactions.track(header, segment.read(position, header.size) if header.is_control else b"")
+                self.transactions.track(header, segment.read(position, header.size) if header.is_control else b"")
 
     def _append(self, batch: bytearray | memoryview) -> int:
         stamp(batch, self.end)
@@ -123,10 +118,10 @@ class PartitionLog(SegmentedLog[LogSegment, ModernBrokerConfig]):
         # open, so the transaction is tracked before the batch is visible. A marker is tracked after it is visible: in
         # between the transaction looks open a little longer than it is, which does no harm.
         if not header.is_control:
-            self._transactions.track(header, batch)
+            self.transactions.track(header, batch)
         self._segments[-1].append(batch, header, now_ms)
         if header.is_control:
-            self._transactions.track(header, batch)
+            self.transactions.track(header, batch)
         self._producers.track(header)
         return header.base_offset
 
@@ -140,4 +135,4 @@ class PartitionLog(SegmentedLog[LogSegment, ModernBrokerConfig]):
         if start > self._start:
             self._start_file.write({_START_KEY: start})
             self._start = start
-            self._transactions.forget_before(start)
+            self.transactions.forget_before(start)

@@ -19,6 +19,7 @@ from kafka_io.consumer.group.fetcher import ConsumedBatch
 from kafka_io.consumer.group.settings import GroupSettings
 from kafka_io.model import Generation, TopicPartition
 from kafka_io.reader.reader import FetchSizes, ReadSettings
+from kafka_io.reader.source import Source
 from kafka_io.testing.modern.config import ModernBrokerConfig
 from kafka_io.testing.modern.server import ModernBrokerServer
 from tests.kafka_io.testing.modern.talk import Client, batch
@@ -66,9 +67,14 @@ class GroupBroker:
         retry_policy = RetryPolicy(timeout_s=30.0, backoff=Backoff(attempts=8, first_s=0.1, max_s=1.0))
         read_settings = ReadSettings(sizes=sizes, retry_policy=retry_policy)
         bootstrap = parse_bootstrap(self.address)
-        pinned = Generation.V08 if self.generation is Generation.V08 else None
-        opened = ModernCluster("main", bootstrap=bootstrap, read_settings=read_settings, generation=pinned)
-        return self.running.enter_context(opened)
+        given = Source(
+            cluster="main",
+            generation=self.generation,
+            brokers=bootstrap,
+            read_settings=read_settings,
+            refuses_newer=self.generation is Generation.V08,
+        )
+        return self.running.enter_context(ModernCluster(given))
 
     def publish(self, count: int, *, topic: str = "clicks") -> list[bytes]:
         """Publish numbered messages to the partitions in turn; the numbers continue after those of the last call."""
