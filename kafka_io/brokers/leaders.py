@@ -84,8 +84,8 @@ def _group_by_leader(
     """Each leader with its partitions; the error of a partition without a leader is added to `errors`."""
     metadata.learn(by_topic(partitions))
     groups: dict[ModernBrokerConnection, dict[TopicPartition, Leader]] = {}
-    found = for_each(partitions, lambda partition: metadata.leader(partition.topic, partition.partition))
-    for partition, leader in found.items():
+    leaders_by_partition = for_each(partitions, lambda partition: metadata.leader(partition.topic, partition.partition))
+    for partition, leader in leaders_by_partition.items():
         if isinstance(leader, KafkaIOError):
             errors[partition] = leader
         else:

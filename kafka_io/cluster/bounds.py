@@ -61,10 +61,10 @@ def _ask_offsets_at(
     exact = connection.versions.pick(ListOffsetsRequest.API) >= _EXACT_TIMES_SINCE
 
     def offset_at(partition: TopicPartition) -> int:
-        limits, found = value_of(bounds[partition]), value_of(offsets[partition])
-        if not found:  # all records are older, provided that times are exact
+        limits, at_time = value_of(bounds[partition]), value_of(offsets[partition])
+        if not at_time:  # all records are older, provided that times are exact
             return limits.latest if exact else limits.earliest
-        return min(found[0], limits.latest)
+        return min(at_time[0], limits.latest)
 
     return for_each(leaders, offset_at)
 

@@ -1,6 +1,6 @@
 """The new leader of a partition, in answers of Produce and Fetch from a broker that is not the leader (KIP-951)."""
 
-from kafka_io.messages.shared import Node
+from kafka_io.messages.shared import NodeAddress
 from kafka_io.wire.schema import Struct
 from kafka_io.wire.types import Int32, String
 
@@ -12,7 +12,7 @@ class LeaderIdAndEpoch(Struct):
     leader_epoch: Int32 = -1
 
 
-class NodeEndpoint(Node):
+class NodeEndpoint(NodeAddress):
     """The address of a leader that the answer names."""
 
     rack: String | None = None

@@ -1,14 +1,14 @@
 """Metadata: asks for the brokers, the topics, and the leaders of their partitions."""
 
 from kafka_io.messages.echoes import check_echo
-from kafka_io.messages.shared import Node, ThrottledAnswer
+from kafka_io.messages.shared import NodeAddress, ThrottledAnswer
 from kafka_io.wire.schema import MIB, Request, Struct, wire
 from kafka_io.wire.types import MANY_ITEMS, NULL_UUID, Bool, Int16, Int32, String, Uuid
 
 NO_OPERATIONS = -(2**31)  # authorized operations (KIP-430) that the request did not ask for
 
 
-class MetadataBroker(Node):
+class MetadataBroker(NodeAddress):
     """A live broker, with the address of the listener that received the request."""
 
     rack: String | None = wire(since=1, null_since=1, default=None, ignorable=True)  # KIP-36

@@ -34,14 +34,14 @@ class ProducePartitionResponse(Struct):
     current_leader: LeaderIdAndEpoch = wire(since=10, tag=0, default=LeaderIdAndEpoch())  # KIP-951
 
 
-class TopicNameOrId(Struct):
+class ProducedTopicNameOrId(Struct):
     """The first fields of a topic: its name up to v12, and its id from v13 on."""
 
     name: String = wire(until=12, default="", ignorable=True)
     topic_id: Uuid = wire(since=BY_ID_SINCE, default=NULL_UUID, ignorable=True)  # KIP-516: distinguishes incarnations
 
 
-class ProduceTopicResponse(TopicNameOrId):
+class ProduceTopicResponse(ProducedTopicNameOrId):
     """The partitions of one topic."""
 
     partition_responses: tuple[ProducePartitionResponse, ...]
@@ -62,7 +62,7 @@ class ProducePartition(Struct):
     records: WireBytes | None
 
 
-class ProduceTopic(TopicNameOrId):
+class ProduceTopic(ProducedTopicNameOrId):
     """The partitions of one topic."""
 
     partition_data: tuple[ProducePartition, ...]

@@ -44,7 +44,7 @@ class TxnProducer(Struct):
     producer_epoch: Int16
 
 
-class Node(Struct):
+class NodeAddress(Struct):
     """The first fields of a broker: its id and its address."""
 
     node_id: Int32

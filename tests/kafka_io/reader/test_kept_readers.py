@@ -222,7 +222,7 @@ def test_between_fetches_no_memory_is_kept(fake: FakeCluster, readers: KeptReade
     short = PlannedRange("clicks", OffsetRange(BrokerPartition(None, 0), 0, 1), incarnation="unknown")
 
     def kept(reader: Reader) -> list[int]:
-        return [len(connection._conversation._frames._kept) for connection in connections(reader)]  # type: ignore[attr-defined]
+        return [len(connection._conversation._frames._kept) for connection in connections(reader)]
 
     with readers.lent(source(fake)) as reader:
         assert read(reader, short) == 1

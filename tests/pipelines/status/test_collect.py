@@ -13,8 +13,9 @@ from kafka_io.cluster.modern_cluster import ModernCluster
 from kafka_io.cluster.open_transactions import OpenTransaction
 from kafka_io.cluster.retention import FOREVER, Retention
 from kafka_io.errors import AuthorizationFailed, ConnectFailed, KafkaIOError, RegistryUnavailable
-from kafka_io.model import Bounds, BrokerPartition, OffsetRange, TopicEntry
+from kafka_io.model import Bounds, BrokerPartition, Generation, OffsetRange, TopicEntry
 from kafka_io.reader.reader import ReadSettings
+from kafka_io.reader.source import Source
 from pipelines.delta.commits import DeltaCommit
 from pipelines.delta.delta_table import LakeTable
 from pipelines.ledger.committed_range import CommittedRange
@@ -47,7 +48,7 @@ class Brokers(ModernCluster):
     asked: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        super().__init__("main", read_settings=ReadSettings())
+        super().__init__(Source(cluster="main", generation=Generation.MODERN, brokers=(), read_settings=ReadSettings()))
 
     def _ask(self, what: str) -> None:
         self.asked.append(what)
