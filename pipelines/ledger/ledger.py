@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cache
 from importlib import metadata
-from typing import TYPE_CHECKING, Any, Self, TypedDict
+from typing import TYPE_CHECKING, Self, TypedDict, TypeVar
 
 import msgspec
 
@@ -26,6 +26,8 @@ from pipelines.ledger.event_time import EventTime
 if TYPE_CHECKING:
     from kafka_io.cluster.cluster import Cluster
 
+T = TypeVar("T")
+
 KEY = "penstock"
 """The key of the ledger's text in the commit info."""
 SEQUENCE = "penstock/sequence"
@@ -36,9 +38,6 @@ LeaderEpochs = Mapping[BrokerPartition, int]
 LastMessages = Mapping[BrokerPartition, LastMessage]
 StartTimes = Mapping[BrokerPartition, int]
 """The times, in ms since 1970, at which partitions begin that could not be asked when their table began."""
-
-_BY_PARTITION = ("covered", "epochs", "last_messages", "start_times")
-"""The fields of an entry that have a value for each partition, whose name is a text in JSON."""
 
 
 class CommitKind(StrEnum):
@@ -308,42 +307,61 @@ class LedgerEntry:
             ValueError: the text is not an entry.
             TypeError: it has a field of a later version, which may change what the others mean.
         """
-        stored = decode_json(text, dict[str, Any])
-        return cls(
-            **{
-                "state": _popped_state(stored),
-                "schemas": SchemaIds(
-                    values=tuple(stored.pop("schemas", ())), keys=tuple(stored.pop("key_schemas", ()))
-                ),
-                **stored,
-                "kind": CommitKind(stored["kind"]),
-                "ranges": tuple(map(CommittedRange.from_dict, stored["ranges"])),
-                "choices": convert(stored["choices"], tuple[RecordedChoice, ...]),
-                "columns": tuple(stored.get("columns", ())),
-                "written": convert(stored.get("written", ()), tuple[LoadedRange, ...]),
-            }
+        stored = _Stored(decode_json(text, dict[str, object]))
+        entry = cls(
+            commit=stored.take("commit", str),
+            run=stored.take("run", str),
+            code=stored.take("code", str),
+            kind=stored.take("kind", CommitKind),
+            sequence=stored.take("sequence", int),
+            state=stored.state(),
+            ranges=tuple(map(CommittedRange.from_dict, stored.take("ranges", list[JsonObject]))),
+            choices=stored.take("choices", tuple[RecordedChoice, ...]),
+            target=stored.take("target", int) if stored.fields.get("target") is not None else None,
+            table=stored.take("table", str, ""),
+            columns=stored.take("columns", tuple[DeltaField, ...], ()),
+            schemas=SchemaIds(
+                values=stored.take("schemas", tuple[int, ...], ()), keys=stored.take("key_schemas", tuple[int, ...], ())
+            ),
+            written=stored.take("written", tuple[LoadedRange, ...], ()),
         )
+        stored.fields.pop("target", None)
+        if stored.fields:
+            raise TypeError(f"a newer version of Penstock has written {sorted(stored.fields)}")
+        return entry
 
 
-def _popped_state(stored: dict[str, Any]) -> TableState:
-    """The state that the JSON of an entry contains, whose fields are taken out of it. Older versions lack some."""
-    topic = convert(stored.pop("topic"), TopicIdentity)
-    covered, messages = _by_partition(stored.pop("covered")), _by_partition(stored.pop("last_messages", {}))
-    ids, event_time = stored.pop("ids", None), stored.pop("event_time", None)
-    return TableState(
-        topic=topic,
-        ids=convert(ids, TopicIds) if ids else TableState.new(topic).ids,
-        covered={partition: tuple(offsets) for partition, offsets in covered.items()},
-        epochs=_by_partition(stored.pop("epochs")),
-        last_messages={partition: convert(message, LastMessage) for partition, message in messages.items()},
-        start_times=_by_partition(stored.pop("start_times", {})),
-        event_time=EventTime.from_dict(event_time) if event_time else None,
-    )
+@dataclass(frozen=True, slots=True)
+class _Stored:
+    """The fields of a stored entry that were not taken yet. Older versions lack some of them."""
+
+    fields: dict[str, object]
+
+    def take(self, name: str, type_: type[T], default: T | None = None) -> T:
+        """Take a field. Without a default, each entry has it."""
+        if name not in self.fields and default is not None:
+            return default
+        return convert(self.fields.pop(name), type_)
+
+    def by_partition(self, name: str, type_: type[dict[str, T]]) -> dict[BrokerPartition, T]:
+        """Take a field that has a value for each partition; empty if the entry lacks it."""
+        by_text = self.take(name, type_, {})
+        return {BrokerPartition.parse(text): value for text, value in by_text.items()}
+
+    def state(self) -> TableState:
+        """Take the state of the table after the commit."""
+        topic = self.take("topic", TopicIdentity)
+        ids, event_time = self.fields.pop("ids", None), self.fields.pop("event_time", None)
+        return TableState(
+            topic=topic,
+            ids=convert(ids, TopicIds) if ids else TableState.new(topic).ids,
+            covered=self.by_partition("covered", dict[str, tuple[int, int]]),
+            epochs=self.by_partition("epochs", dict[str, int]),
+            last_messages=self.by_partition("last_messages", dict[str, LastMessage]),
+            start_times=self.by_partition("start_times", dict[str, int]),
+            event_time=EventTime.from_dict(convert(event_time, dict[str, object])) if event_time else None,
+        )
 
 
 def _by_text(values: Mapping[BrokerPartition, object]) -> JsonObject:
     return {str(partition): value for partition, value in values.items()}
-
-
-def _by_partition(stored: Mapping[str, Any]) -> dict[BrokerPartition, Any]:
-    return {BrokerPartition.parse(text): value for text, value in stored.items()}
