@@ -17,7 +17,7 @@ everything else it uses deltalake: other checkpoints and protocols, the files an
 files out of the table, and writing checkpoints.
 
 **What depends on this deltalake.** `deltalake<2` is pinned in `pyproject.toml`, because the room relies on what no
-documentation promises: `table_copy` uses the private `_table`, `writes` adds columns by an overwrite that removes no
-file, and a handle refuses to commit after a newer `txn` that it has not seen (decision D14). Tests in
-`tests/pipelines/delta` fail if a new version of deltalake differs.
+documentation promises. `table_copy` uses the private `_table`. `writes` adds
+columns by an overwrite that removes no file. A handle refuses to commit after a newer `txn` that it has not seen
+(decision D14). Tests in `tests/pipelines/delta` fail if a new version of deltalake differs.
 """

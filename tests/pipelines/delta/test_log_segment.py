@@ -350,7 +350,7 @@ def test_a_checkpoint_that_deltalake_writes_into_the_copy_is_complete(table: Sma
 
 
 def test_a_copy_has_no_method_that_would_write_into_it_alone(table: SmallStore) -> None:
-    """Of the names that it shares with deltalake, only one writes, and it writes into the table."""
+    """Only one method that a copy shares with deltalake writes, and it writes into the table."""
     allowed = {"count", "create_checkpoint", "schema"}
     opened = table.table.snapshot().opened
     assert isinstance(opened, CopiedVersion)
