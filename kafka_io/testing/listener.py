@@ -26,6 +26,9 @@ class SocketListener:
         name: the first part of the names of its threads.
         max_connections: each has a thread; a further client is closed at once.
         tls: serves TLS with this context. The handshake is part of the first read, in the thread of the client.
+
+    Attributes:
+        port: the port on which clients connect.
     """
 
     def __init__(
@@ -38,17 +41,13 @@ class SocketListener:
             raise OSError(error.errno, error.strerror, f"{host}:{port}") from error
         if tls is not None:
             self._socket = tls.wrap_socket(self._socket, server_side=True, do_handshake_on_connect=False)
+        self.port = int(self._socket.getsockname()[1])  # the address of a server is known after its end, too
         self._max_connections = max_connections
         self._name = name
         self._acceptor: threading.Thread | None = None
         self._clients: dict[socket.socket, threading.Thread] = {}
         self._lock = threading.Lock()
         self._stopping = threading.Event()
-
-    @property
-    def port(self) -> int:
-        """The port on which clients connect."""
-        return int(self._socket.getsockname()[1])
 
     def start(self, serve: ServeClient) -> None:
         """Accept connections. Clients that connected since the socket listens have waited in the backlog."""

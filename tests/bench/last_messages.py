@@ -17,14 +17,14 @@ from pipelines.fetch.fetch_runner import fetch_here
 from pipelines.identity import truncation
 from pipelines.identity.identity import table_state
 from pipelines.ledger.ledger import TableState
-from pipelines.load import load as load_module
+from pipelines.load import discovered, fetched
 from resources.settings.settings import Caps
 from tests.bench.cases import PARTITIONS, Job
 from tests.bench.comparison import Timer
 from tests.bench.peers import ours
 from tests.bench.printed import PrintedResult
 
-_COMPARISONS: Sequence[tuple[Any, str]] = ((truncation, "compare_last_messages"), (load_module, "check_same_logs"))
+_COMPARISONS: Sequence[tuple[Any, str]] = ((truncation, "compare_last_messages"), (fetched, "check_same_logs"))
 """The functions that compare: before the load plans, and after it has fetched. Neither calls the other."""
 
 
@@ -70,7 +70,7 @@ def _ignoring_topic_ids() -> Iterator[None]:
         findings = replace(state.findings, same_topic_id=False)
         return replace(state, ids=replace(state.ids, topic_id=""), findings=findings)
 
-    with patch.object(load_module, "table_state", without_topic_id):
+    with patch.object(discovered, "table_state", without_topic_id):
         yield
 
 

@@ -26,7 +26,7 @@ def broken(data: bytes, _rng: random.Random) -> str:
 
 def greedy(_data: bytes, _limits: DecodeLimits) -> None:
     # The allocator keeps some released memory, so a smaller allocation might not let the process grow.
-    bytearray(b"x") * (100 * MIB)
+    bytearray(b"x") * (500 * MIB)
 
 
 @pytest.mark.parametrize(

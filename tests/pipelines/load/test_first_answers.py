@@ -125,7 +125,7 @@ def state(**changes: Any) -> TableState:
         ({"covered": {A: (0, 4)}}, False),
         ({"covered": {BrokerPartition(None, 2): (0, 1)}}, False),
         ({"epochs": {A: 6}}, False),
-        ({"found": TopicFindings(replaced="6")}, False),
+        ({"findings": TopicFindings(replaced="6")}, False),
     ],
 )
 def test_answers_agree_with_a_table_that_is_not_newer(changes: Mapping[str, Any], agrees: bool) -> None:

@@ -146,7 +146,7 @@ def test_a_window_may_begin_before_the_chosen_time() -> None:
 
 
 def test_a_recreated_topic_is_loaded_completely() -> None:  # faults B05, B06, P01
-    window, _ = reach(LoadWindow(since=NamedPosition.LATEST), {}, {A: LOG}, found=TopicFindings(replaced="6"))
+    window, _ = reach(LoadWindow(since=NamedPosition.LATEST), {}, {A: LOG}, findings=TopicFindings(replaced="6"))
     assert (window.starts, window.begins) == ({}, {A: 0})
 
 
