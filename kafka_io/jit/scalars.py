@@ -10,7 +10,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic, overload
 
-from kafka_io.jit.compiling import device_function
+from kafka_io.jit.compiling import device_function, merged
 
 ByteArray = npt.NDArray[np.uint8]
 Int32s = npt.NDArray[np.int32]
@@ -179,7 +179,7 @@ def little_int32(data: ByteArray, position: int) -> int:
     return int(value) - (1 << 32) if value >= 1 << 31 else int(value)
 
 
-@device_function
+@merged
 def float_of_bits(bits: int) -> float:
     """The 32-bit float whose bits are those of this int32."""
     return float(np.int32(bits).view(np.float32))

@@ -166,10 +166,10 @@ class ColumnBuffers:
         """Empty all buffers and make room for `rows` rows."""
         self._rows = rows
         self.counts[:] = 0
-        row_buffers = list(self._with_items_of(ROOT))
         items = self.table[:, ITEMS]
-        texts = self.table[:, BUFFER_KIND] == TEXT
         if items[ROOT] < rows or not items[ROOT]:
+            row_buffers = list(self._with_items_of(ROOT))
+            texts = self.table[:, BUFFER_KIND] == TEXT
             items[:] = np.maximum(items, _FIRST_ITEMS)
             items[row_buffers] = np.maximum(items[row_buffers], rows)
             self.table[texts, BYTES] = np.maximum(self.table[texts, BYTES], _FIRST_BYTES)

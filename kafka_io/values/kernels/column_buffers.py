@@ -196,14 +196,14 @@ def full(node: int, needed_bytes: int, needed_items: int, buffers: BufferArrays)
     return FULL
 
 
-@device_function
+@merged
 def begin_row(buffers: BufferArrays) -> None:
     """Keep the counts of buffers that are inside lists and maps, so that `undo_row` can set them back."""
     for node in buffers.inner:
         buffers.saved[node] = buffers.counts[node]
 
 
-@device_function
+@merged
 def undo_row(row: int, status: int, place: int, position: int, buffers: BufferArrays) -> None:
     """Remove what a row has appended. Unless a buffer is full, the row becomes null, and its value a failure."""
     for node in range(len(buffers.counts)):

@@ -31,7 +31,7 @@ QUOTE, BACKSLASH, COMMA, COLON, MINUS, PLUS, POINT = (ord(character) for charact
 OPEN_OBJECT, CLOSE_OBJECT, OPEN_LIST, CLOSE_LIST = (ord(character) for character in "{}[]")
 ZERO, NINE, LOWER_E, LOWER_U, LOWER_T, LOWER_F, LOWER_N = (ord(character) for character in "09eutfn")
 _BLANK, _TAB, _NEWLINE, _RETURN, _SLASH = 0x20, 0x09, 0x0A, 0x0D, 0x2F
-_UPPER_A, _UPPER_E, _LOWER_A, _LOWER_B, _LOWER_R = (ord(character) for character in "AEabr")
+_LOWER_A, _LOWER_B, _LOWER_R = (ord(character) for character in "abr")
 _NULL, _TRUE, _FALSE = (np.frombuffer(literal, np.uint8) for literal in (b"null", b"true", b"false"))
 
 # Digits that a mantissa holds exactly.
