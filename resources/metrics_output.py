@@ -43,7 +43,7 @@ class MetricsPage(Collector):
         self.families = [family for family in families if family.samples]
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
-        """See Collector."""
+        """The metrics of the page, for the Prometheus client."""
         yield from self.families
 
     def text(self) -> str:

@@ -54,7 +54,7 @@ class CoordinatorOffsets:
     def commit(
         self, group: str, offsets: Mapping[str, Mapping[BrokerPartition, int]], *, member: GroupMembership = NOBODY
     ) -> None:
-        """See GroupOffsets."""
+        """Commit the offsets of a group at its coordinator."""
         rows = {
             TopicPartition.of(topic, partition): OffsetCommitPartition(
                 partition_index=partition.partition, committed_offset=offset, committed_metadata=""

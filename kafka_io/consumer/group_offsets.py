@@ -64,7 +64,7 @@ class ZooKeeperOffsets:
         self._timeout_s = timeout_s
 
     def fetch(self, group: str, topics: Iterable[str] | None = None) -> CommittedOffsets:
-        """See GroupOffsets."""
+        """The committed offsets of a group in ZooKeeper."""
         with error_context(Where(cluster=self._cluster)):
             return self._zookeeper.group_offsets(group, topics)
 
@@ -75,7 +75,7 @@ class ZooKeeperOffsets:
         *,
         member: GroupMembership = NOBODY,  # noqa: ARG002 - ZooKeeper does not check the membership
     ) -> None:
-        """See GroupOffsets."""
+        """Write the offsets of a group to ZooKeeper."""
         with error_context(Where(cluster=self._cluster)):
             self._zookeeper.commit_group_offsets(group, offsets, timeout_s=self._timeout_s)
 

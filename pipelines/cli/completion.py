@@ -28,7 +28,7 @@ class _Bash(BashComplete):
     """Completion in bash, which gives `--cluster=m` as three words, because it splits words at `=`."""
 
     def get_completion_args(self) -> tuple[list[str], str]:
-        """See BashComplete."""
+        """The words of the command line without `=`, and the word that is completed."""
         words, prefix = super().get_completion_args()
         return [word for word in words if word != "="], prefix
 
@@ -37,7 +37,7 @@ class _WholeWords(ShellComplete):
     """Completion in shells that replace the whole word: in `--cluster=m` it also has the option."""
 
     def get_completions(self, args: list[str], incomplete: str) -> list[CompletionItem]:
-        """See ShellComplete."""
+        """The possible words, each with the option and `=` in front of its value."""
         option, equals, _ = incomplete.partition("=")
         prefix = option + equals if equals and option.startswith("-") else ""
         items = super().get_completions(args, incomplete)

@@ -33,7 +33,7 @@ class _StatusCommand(click.Command):
     """The command. `--watch` takes a number only: in `--watch clicks`, the next word is a topic."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """See Command."""
+        """Parse the arguments, after `--watch` has got its number."""
         numbered = list(args)
         for number, word in enumerate(args):
             if word == "--watch" and not any(map(_is_number, args[number + 1 : number + 2])):

@@ -76,7 +76,7 @@ class LakeTable(TableReader):
         return self.existing() or self._create()
 
     def newer(self, snapshot: TableSnapshot) -> TableSnapshot:
-        """See TableStore."""
+        """The newest version of the table of this snapshot, which is never created again."""
         newest = self.existing(after=snapshot)
         self._check_same_table(snapshot, newest)
         assert newest is not None
@@ -140,7 +140,7 @@ class LakeTable(TableReader):
         return self.newer(snapshot)
 
     def check_restorable(self, snapshot: TableSnapshot, target: int) -> None:
-        """See TableStore."""
+        """Check that a rewind can bring back the files of version `target` (fault P14)."""
         missing = sorted(self.paths(target) - file_paths(snapshot.opened))
         cleaned = DeltaVersion.of(snapshot).cleaned_before
         if cleaned > target:

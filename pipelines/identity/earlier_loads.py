@@ -35,7 +35,7 @@ class FormerName:
     clusters: Collection[str]
 
     def __call__(self, state: TableState) -> str | None:
-        """See Evidence."""
+        """Say under which name of the cluster the lake has a table of this topic."""
         for name in self._former_names:
             if self._has_table(name, state):
                 return (
@@ -67,7 +67,7 @@ class MirroredOffsets:
     group: str | None
 
     def __call__(self, state: TableState) -> str | None:
-        """See Evidence."""
+        """Say which group has offsets of this topic."""
         if state.topic.name not in self._offsets:
             return None
         return (

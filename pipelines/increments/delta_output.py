@@ -50,7 +50,7 @@ class DeltaOutput:
     configuration: Mapping[str, str] = field(default_factory=dict)
 
     def begin(self, consumer: str, source: str) -> "DeltaWriter":
-        """See IncrementOutput."""
+        """Read the progress of a consumer in the table, for one increment."""
         writer = DeltaWriter(output=self, consumer=consumer, source=source, handle=self.open())
         return replace(writer, progress=writer.stored(writer.handle))
 
@@ -130,7 +130,7 @@ class DeltaWriter:
             return
 
     def commit(self, change: OutputChange) -> None:
-        """See OutputWriter."""
+        """Write the rows and the progress in one commit of the table."""
         write = self._write_of(change)
         try:
             with lake_errors(self.output.uri):

@@ -47,7 +47,7 @@ class DuckDBOutput:
     timeout_s: float = 60
 
     def begin(self, consumer: str, source: str) -> "DuckDBWriter":
-        """See IncrementOutput."""
+        """Read the progress of a consumer in the file, for one increment."""
         table = OutputTable(schema=_SCHEMA, name=self.table, consumer=consumer, source=source)
         if not Path(self.path).exists():
             return DuckDBWriter(output=self, table=table)
@@ -96,7 +96,7 @@ class DuckDBOutput:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DuckDBWriter:
-    """See OutputWriter."""
+    """A consumer's table in a DuckDB file: it lands rows and progress in one transaction."""
 
     output: DuckDBOutput
     table: OutputTable

@@ -64,7 +64,7 @@ class PostgresOutput:
     timeout_s: float = 60
 
     def begin(self, consumer: str, source: str) -> "PostgresWriter":
-        """See IncrementOutput."""
+        """Read the progress of a consumer in the database, for one increment."""
         table = OutputTable(schema=self.schema, name=self.table, consumer=consumer, source=source)
         with self.open() as connection:
             return PostgresWriter(output=self, table=table, progress=table.progress(connection))
@@ -108,7 +108,7 @@ class PostgresOutput:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PostgresWriter:
-    """See OutputWriter."""
+    """A consumer's table in a Postgres database: it lands rows and progress in one transaction."""
 
     output: PostgresOutput
     table: OutputTable

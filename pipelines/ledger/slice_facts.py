@@ -128,7 +128,7 @@ class SliceFacts:
         return f"{self.offsets}: {self.rows} rows in {run_time(self.observed.seconds)}"
 
     def printed(self) -> "SlowestSlice":
-        """See SlowestSlice."""
+        """The slice as `penstock load --json` prints it."""
         id_, start, stop = self.partition, self.offsets.start, self.offsets.stop
         seconds = round(self.observed.seconds, 3)
         return SlowestSlice(

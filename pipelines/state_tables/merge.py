@@ -43,11 +43,11 @@ class StateMerge:
     failure: BaseException | None = None
 
     def schema(self) -> Any:
-        """See TableWrite."""
+        """The columns of the state table."""
         return self.definition.delta_schema
 
     def write(self, handle: DeltaTable, properties: CommitProperties) -> None:
-        """See TableWrite."""
+        """Write the files and the entry on top of the version of the handle."""
         uri, options = self.present.uri, self.present.options
         writer = StateFileWriter(uri=uri, options=options, schema=self.definition.schema)
         rewritten = self._rewritten()

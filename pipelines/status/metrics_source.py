@@ -83,7 +83,7 @@ class CachedMetrics(Collector):
         self._collected_s = 0.0
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
-        """See Collector."""
+        """The metrics of this scrape, for the Prometheus client."""
         with self._lock:
             if self._page is None or self._clock() - self._collected_s >= self._keep_s:
                 self._page = self._source.page(self._source.collect())

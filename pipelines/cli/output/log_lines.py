@@ -39,7 +39,7 @@ class _JsonLine(logging.Formatter):
     """Formats a record of any logger as one line of JSON."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """See Formatter."""
+        """One JSON object for a record of Python's logging."""
         line = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),

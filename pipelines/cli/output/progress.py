@@ -19,7 +19,7 @@ class _Amounts(ProgressColumn):
     """The text after a bar: `12,000 of 40,000, 3,500/s, 8 s left`. The rate and the time are missing at the start."""
 
     def render(self, task: Task) -> Text:
-        """See ProgressColumn."""
+        """The text of this column for a task."""
         if task.total is None:
             return Text()
         parts = [f"{count(task.completed)} of {count(task.total)}"]
