@@ -1,12 +1,13 @@
-"""Loaders of which a test changes one part: how slices are fetched, the time, the settings of topics, the reports."""
+"""Loaders of which a test changes one part: how slices are fetched, the time, the settings of topics, the reports.
+
+The benchmarks use this module in processes whose memory they measure: it imports no pytest.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Literal, NoReturn
-
-import pytest
 
 from kafka_io.cluster.cluster import Cluster
 from kafka_io.schema_registry.client import SchemaRegistry
@@ -28,7 +29,8 @@ from resources.settings.topic_formats import RAW_FORMAT, TopicFormat
 
 
 def no_spark() -> NoReturn:
-    pytest.fail("a load in this process needs no Spark")
+    """Stand for a session that a load in this process never asks for."""
+    raise AssertionError("a load in this process needs no Spark")
 
 
 @dataclass
