@@ -36,6 +36,7 @@ from kafka_io.values.kernels.column_buffers import (
     TEXT,
     VALID,
     BufferArrays,
+    RowArrays,
 )
 
 _FIRST_ITEMS, _FIRST_BYTES = 256, 4096
@@ -149,18 +150,20 @@ class ColumnBuffers:
         self.table[:, ITEMS] = self.table[:, BYTES] = 0
         self._allocate()
 
-    def fill(self, rows: int, decode: Callable[[BufferArrays], int]) -> npt.NDArray[np.int64]:
+    def fill(self, rows: int, decode: Callable[[BufferArrays, RowArrays], int]) -> npt.NDArray[np.int64]:
         """Fill the buffers with `rows` rows; returns the table of failures of `kernels/column_buffers`.
 
         `decode` calls a kernel and returns its status. It is called again after each time that a buffer was full.
         """
         self.start(rows)
         failures, notes = np.empty((rows, FAILURE_COLUMNS), np.int64), np.zeros(NOTES, np.int64)
-        fixed = (self.counts, self._inner, self._saved, failures, notes)
-        while decode(BufferArrays(self.table, self.cells, self.valid, self.content, *fixed)) == FULL:
+        row_arrays = RowArrays(self._inner, self._saved, failures)
+        while True:
+            buffers = BufferArrays(self.table, self.cells, self.valid, self.content, self.counts, notes)
+            if decode(buffers, row_arrays) != FULL:
+                return failures[: notes[FAILED]]
             node, size_bytes, items = notes[FULL_NODE:].tolist()
             self.grow(node, size_bytes, items - int(self.counts[node]))
-        return failures[: notes[FAILED]]
 
     def start(self, rows: int) -> None:
         """Empty all buffers and make room for `rows` rows."""

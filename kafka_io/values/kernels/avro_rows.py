@@ -53,6 +53,7 @@ from kafka_io.values.kernels.column_buffers import (
     OK,
     ROOT,
     BufferArrays,
+    RowArrays,
     begin_row,
     full,
     put_end,
@@ -75,6 +76,7 @@ def decode_rows(
     stack: Int64s,
     unknown: ByteArray,
     buffers: BufferArrays,
+    rows: RowArrays,
 ) -> int:
     """Append rows until the end, or until a buffer is full: OK or FULL. It continues after the rows in the buffers.
 
@@ -86,7 +88,8 @@ def decode_rows(
         program: the programs of the schemas.
         stack: MAX_DEPTH numbers: what CALL, RAW and lists that are open need at their end.
         unknown: output, 1 for each value whose schema has no program; it becomes a row of nulls.
-        buffers: the place of a failure is an op.
+        buffers: see `column_buffers`.
+        rows: the place of a failure is an op.
     """
     last_id = -1
     entry = -1
@@ -102,10 +105,10 @@ def decode_rows(
             put_null(ROOT, buffers)
             row += 1
             continue
-        begin_row(buffers)
+        begin_row(buffers, rows)
         status, place, position = _value(data, start, int(ends[row + 1]), entry, program, stack, buffers)
         if status != OK:
-            undo_row(row, status, place, position - start, buffers)
+            undo_row(row, status, place, position - start, buffers, rows)
             if status == FULL:
                 return FULL
         row += 1

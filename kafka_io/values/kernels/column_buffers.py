@@ -52,7 +52,7 @@ RAW_VALUE = 2
 
 
 class BufferArrays(NamedTuple):
-    """The buffers of a schema as kernels take them, and what a kernel says about their rows.
+    """The buffers of a schema as kernels take them.
 
     Args:
         nodes: the node table.
@@ -60,9 +60,6 @@ class BufferArrays(NamedTuple):
         valid: it has RAW_VALUE for a raw value.
         content: see above.
         counts: items of each buffer.
-        inner: the buffers inside lists and maps; all others have as many items as there are rows.
-        saved: room for a copy of `counts`.
-        failures: output, a row for each value that does not decode.
         notes: output, see above.
     """
 
@@ -71,10 +68,21 @@ class BufferArrays(NamedTuple):
     valid: ByteArray
     content: ByteArray
     counts: Int64s
+    notes: Int64s
+
+
+class RowArrays(NamedTuple):
+    """What kernels need at the begin and the end of a row. More arrays in `BufferArrays` would compile more slowly.
+
+    Args:
+        inner: the buffers inside lists and maps; all others have as many items as there are rows.
+        saved: room for a copy of `counts`.
+        failures: output, a row for each value that does not decode.
+    """
+
     inner: Int64s
     saved: Int64s
     failures: Int64s
-    notes: Int64s
 
 
 @device_function
@@ -197,23 +205,23 @@ def full(node: int, needed_bytes: int, needed_items: int, buffers: BufferArrays)
 
 
 @merged
-def begin_row(buffers: BufferArrays) -> None:
+def begin_row(buffers: BufferArrays, rows: RowArrays) -> None:
     """Keep the counts of buffers that are inside lists and maps, so that `undo_row` can set them back."""
-    for node in buffers.inner:
-        buffers.saved[node] = buffers.counts[node]
+    for node in rows.inner:
+        rows.saved[node] = buffers.counts[node]
 
 
 @merged
-def undo_row(row: int, status: int, place: int, position: int, buffers: BufferArrays) -> None:
+def undo_row(row: int, status: int, place: int, position: int, buffers: BufferArrays, rows: RowArrays) -> None:
     """Remove what a row has appended. Unless a buffer is full, the row becomes null, and its value a failure."""
     for node in range(len(buffers.counts)):
         buffers.counts[node] = row
-    for node in buffers.inner:
-        buffers.counts[node] = buffers.saved[node]
+    for node in rows.inner:
+        buffers.counts[node] = rows.saved[node]
     if status == FULL:
         return
     put_null(ROOT, buffers)
-    failures, failed = buffers.failures, buffers.notes[FAILED]
+    failures, failed = rows.failures, buffers.notes[FAILED]
     failures[failed, FAILED_ROW] = row
     failures[failed, FAILED_STATUS] = status
     failures[failed, FAILED_PLACE] = place

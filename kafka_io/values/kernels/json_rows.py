@@ -19,6 +19,7 @@ from kafka_io.values.kernels.column_buffers import (
     ROOT,
     STRUCT,
     BufferArrays,
+    RowArrays,
     begin_row,
     close_struct,
     full,
@@ -92,6 +93,7 @@ def decode_rows(
     work: Int64s,
     new_keys: ByteArray,
     buffers: BufferArrays,
+    rows: RowArrays,
 ) -> int:
     """Append rows until the end, or until a buffer is full: OK or FULL. It continues after the rows in the buffers.
 
@@ -103,7 +105,8 @@ def decode_rows(
         work: WORK_SIZE numbers.
         new_keys: gets 1 for each document that has a key without a column in a watched struct, and there another value
             than null, {} and [].
-        buffers: the last three nodes are those of late numbers: text, node, item. The place of a failure is a node.
+        buffers: the last three nodes are those of late numbers: text, node, item.
+        rows: the place of a failure is a node.
     """
     row = int(buffers.counts[ROOT])
     while row < len(starts):
@@ -111,14 +114,14 @@ def decode_rows(
             put_null(ROOT, buffers)
             row += 1
             continue
-        begin_row(buffers)
+        begin_row(buffers, rows)
         work[HAS_NEW_KEY] = 0
         start, end = np.int64(starts[row]), np.int64(ends[row])
         status, node, position = _document(data, start, end, program, work, buffers)  # type: ignore[arg-type] # for numba
         if status == FULL:
             full(node, end - start, buffers.counts[node] + 1, buffers)  # type: ignore[arg-type]
         if status != OK:
-            undo_row(row, status, node, position - start, buffers)  # type: ignore[arg-type]
+            undo_row(row, status, node, position - start, buffers, rows)  # type: ignore[arg-type]
             if status == FULL:
                 return FULL
         new_keys[row] = work[HAS_NEW_KEY]

@@ -19,6 +19,7 @@ from kafka_io.values.kernels.column_buffers import (
     OK,
     ROOT,
     BufferArrays,
+    RowArrays,
     begin_row,
     put_bytes,
     put_null,
@@ -99,6 +100,7 @@ def decode_rows(
     program: ProtobufProgram,
     stack: Int64s,
     buffers: BufferArrays,
+    rows: RowArrays,
 ) -> int:
     """Append rows until the end, or until a buffer is full: OK or FULL. It continues after the rows in the buffers.
 
@@ -110,7 +112,8 @@ def decode_rows(
         canonical: 1 for a value that is in the usual form, so that UNUSUAL is not a result.
         program: the programs of the message types.
         stack: MAX_DEPTH + 1 rows.
-        buffers: the place of a failure is a field.
+        buffers: see `column_buffers`.
+        rows: the place of a failure is a field.
     """
     row = int(buffers.counts[ROOT])
     while row < len(entries):
@@ -119,13 +122,13 @@ def decode_rows(
             put_null(ROOT, buffers)
             row += 1
             continue
-        begin_row(buffers)
+        begin_row(buffers, rows)
         start = int(starts[row])
         status, field, position = _value(
             data, start, int(ends[row]), entry, canonical[row] == 1, program, stack, buffers
         )
         if status != OK:
-            undo_row(row, status, field, position - start, buffers)
+            undo_row(row, status, field, position - start, buffers, rows)
             if status == FULL:
                 return FULL
         row += 1
