@@ -63,12 +63,13 @@ def fetch(run: Run, planned: Planned, on_progress: Progress, earlier: DecodedCou
         SparkFailed: the slices were not fetched.
     """
     reconciled, name = planned.reconciled, planned.reconciled.topic.name
-    decoding = Decoding(run.topics.format_of(name), reconciled.snapshot, run.topics.open_registry)
+    format_ = run.topics.format_of(name)
+    decoding = Decoding(format_, reconciled.snapshot, run.topics.open_registry)
     fetched = [*_expired(run, planned), *_fetched(run, planned, decoding, on_progress)]
     facts = tuple(sorted(fetched, key=lambda slice_facts: slice_facts.offsets))
     _check_logs(run, planned, facts)
     failpoint("fetched")
-    check_bad_records(run.topics.format_of(name), facts, reconciled.state.topic.where, earlier=earlier)
+    check_bad_records(format_, facts, reconciled.state.topic.where, earlier=earlier)
     return Fetched(planned=planned, facts=facts, decoding=decoding, warnings=tuple(decoding.warnings))
 
 

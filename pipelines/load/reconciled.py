@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from kafka_io.errors import LocatedError
-from kafka_io.model import BrokerPartition, OffsetRange, TopicEntry
+from kafka_io.model import BrokerPartition, TopicEntry
 from pipelines.commit.replacement import CutChange
 from pipelines.identity.divergence import Divergence, DivergenceSearch
 from pipelines.identity.identity import check_divergence, check_epochs, with_topic_id
@@ -65,8 +65,12 @@ def reconcile(run: Run, discovered: Discovered) -> Reconciled:
         check_incarnation(run.cluster, topic, known)
     warnings = vanished_partitions(state.covered, topic, run.choices)
     lost, truncated = lost_offsets(run.cluster, state, known, run.choices, compared.divergences)
+    choices = tuple(RecordedChoice.of("on_truncated", run.choices.on_truncated, offsets) for offsets in lost)
     if lost:
-        snapshot, state = _taken_back(run, discovered, topic, state, lost)
+        # The logs of another incarnation are no reason to take rows back (fault B05).
+        check_incarnation(run.cluster, topic, [offsets.partition for offsets in lost])
+        cut = CutChange(state=state, ranges=lost, run=run.id, choices=choices)
+        snapshot, state = take_back(discovered.table, snapshot, cut)
     return Reconciled(
         discovered=discovered,
         topic=topic,
@@ -75,7 +79,7 @@ def reconcile(run: Run, discovered: Discovered) -> Reconciled:
         known_bounds=known,
         bounds=_without(known, truncated),
         errors={**compared.errors, **truncated},
-        warnings=(*warnings, *map(str, _cut_choices(run, lost))),
+        warnings=(*warnings, *map(str, choices)),
     )
 
 
@@ -100,20 +104,6 @@ def compare(run: Run, discovered: Discovered) -> _Comparison:
     # The rows of a former topic that was replaced or adopted by choice are no rows that this log has lost.
     divergences = {} if state.findings.replaced or state.findings.adopted else comparison.divergences
     return _Comparison(state, divergences, comparison.errors)
-
-
-def _taken_back(
-    run: Run, discovered: Discovered, topic: TopicEntry, state: TableState, lost: tuple[OffsetRange, ...]
-) -> tuple[TableSnapshot, TableState]:
-    """The table without the offsets that the logs have lost, and its state."""
-    # The logs of another incarnation are no reason to take rows back (fault B05).
-    check_incarnation(run.cluster, topic, [offsets.partition for offsets in lost])
-    cut = CutChange(state=state, ranges=lost, run=run.id, choices=_cut_choices(run, lost))
-    return take_back(discovered.table, discovered.snapshot, cut)
-
-
-def _cut_choices(run: Run, lost: tuple[OffsetRange, ...]) -> tuple[RecordedChoice, ...]:
-    return tuple(RecordedChoice.of("on_truncated", run.choices.on_truncated, offsets) for offsets in lost)
 
 
 def _without(bounds: AllBounds, partitions: Mapping[BrokerPartition, object]) -> AllBounds:

@@ -104,7 +104,7 @@ class ScheduleRun:
 
     @cached_property
     def cluster(self) -> Cluster:
-        """Its cluster. One connection serves the whole run: the status before, the loads, the status after."""
+        """The cluster of the schedule. One connection serves the statuses before and after, and the loads."""
         return self.stack.enter_context(self.penstock.cluster(self.schedule.cluster))
 
     @property
