@@ -20,6 +20,7 @@ from tests.unit_servers import UNIT_SERVERS, UnitServers
 
 # Examples are slow on a shared machine, and in a fresh clone the first example also compiles kernels.
 settings.register_profile("shared", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("quick", settings.get_profile("shared"), max_examples=25)
 settings.load_profile("shared")
 short_lived_jvm.set_spark_options()
 
