@@ -7,6 +7,7 @@ of each type holds a lock. It learns the types inside of this type, too.
 
 import threading
 from collections.abc import Mapping
+from dataclasses import fields
 from typing import Any, TypeVar
 
 import msgspec
@@ -27,6 +28,19 @@ def convert(value: Any, type_: type[T]) -> T:
     """
     learn(type_)
     return msgspec.convert(value, type_)
+
+
+def convert_exact(value: JsonObject, type_: type[T]) -> T:
+    """The value of a dataclass that was made of dicts, lists and plain values, all of whose fields are known.
+
+    `convert` ignores unknown fields, because other programs may add some.
+
+    Raises:
+        ValueError: a field is not known, or the value does not fit the type (msgspec.ValidationError).
+    """
+    if unknown := value.keys() - {known.name for known in fields(type_)}:  # type: ignore[arg-type]
+        raise ValueError(f"unknown fields of {type_.__name__}: {', '.join(sorted(unknown))}")
+    return convert(value, type_)
 
 
 def decode_json(data: bytes | str, type_: type[T]) -> T:

@@ -174,6 +174,10 @@ class TableForeign(LoadError):
     """The folder of the topic holds a table that Penstock did not create."""
 
 
+class EntryUnknown(LoadError):
+    """A commit of the table has a ledger entry that this version of Penstock does not know."""
+
+
 class SparkFailed(LoadError):
     """Spark could not run the load, or one of its tasks failed too often."""
 

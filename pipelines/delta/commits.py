@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, Self
 from urllib.parse import unquote
 
 from pipelines.ledger.ledger import KEY, SEQUENCE, LedgerEntry
+from resources.errors import EntryUnknown
 
 _RESTORE = "RESTORE"
 ActionFields = Mapping[str, Any]
@@ -43,10 +44,14 @@ class DeltaCommit:
 
     @classmethod
     def of(cls, version: int, actions: Sequence[Action], *, digest: str = "") -> Self:
-        """The commit with these actions, one of which is its commit info."""
+        """The commit with these actions, one of which is its commit info.
+
+        Raises:
+            EntryUnknown: the commit info has an entry of a newer Penstock.
+        """
         info: ActionFields = next((action["commitInfo"] for action in actions if "commitInfo" in action), {})
         restored = str((info.get("operationParameters") or {}).get("version"))
-        entry = LedgerEntry.from_json(info[KEY]) if KEY in info else None
+        entry = _entry(version, info[KEY]) if KEY in info else None
         operation = str(info.get("operation", ""))
         return cls(
             version=version,
@@ -74,6 +79,18 @@ class DeltaCommit:
             f"version {self.version} restored {source} of the table, but not its cursor: "
             f"`penstock rewind{arguments}` takes both back together"
         )
+
+
+def _entry(version: int, text: str) -> LedgerEntry:
+    """The entry in the commit info of a version.
+
+    Raises:
+        EntryUnknown: a newer Penstock has written it.
+    """
+    try:
+        return LedgerEntry.from_json(text)
+    except EntryUnknown as error:
+        raise EntryUnknown(f"{error.reason} (version {version} of the table)") from error.__cause__
 
 
 class NewestCommits(NamedTuple):

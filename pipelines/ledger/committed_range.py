@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Self
 
 from kafka_io.model import BrokerPartition, OffsetRange
-from kafka_io.typed_json import JsonObject, convert
+from kafka_io.typed_json import JsonObject, convert, convert_exact
 
 EXPIRED = "expired"
 """The cause of a gap whose records expired before a load could read them."""
@@ -66,11 +66,16 @@ class CommittedRange:
 
     @classmethod
     def from_dict(cls, stored: JsonObject) -> Self:
-        """The inverse of `as_dict`."""
-        partition = {"broker": stored["broker"], "partition": stored["partition"]}
-        offsets = {"partition": partition, "start": stored["start"], "stop": stored["stop"]}
-        path, more_paths = stored["path"], convert(stored.get("more_paths", ()), tuple[str, ...])
-        return convert({**stored, "offsets": offsets, "paths": (path, *more_paths) if path else ()}, cls)
+        """The inverse of `as_dict`.
+
+        Raises:
+            KeyError, ValueError: a field is missing, unknown, or does not fit its type.
+        """
+        left = dict(stored)
+        partition = {name: left.pop(name) for name in ("broker", "partition")}
+        offsets = {"partition": partition, "start": left.pop("start"), "stop": left.pop("stop")}
+        path, more_paths = left.pop("path"), convert(left.pop("more_paths", ()), tuple[str, ...])
+        return convert_exact({**left, "offsets": offsets, "paths": (path, *more_paths) if path else ()}, cls)
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,10 +18,11 @@ import msgspec
 from kafka_io.errors import Where
 from kafka_io.model import BrokerPartition, OffsetRange, TopicEntry, TopicIds
 from kafka_io.records.last_message import LastMessage
-from kafka_io.typed_json import JsonObject, convert, decode_json
+from kafka_io.typed_json import JsonObject, convert, convert_exact, decode_json
 from pipelines.layout.delta_schema import DeltaField
 from pipelines.ledger.committed_range import CommittedRange, LoadedRange
 from pipelines.ledger.event_time import EventTime
+from resources.errors import EntryUnknown
 
 if TYPE_CHECKING:
     from kafka_io.cluster.cluster import Cluster
@@ -304,10 +305,27 @@ class LedgerEntry:
         """The inverse of `to_json`.
 
         Raises:
-            ValueError: the text is not an entry.
-            TypeError: it has a field of a later version, which may change what the others mean.
+            EntryUnknown: a newer version has written it, with a kind, a field or a value that may change what all
+                others mean; or the text is damaged.
         """
-        stored = _Stored(decode_json(text, dict[str, object]))
+        written_by = "unknown"
+        try:
+            stored = _Stored(decode_json(text, dict[str, object]))
+            written_by = str(stored.fields.get("code", written_by))
+            return cls._of(stored)
+        except (LookupError, TypeError, ValueError) as error:
+            raise EntryUnknown(
+                f"the ledger has an entry by Penstock {written_by} that Penstock {_installed_version()} does not know "
+                f"({error}): upgrade Penstock"
+            ) from error
+
+    @classmethod
+    def _of(cls, stored: "_Stored") -> Self:
+        """The entry with these fields.
+
+        Raises:
+            LookupError, TypeError, ValueError: a field is missing, unknown, or has an unknown value.
+        """
         entry = cls(
             commit=stored.take("commit", str),
             run=stored.take("run", str),
@@ -316,7 +334,7 @@ class LedgerEntry:
             sequence=stored.take("sequence", int),
             state=stored.state(),
             ranges=tuple(map(CommittedRange.from_dict, stored.take("ranges", list[JsonObject]))),
-            choices=stored.take("choices", tuple[RecordedChoice, ...]),
+            choices=tuple(convert_exact(choice, RecordedChoice) for choice in stored.take("choices", list[JsonObject])),
             target=stored.take("target", int) if stored.fields.get("target") is not None else None,
             table=stored.take("table", str, ""),
             columns=stored.take("columns", tuple[DeltaField, ...], ()),
@@ -327,7 +345,7 @@ class LedgerEntry:
         )
         stored.fields.pop("target", None)
         if stored.fields:
-            raise TypeError(f"a newer version of Penstock has written {sorted(stored.fields)}")
+            raise TypeError(f"unknown fields: {', '.join(sorted(stored.fields))}")
         return entry
 
 
@@ -350,11 +368,11 @@ class _Stored:
 
     def state(self) -> TableState:
         """Take the state of the table after the commit."""
-        topic = self.take("topic", TopicIdentity)
-        ids, event_time = self.fields.pop("ids", None), self.fields.pop("event_time", None)
+        topic = convert_exact(self.take("topic", dict[str, object]), TopicIdentity)
+        ids, event_time = self.take("ids", dict[str, object], {}), self.fields.pop("event_time", None)
         return TableState(
             topic=topic,
-            ids=convert(ids, TopicIds) if ids else TableState.new(topic).ids,
+            ids=convert_exact(ids, TopicIds) if ids else TableState.new(topic).ids,
             covered=self.by_partition("covered", dict[str, tuple[int, int]]),
             epochs=self.by_partition("epochs", dict[str, int]),
             last_messages=self.by_partition("last_messages", dict[str, LastMessage]),

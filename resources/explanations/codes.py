@@ -81,6 +81,7 @@ _ROWS = (
     CodeRow(413, "TableReplaced"),
     CodeRow(414, "LayoutChanged", ExitCode.CHOICE_NEEDED),
     CodeRow(415, "FormatChanged", ExitCode.CHOICE_NEEDED),
+    CodeRow(416, "EntryUnknown"),
     CodeRow(501, "BadRecords", ExitCode.CHOICE_NEEDED),
     CodeRow(502, "TooManyColumns", ExitCode.CHOICE_NEEDED),
     CodeRow(503, "InvalidSchema"),
