@@ -90,7 +90,9 @@ def shown(error: BaseException) -> Iterator[str]:
     yield logging.Formatter().format(record)
     printed = Console(file=io.StringIO(), width=400)
     printed.print(
-        Traceback.from_exception(type(error), error, error.__traceback__, show_locals=True, locals_max_string=9999, extra_lines=0)
+        Traceback.from_exception(
+            type(error), error, error.__traceback__, show_locals=True, locals_max_string=9999, extra_lines=0
+        )
     )
     assert isinstance(printed.file, io.StringIO)
     yield printed.file.getvalue()

@@ -77,7 +77,7 @@ def change_entry(file: Path, change: Change) -> str:
 @pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.__name__)
 def test_an_entry_of_a_newer_version_is_refused_with_that_version_and_what_is_unknown(
     change: Change, make: Make
-) -> None:  # audit of 2026-11-27, B13
+) -> None:  # fault E13
     text = change_entry(commit_file(make(), 1), change)
     with pytest.raises(EntryUnknown, match=rf"Penstock 99\.0 .*{CHANGES[change]}.*upgrade Penstock"):
         LedgerEntry.from_json(text)
@@ -101,7 +101,7 @@ def test_an_entry_of_a_newer_version_is_refused_with_that_version_and_what_is_un
     ids=" ".join,
 )
 def test_every_command_says_that_a_newer_version_has_written_to_the_table(command: list[str], make: Make) -> None:
-    # audit of 2026-11-27, B13
+    # fault E13
     world = make()
     change_entry(commit_file(world, 1), new_kind)
     result = world.penstock(command[0], "clicks", *command[1:])
