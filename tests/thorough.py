@@ -107,6 +107,15 @@ MOVED = (
         ),
     ),
     Moved(
+        tests="tests/bench/test_cold_start.py::test_each_process_is_measured",
+        why="The kernels of all formats are compiled for one measurement: half a minute of CPU time.",
+        staying=(
+            "tests/bench/test_cold_start.py::test_the_bench_fails_if_a_bound_is_missed",
+            "tests/bench/test_many_topics.py::test_each_command_is_measured",
+            "tests/kafka_io/jit/test_compiling.py",
+        ),
+    ),
+    Moved(
         tests="tests/docs/test_tutorial.py::test_dagster_loads_the_topic_of_the_tutorial",
         why="`dagster dev` starts four processes, each of which imports Dagster: a minute, on a busy machine ten.",
         staying=(
