@@ -5,12 +5,12 @@ import threading
 import time
 import uuid
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import Self, Unpack
 
 from kafka_io.closing import Closing
 from kafka_io.consumer.connector.brokers import BrokerDirectory
 from kafka_io.consumer.connector.fetcher import ConnectorFetcher
-from kafka_io.consumer.connector.options import ConnectorOptions
+from kafka_io.consumer.connector.options import ConnectorOptions, ConnectorSettings
 from kafka_io.consumer.connector.ownership import PartitionOwnership
 from kafka_io.consumer.connector.rebalance import EVERY_TOPIC, RebalanceLoop
 from kafka_io.consumer.connector.stream import MessageStream
@@ -44,7 +44,7 @@ class ConsumerConnector(Closing):
         self._is_shut_down = False
 
     @classmethod
-    def open(cls, zookeeper: str, group: str, *, consumer_id: str | None = None, **settings: Any) -> Self:
+    def open(cls, zookeeper: str, group: str, *, consumer_id: str | None = None, **settings: Unpack[ConnectorSettings]) -> Self:
         """Open a member of `group`; it joins the group when its streams are created.
 
         Args:

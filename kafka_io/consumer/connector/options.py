@@ -1,7 +1,7 @@
 """The settings of a consumer connector; names and defaults follow those of Kafka 0.7 and 0.8."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypedDict
 
 from kafka_io.brokers.connection import RetryPolicy
 from kafka_io.brokers.retry import MIN_PAUSE_S, Backoff
@@ -71,3 +71,22 @@ class ConnectorOptions:
             sizes=FetchSizes(fetch_bytes=self.fetch_bytes, max_fetch_bytes=self.max_fetch_bytes),
             retry_policy=RetryPolicy(timeout_s=self.socket_timeout_ms / 1000, backoff=Backoff(attempts=2)),
         )
+
+
+class ConnectorSettings(TypedDict, total=False):
+    """The fields of ConnectorOptions as keyword arguments, for type checkers. All of them may be left out."""
+
+    auto_commit_interval_ms: int | None
+    auto_offset_reset: AutoOffsetReset
+    consumer_timeout_ms: int | None
+    rebalance_max_retries: int
+    rebalance_backoff_ms: int
+    look_interval_ms: int
+    fetch_bytes: int
+    max_fetch_bytes: int
+    fetch_backoff_ms: int
+    queued_max_chunks: int
+    socket_timeout_ms: int
+    session_timeout_ms: int
+    zookeeper_timeout_ms: int
+    shutdown_timeout_ms: int

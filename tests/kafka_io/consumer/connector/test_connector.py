@@ -314,9 +314,9 @@ def test_invalid_arguments_of_a_connector_are_refused(chroot: str, connect: Conn
     with pytest.raises(NodeMalformed):
         ConsumerConnector.open(chroot, "a/b")
     with pytest.raises(ValueError, match="smallest or largest"):
-        ConsumerConnector.open(chroot, "a", auto_offset_reset="earliest")
+        ConsumerConnector.open(chroot, "a", auto_offset_reset="earliest")  # type: ignore[arg-type]
     with pytest.raises(TypeError):
-        ConsumerConnector.open(chroot, "a", no_such_setting=1)
+        ConsumerConnector.open(chroot, "a", no_such_setting=1)  # type: ignore[call-arg]
     connector = connect()
     with pytest.raises(ValueError, match="a whitelist or a blacklist"):
         connector.create_message_streams_by_filter()
