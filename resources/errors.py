@@ -149,7 +149,7 @@ class LakeRefused(LakeUnavailable):
 
 
 class LogTorn(LakeUnavailable):
-    """An entry of a table's log is incomplete. Only the entries before it can be trusted."""
+    """An entry of a Delta log is incomplete. Only the entries before it can be trusted."""
 
     retriable = False
 

@@ -125,7 +125,7 @@ def clean_command(options: GlobalOptions, selection: Selection, delete: bool, ke
     The command deletes files that no commit names (left by failed or killed runs) and files that were removed from
     a table, if they are older than keep_days. Choose more days than the longest run takes, and at least as many as you
     may want to go back with `penstock rewind`. With --delete it also merges small files into large ones and writes a
-    checkpoint of the table's log. Rows, cursors and history do not change. It does the same for the state tables of
+    checkpoint of the Delta log. Rows, cursors and history do not change. It does the same for the state tables of
     the topics. Loads and updates can run at the same time.
 
     \b

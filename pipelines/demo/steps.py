@@ -80,7 +80,7 @@ def load(
 def ask(lake: Lake, tables: Mapping[str, str], questions: Mapping[str, str]) -> list[dict[str, Any]]:
     """Let DuckDB answer questions, each with its query, and return the last answer.
 
-    Every Delta reader can query the tables, because it finds the files by the table's log.
+    Every Delta reader can query the tables, because it finds the files by the Delta log.
 
     Args:
         lake: the lake.

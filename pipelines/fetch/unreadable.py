@@ -24,7 +24,7 @@ QUARANTINE_FOLDER = "_quarantine"
 """The folder inside a table for bytes that were skipped. Delta ignores names that begin with an underscore."""
 GAPS = {"on_corrupt": "corrupt", "on_too_large": "too large"}
 """The choices about unreadable records, with the cause of the gap that each leaves."""
-_MAX_SKIPS = 100  # per slice, because the log of the table stores a receipt of each skip
+_MAX_SKIPS = 100  # per slice, because the Delta log stores a receipt of each skip
 _NO_ROWS = pa.RecordBatch.from_pylist([], schema=pa.schema([]))
 
 Decide = Callable[[LocatedError, UnreadableRange], str]

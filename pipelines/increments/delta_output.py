@@ -69,7 +69,7 @@ class DeltaOutput:
 
     @property
     def table(self) -> LakeTable:
-        """The table's log."""
+        """The Delta log."""
         return LakeTable(lake=self.lake, uri=self.uri, where=Where())
 
 

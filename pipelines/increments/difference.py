@@ -81,7 +81,7 @@ class LedgerDifference:
 def ledger_difference(entries: Entries, since: int, version: int) -> LedgerDifference:
     """The difference between the versions `since` and `version`; -1 is the state before a table exists.
 
-    `entries` are those of the table's log up to `version`, newest first. They are read only as far as needed.
+    `entries` are those of the Delta log up to `version`, newest first. They are read only as far as needed.
     """
     sides = _Sides.find(iter(entries), since, version)
     before, now = sides.contents(sides.old), sides.contents(sides.new)

@@ -115,7 +115,7 @@ def _named(table: LakeTable, error: LogTorn) -> LogTorn | SourceLogCleaned:
     if not isinstance(error.__cause__, FileNotFoundError):
         return error
     return SourceLogCleaned(
-        f"the log of the table {table.uri} does not tell any more what is new: {error.reason}. Then build the output "
+        f"the Delta log of {table.uri} does not tell any more what is new: {error.reason}. Then build the output "
         "again: remove it, or choose another consumer and another output",
         table.where,
     )

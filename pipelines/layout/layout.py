@@ -205,7 +205,7 @@ def _file_schema(layout: TableLayout) -> pa.Schema:
     fields = {name: FILE_SCHEMA.field(own).with_name(name) for own, name in _TYPED_NAMES.items() if own in _FILE_NAMES}
     raw = fields.pop(RAW_COLUMN)
     state = [pa.field(TOMBSTONE_COLUMN, pa.bool_()), pa.field(ERROR_COLUMN, pa.string()), raw]
-    # Parquet files need no comments; the log of the table has them.
+    # Parquet files need no comments; the Delta log has them.
     values = [column.remove_metadata() for column in layout.values]
     return pa.schema([*fields.values(), *state, *values])
 

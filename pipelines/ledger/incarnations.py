@@ -94,7 +94,7 @@ class RangeFold:
         return {partition: partitions[partition].extents for partition in sorted(partitions)}
 
     def effective(self, entries: Iterable[tuple[int, LedgerEntry]]) -> Iterator[tuple[TopicIdentity, CommittedRange]]:
-        """The ranges that count, the newest first; `entries` are all of the table's log, newest first."""
+        """The ranges that count, the newest first; `entries` are all of the Delta log, newest first."""
         # The newest entry comes first, so a range that is already there is newer and wins. The lowest cursor of all
         # newer entries limits an older range: a cut took back the offsets above that cursor, even if they were loaded
         # again.

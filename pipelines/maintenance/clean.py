@@ -134,7 +134,7 @@ def clean(table: LakeTable, *, keep: timedelta, target_bytes: int, dry_run: bool
         dry_run: report what would be deleted, and do nothing.
 
     Raises:
-        LoadError: the store does not answer, or the log of the table is damaged.
+        LoadError: the store does not answer, or the Delta log is damaged.
     """
     result = CleanResult(table=table.uri)
     try:

@@ -1,6 +1,6 @@
 """Writes a state table: copies the files from which rows are taken without these rows, and adds the newest rows.
 
-The files, the removed files and the progress are one entry of the table's log. It lands on the version that was read,
+The files, the removed files and the progress are one entry of the Delta log. It lands on the version that was read,
 or not at all: deltalake must not try it again on a newer version, whose files are others.
 """
 

@@ -1,6 +1,6 @@
 """Counts the rows of a table by event time: exactly, in bounded memory, and only from files that can hold such rows.
 
-The statistics in the table's log say which event times a file can hold. If a file has none, the day of its folder says
+The statistics in the Delta log say which event times a file can hold. If a file has none, the day of its folder says
 it, in a table with folders of event days. Inside a file, Parquet's statistics skip row groups. Of the rows that remain,
 only the column of the event time is read, batch by batch.
 """

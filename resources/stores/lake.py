@@ -113,7 +113,7 @@ class Lake:
         """The newest version of a table; None if there is no table.
 
         Raises:
-            LakeUnavailable: the store does not answer, or the table's log is damaged.
+            LakeUnavailable: the store does not answer, or the Delta log is damaged.
         """
         with lake_errors(uri):
             try:

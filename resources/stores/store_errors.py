@@ -57,7 +57,7 @@ _TEMPORARY = (
     (_STATUS.format(r"\d{3}"), "the store answers with status {0}"),
     (
         r"ParsedLogPath|LogSegment|commit files|Invalid JSON|MissingVersion|MissingMetadata|checkpoint",
-        "entries of the table's log are missing or damaged; `penstock verify` shows what can be read",
+        "entries of the Delta log are missing or damaged; `penstock verify` shows what can be read",
     ),
 )
 """The meanings of other messages. Such an error may not come again."""

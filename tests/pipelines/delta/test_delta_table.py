@@ -122,7 +122,7 @@ def test_a_disk_that_cannot_keep_a_commit_leaves_it_unknown(small: "SmallTable")
 
 
 def synced(table: LakeTable, change: Callable[[], object]) -> list[str]:
-    """The names of the files in the table's log that the change forces to disk."""
+    """The names of the files in the Delta log that the change forces to disk."""
     with patch.object(durable, "sync") as sync:
         change()
     log = Path(table.uri) / "_delta_log"
@@ -143,7 +143,7 @@ def test_the_new_entries_and_checkpoints_of_the_log_are_forced_to_disk(twice: "S
 
 
 def put_aside(small: "SmallTable") -> Path:
-    """Move the table's log away, as somebody does who removes the table."""
+    """Move the Delta log away, as somebody does who removes the table."""
     log = Path(small.uri) / "_delta_log"
     return log.rename(log.with_name("removed"))
 

@@ -37,7 +37,7 @@ def topic(fake: FakeCluster, tmp_path: Path) -> Iterator[TypedTopic]:
 
 
 def entry_of(topic: TypedTopic, version: int) -> dict[str, list[Any]]:
-    """The actions of a version of the table's log, by kind."""
+    """The actions of a version of the Delta log, by kind."""
     actions: dict[str, list[Any]] = {}
     file = Path(topic.table.uri) / "_delta_log" / f"{version:020d}.json"
     for line in file.read_text().splitlines():

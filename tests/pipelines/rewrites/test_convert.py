@@ -42,7 +42,7 @@ def request_of(topic: TypedTopic, **options: Any) -> RedecodeRequest:
 
 
 def entry(topic: TypedTopic, version: int) -> dict[str, list[Any]]:
-    """The actions of a version of the table's log, by kind."""
+    """The actions of a version of the Delta log, by kind."""
     actions: dict[str, list[Any]] = {}
     for line in (Path(topic.table.uri) / "_delta_log" / f"{version:020d}.json").read_text().splitlines():
         [(kind, action)] = json.loads(line).items()

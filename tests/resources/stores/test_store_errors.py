@@ -169,7 +169,7 @@ def test_each_error_of_a_store_is_temporary_or_a_refusal(error: Exception, kind:
     [
         (
             DeltaError('Kernel error: gap in commit files [ParsedLogPath { location: FileMeta { url: "x" } }]'),
-            "entries of the table's log are missing or damaged; `penstock verify` shows what can be read",
+            "entries of the Delta log are missing or damaged; `penstock verify` shows what can be read",
         ),
         (OSError("Generic LocalFileSystem error: x (os error 28)\n   0: \x1b[1mcore::x"), "no space left on device"),
         (OSError(28, "Error writing bytes to file. Detail: [errno 28] No space left"), "no space left on device"),
