@@ -108,6 +108,13 @@ def prose(page: Path) -> str:
     return _FENCE.sub("", page.read_text(encoding="utf-8"))
 
 
+def section(page: Path, title: str) -> str:
+    """The text of the section with this title, up to the next title of the same level."""
+    _, _, rest = page.read_text(encoding="utf-8").partition(f"\n## {title}\n")
+    assert rest, f"{page.name} has no section {title!r}"
+    return rest.partition("\n## ")[0]
+
+
 def without_blocks(change: Callable[[str], str], text: str) -> str:
     """The text of a page with `change` applied to all that is outside of fenced blocks."""
     end, parts = 0, []

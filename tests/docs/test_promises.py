@@ -1,0 +1,57 @@
+"""Each promise of the pages names the faults that could break it, and each of these faults has tests."""
+
+import re
+from collections.abc import Mapping, Sequence
+from functools import cache
+
+import pytest
+
+from resources.explanations.codes import ROWS, CodeRow
+from tests.docs.faults import guards
+from tests.docs.pages import ROOT, section
+from tests.docs.references import references
+
+PAGE = ROOT / "docs" / "exactly-once.md"
+_ROW = re.compile(r"^\| (\d+) [^|]+\| ([^|]+) \|$", re.MULTILINE)
+_PROMISE = re.compile(r"^(\d+)\. ", re.MULTILINE)
+_WITHOUT_A_NAME = {
+    "PS-609": "a load shows its sentence as a warning, and tests compare the whole sentence",
+    "PS-711": "Python raises it for files that the system refuses; which file that is does not matter",
+    "PS-901": "it stands for every error without a code of its own",
+}
+"""Codes whose errors no test names, with the reason."""
+
+
+def faults_of(text: str) -> list[str]:
+    """The numbers of the faults that a text cites."""
+    return [reference.target for reference in references(PAGE, text)]
+
+
+def guarded() -> Mapping[str, Sequence[str]]:
+    """The faults behind each promise, by its number."""
+    return {number: faults_of(cell) for number, cell in _ROW.findall(section(PAGE, "Which tests guard each promise?"))}
+
+
+def test_each_promise_of_the_readme_names_the_faults_that_could_break_it() -> None:
+    promised = _PROMISE.findall(section(ROOT / "README.md", "What does Penstock promise?"))
+    assert len(promised) >= 10
+    assert list(guarded()) == promised
+    assert [number for number, faults in guarded().items() if len(faults) < 3] == []
+
+
+def test_each_fault_behind_a_promise_has_a_test() -> None:
+    cited = {fault for faults in guarded().values() for fault in faults}
+    assert cited - guards().keys() == set()
+
+
+@cache
+def words_of_tests() -> frozenset[str]:
+    """All words of the tests, except those of the explanations of errors, which name every code."""
+    files = {*(ROOT / "tests").rglob("test_*.py"), ROOT / "tests" / "incidents" / "incidents.py"}
+    texts = (file.read_text() for file in files if file.name not in {"test_explanations.py", "test_promises.py"})
+    return frozenset(word for text in texts for word in re.findall(r"[\w-]+", text))
+
+
+@pytest.mark.parametrize("row", ROWS.values(), ids=lambda row: row.code)
+def test_each_error_of_the_table_of_codes_is_named_by_a_test(row: CodeRow) -> None:
+    assert ({row.code, *row.kinds} & words_of_tests()) or row.code in _WITHOUT_A_NAME
