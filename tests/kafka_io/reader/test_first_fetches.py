@@ -7,7 +7,7 @@ from uuid import UUID
 
 import pytest
 
-from kafka_io.brokers.cluster_metadata import ClusterMetadata, topic_id_text
+from kafka_io.brokers.cluster_metadata import LEADER, ClusterMetadata, topic_id_text
 from kafka_io.errors import Corrupt, NetworkError, OffsetOutOfRange, TopicReplaced
 from kafka_io.messages.fetch import FetchPartitionResponse, FetchRequest, FetchResponse
 from kafka_io.messages.metadata import MetadataRequest
@@ -126,6 +126,26 @@ def test_all_answers_that_wait_have_at_most_the_bytes_of_a_fetch(batches: int, o
         most = [request.max_bytes for request in requests]
         assert most[0] == max(most) == fetch_bytes
         assert min(most) >= fetch_bytes // 2, "with less room, a range is fetched alone"
+
+
+def test_answers_that_wait_leave_less_room_for_the_next_request(open_brokers: OpenBrokers) -> None:
+    by_leader = {number: small_log(number, leader=number % 2) for number in range(PARTITIONS)}
+    with FakeCluster(logs=by_leader) as cluster:
+        planned, fetch_bytes = ranges(), 15 * LOG_BYTES
+        assert read_all(open_brokers(cluster), planned, fetch_bytes=fetch_bytes) == expected(planned)
+        requests: list[Any] = [received.request for received in cluster.heard(FETCH)]
+    waiting = sum(len(data) for number in range(2, PARTITIONS, 2) for _, data in by_leader[number].entries)
+    assert [request.max_bytes for request in requests] == [fetch_bytes, fetch_bytes - waiting]
+
+
+def test_a_partition_whose_replica_could_not_be_read_is_read_alone_from_its_leader(open_brokers: OpenBrokers) -> None:
+    with FakeCluster(logs=logs()) as cluster:
+        metadata, planned = open_brokers(cluster), ranges()
+        metadata.prefer_replica("clicks", 3, LEADER)
+        assert read_all(metadata, planned) == expected(planned)
+        assert requested(cluster) == [[number for number in range(PARTITIONS) if number != 3], [3]]
+        requests: list[Any] = [received.request for received in cluster.heard(FETCH)]
+        assert [request.rack_id for request in requests] == ["here", ""]
 
 
 def test_a_read_of_one_range_asks_no_broker_more_often(open_brokers: OpenBrokers) -> None:

@@ -151,19 +151,24 @@ def test_a_rewind_to_before_the_first_load_proves_nothing(tmp_path: Path) -> Non
     assert (times.valid_through_ms, dict(times.partitions), times.moved_back_by) == (None, {}, "rewind")
 
 
+@pytest.mark.parametrize(
+    ("end", "valid_through_ms"),
+    [(25, NOON_MS - LATENESS_MS), (20, None)],
+    ids=["in the second load", "where the first load ended, perhaps at another leader"],
+)
 def test_a_cut_takes_the_time_back_to_before_the_lost_rows(
-    fake: FakeCluster, tmp_path: Path, load: Callable[..., TopicLoad]
+    end: int, valid_through_ms: int | None, fake: FakeCluster, tmp_path: Path, load: Callable[..., TopicLoad]
 ) -> None:
     with fake:
         load(fake)
         fake.logs[0] = holding(0, 30)
         load(fake, now=NOON + timedelta(hours=1))
-        fake.logs[0] = holding(0, 25)
+        fake.logs[0] = holding(0, end)
         load(fake, now=NOON + timedelta(hours=2), choices=Choices(on_truncated="rewind"))
     entries = {entry.kind: entry.event_time for _, entry in table(tmp_path).entries(table(tmp_path).snapshot())}
     cut = entries["cut"]  # type: ignore[index]
     assert cut is not None
-    assert (cut.valid_through_ms, cut.moved_back_by) == (NOON_MS - LATENESS_MS, "cut")
+    assert (cut.valid_through_ms, cut.moved_back_by) == (valid_through_ms, "cut")
     assert newest(tmp_path).valid_through_ms == NOON_MS + 2 * HOUR_MS - LATENESS_MS
 
 
