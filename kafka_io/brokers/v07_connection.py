@@ -5,7 +5,7 @@ from collections.abc import Callable
 from kafka_io import stopping
 from kafka_io.brokers.connection import BrokerConnection, RetryPolicy
 from kafka_io.brokers.fetch_rate import UNLIMITED, FetchRate
-from kafka_io.brokers.retry import retrying
+from kafka_io.brokers.retry import FirstContact, retrying
 from kafka_io.errors import ConnectionLost, error_context
 from kafka_io.model import Broker
 from kafka_io.net.connection import Connection
@@ -35,6 +35,7 @@ class BrokerConnection07(BrokerConnection[AnyRequest, AnyAnswer]):
     ) -> None:
         super().__init__(broker, fetch_rate.pace(broker), sleep)
         self._retry_policy = retry_policy
+        self._contact = FirstContact(broker.address)
 
     def request(self, request: AnyRequest, *, accepted: Callable[[AnyAnswer], None] = lambda _: None) -> AnyAnswer:
         """The answer to `request`, sent again after retriable errors. Answers to requests sent ahead are dropped.
@@ -50,12 +51,13 @@ class BrokerConnection07(BrokerConnection[AnyRequest, AnyAnswer]):
             if isinstance(request, _FETCHES) and (wait_s := self._pace.wait_s()):
                 self._sleep(wait_s)
             answer = self._without_pending().request(request)
+            self._contact.is_made = True
             self._count(answer)
             accepted(answer)
             return answer
 
         with error_context(self.where):
-            return retrying(attempt, self._retry_policy.backoff, sleep=self._sleep)
+            return retrying(attempt, self._retry_policy.backoff, sleep=self._sleep, contact=self._contact)
 
     def confirm(self, request: AnyRequest) -> AnyAnswer:
         """The answer to `request` on the connection that carried the requests of `send`; it is never sent again.

@@ -14,7 +14,7 @@ from urllib.parse import quote
 
 from kafka_io import stopping
 from kafka_io.brokers.connection import RetryPolicy
-from kafka_io.brokers.retry import retrying
+from kafka_io.brokers.retry import FirstContact, retrying
 from kafka_io.brokers.throttle import Throttle
 from kafka_io.errors import SchemaNotFound, Unsupported, Where, error_context, printable
 from kafka_io.net.http_exchange import HttpAnswer, HttpServer, http_exchange
@@ -90,6 +90,7 @@ class SchemaRegistry:
     def __post_init__(self) -> None:
         self._address = self.settings.address
         self._policy = self.retry_policy or RetryPolicy()
+        self._contact = FirstContact(f"{self._address.host}:{self._address.port}")
         self._cache = _AnswerCache(_MAX_CACHED_BYTES)
         self._lock = RLock()
         self._throttle = Throttle("the registry", self.sleep)
@@ -174,7 +175,7 @@ class SchemaRegistry:
             return parse(self._ask(path), answer_type)
 
     def _ask(self, path: str) -> HttpAnswer:
-        return retrying(lambda: self._ask_once(path), self._policy.backoff, sleep=self.sleep)
+        return retrying(lambda: self._ask_once(path), self._policy.backoff, sleep=self.sleep, contact=self._contact)
 
     def _ask_once(self, path: str) -> HttpAnswer:
         self._throttle.obey()
@@ -182,6 +183,7 @@ class SchemaRegistry:
         server = HttpServer(address=self._address, tls=self._tls, login=login)
         path = self._address.path + path
         answer = http_exchange(server, path, timeout_s=self._policy.timeout_s, max_bytes=MAX_ANSWER_BYTES)
+        self._contact.is_made = True
         self._throttle.note(answer.retry_after_s, progress=not answer.retry_after_s)
         if answer.status != _OK:
             raise refusal(answer, login)

@@ -237,7 +237,8 @@ class Caps(Section):
 
     attempts: Count = Backoff().attempts
     """How often a request is sent, with growing waits between attempts, before the partition fails. 12 attempts wait
-    for 27 seconds in all. By default the election of a leader takes less time."""
+    for 27 seconds in all. By default the election of a leader takes less time. Until a server has answered once, no
+    attempt begins more than 60 seconds after the first one."""
 
     @property
     def limits_rate(self) -> bool:

@@ -68,7 +68,8 @@ def is_json() -> bool:
 def configured(log_format: LogFormat, *, command: str | None) -> Iterator[None]:
     """Print all lines in this format until the end of the `with` block, also those of libraries that use `logging`."""
     if log_format is LogFormat.TEXT:
-        yield
+        with _warnings_as_sentences():
+            yield
         return
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_JsonLine())
@@ -83,6 +84,25 @@ def configured(log_format: LogFormat, *, command: str | None) -> Iterator[None]:
         _State.handler = None
         _LOGGER.setLevel(level)
         root.removeHandler(handler)
+
+
+class _Sentences(logging.Handler):
+    """Prints a record of Python's logging as a warning for people."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Print one record."""
+        warning(record.getMessage())
+
+
+@contextmanager
+def _warnings_as_sentences() -> Iterator[None]:
+    """Print the warnings of kafka_io for people until the end of the `with` block (fault F02)."""
+    handler, logger = _Sentences(logging.WARNING), logging.getLogger("kafka_io")
+    logger.addHandler(handler)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
 
 
 @contextmanager

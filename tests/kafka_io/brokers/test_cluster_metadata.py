@@ -6,14 +6,23 @@ from uuid import UUID
 
 import pytest
 
+from kafka_io.brokers import retry
 from kafka_io.brokers.cluster_metadata import Leader, topic_id_text
-from kafka_io.errors import BrokerError, ConnectFailed, Corrupt, DeadlineExceeded, LeaderMoved
+from kafka_io.errors import (
+    BrokerError,
+    ConnectFailed,
+    ConnectionLost,
+    Corrupt,
+    DeadlineExceeded,
+    LeaderMoved,
+    NetworkError,
+)
 from kafka_io.messages.metadata import MetadataBroker, MetadataRequest, MetadataResponse, MetadataTopic
 from kafka_io.model import Generation
 from kafka_io.wire.conversation import ReceivedRequest
 from kafka_io.wire.framing import framed
 from kafka_io.wire.primitives import int32
-from tests.fakes.cluster import EVERYTHING, FakeCluster, Log
+from tests.fakes.cluster import CLOSE, EVERYTHING, FakeCluster, Log
 from tests.kafka_io.conftest import ATTEMPTS, OpenBrokers
 
 METADATA = MetadataRequest.API.key
@@ -49,6 +58,27 @@ def test_the_last_error_is_raised_when_all_brokers_are_down(open_brokers: OpenBr
         with pytest.raises(ConnectFailed) as raised:
             metadata.all_topics()
         assert raised.value.where.cluster == "main"
+
+
+def test_the_time_of_a_first_contact_ends_when_a_broker_answers(
+    open_brokers: OpenBrokers, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:  # fault F02
+    monkeypatch.setattr(retry, "FIRST_CONTACT_S", 0.0)
+    with FakeCluster(logs={0: EMPTY}) as cluster:
+        metadata = open_brokers(cluster)
+        handlers = cluster.brokers[0].handlers
+        answer, handlers[METADATA] = handlers[METADATA], lambda _: CLOSE
+        cluster.brokers[1].close()
+        with pytest.raises(ConnectionLost):
+            metadata.all_topics()
+        assert len(cluster.heard(METADATA)) == 1  # neither another attempt nor the other broker
+        handlers[METADATA] = answer
+        metadata.all_topics()
+        handlers[METADATA] = lambda _: CLOSE
+        with pytest.raises(NetworkError):
+            metadata.all_topics()
+        assert len(cluster.heard(METADATA)) == 2 + 2 * ATTEMPTS  # of the broker with its id, and without it
+    assert not caplog.records
 
 
 # Before v4 a broker may create the topic it is asked about.

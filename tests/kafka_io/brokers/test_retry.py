@@ -1,11 +1,14 @@
 """The retry loop, with a `sleep` that only records the pauses."""
 
+import logging
+
 import pytest
 
 import resources.kafka
+from kafka_io.brokers import retry
 from kafka_io.brokers.connection import RetryPolicy
-from kafka_io.brokers.retry import MIN_PAUSE_S, Backoff, retrying
-from kafka_io.errors import ConnectionLost, Corrupt, KafkaIOError, LeaderMoved
+from kafka_io.brokers.retry import FIRST_CONTACT_S, MIN_PAUSE_S, Backoff, FirstContact, retrying
+from kafka_io.errors import ConnectionLost, Corrupt, KafkaIOError, LeaderMoved, Where
 from resources.settings.settings import Caps
 
 
@@ -97,3 +100,63 @@ def test_a_thousand_failures_still_have_a_pause() -> None:  # fault B12
 def test_a_back_off_that_would_flood_a_broker_is_refused(settings: dict[str, float]) -> None:
     with pytest.raises(ValueError, match="a back-off needs"):
         Backoff(**settings)  # type: ignore[arg-type] # attempts is a whole number in the table above
+
+
+class Clock:
+    """A clock that only pauses move."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now = 1000.0
+        monkeypatch.setattr(retry.time, "monotonic", lambda: self.now)
+
+    def pass_by(self, seconds: float) -> None:
+        """Move the clock."""
+        self.now += seconds
+
+
+def unreachable(clock: Clock, *, after_s: float) -> KafkaIOError:
+    """The error of an attempt that takes so long."""
+    clock.pass_by(after_s)
+    return ConnectionLost("no answer", Where(broker="-1@kafka1:9092"))
+
+
+def test_the_first_failure_of_a_first_contact_is_one_warning(
+    caplog: pytest.LogCaptureFixture,
+) -> None:  # fault F02
+    contact, where = FirstContact(), Where(broker="-1@kafka1:9092")
+    for _topic in range(3):
+        with pytest.raises(ConnectionLost):
+            retrying(Failing(*[ConnectionLost("closed", where)] * 99), Backoff(), sleep=lambda _: None, contact=contact)
+    assert caplog.record_tuples == [
+        (
+            "kafka_io.brokers.retry",
+            logging.WARNING,
+            "cannot reach kafka1:9092 (closed), trying again (2 of 12, up to 60 s)",
+        )
+    ]
+
+
+@pytest.mark.parametrize("is_made", [True, False])
+def test_a_first_contact_takes_a_limited_time(is_made: bool, monkeypatch: pytest.MonkeyPatch) -> None:  # fault F02
+    clock, begun = Clock(monkeypatch), list[float]()
+    contact = FirstContact("kafka1:9092", is_made=is_made)
+
+    def act() -> None:
+        begun.append(clock.now)
+        raise unreachable(clock, after_s=32.0)
+
+    with pytest.raises(ConnectionLost):
+        retrying(act, Backoff(attempts=12), sleep=clock.pass_by, contact=contact)
+    assert len(begun) == (12 if is_made else 2)
+    assert is_made or max(begun) < 1000.0 + FIRST_CONTACT_S
+    # The time is that of the whole contact: another topic does not wait for it again.
+    begun.clear()
+    with pytest.raises(ConnectionLost):
+        retrying(act, Backoff(attempts=12), sleep=clock.pass_by, contact=contact)
+    assert len(begun) == (12 if is_made else 1)
+
+
+def test_no_warning_appears_without_another_attempt(caplog: pytest.LogCaptureFixture) -> None:
+    with pytest.raises(ConnectionLost):
+        retrying(Failing(ConnectionLost("1")), Backoff(attempts=1), contact=FirstContact("kafka1:9092"))
+    assert not caplog.records

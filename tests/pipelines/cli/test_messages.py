@@ -122,3 +122,26 @@ def test_a_damaged_file_is_named_with_the_command_that_repairs_it(penstock: Pens
         "earliest --to latest` fetches its rows again (PS-409)\n"
     ) in result.stderr
     assert "Parquet" not in result.stderr
+
+
+@pytest.mark.parametrize("log_format", ["text", "json"])
+@pytest.mark.parametrize("command", [("load", "--all"), ("load", "a", "b"), ("status",), ("topics",)])
+def test_a_command_says_once_that_it_tries_to_reach_a_cluster_again(
+    command: tuple[str, ...], log_format: str, tmp_path: Path
+) -> None:  # fault F02
+    with socket.create_server(("127.0.0.1", 0)) as unused:
+        unused_port = unused.getsockname()[1]
+    settings = tmp_path / "penstock.toml"
+    settings.write_text(
+        f'lake = "lake"\n[clusters.main]\nbootstrap = "127.0.0.1:{unused_port}"\n[caps]\nattempts = 3\n'
+    )
+    arguments = ["--settings", str(settings), "--log-format", log_format, *command]
+    result = CliRunner().invoke(main, arguments)
+    assert result.exit_code == ExitCode.TRY_AGAIN
+    [line] = [line for line in result.stderr.splitlines() if "trying again" in line]
+    sentence = (
+        f"cannot reach 127.0.0.1:{unused_port} (cannot connect to port {unused_port} (127.0.0.1: connection refused)), "
+        "trying again (2 of 3, up to 60 s)"
+    )
+    assert line == f"warning: {sentence}" if log_format == "text" else f'"message": "{sentence}"' in line
+    assert "trying again" not in CliRunner().invoke(main, [*arguments, "--quiet"]).stderr or log_format == "json"
