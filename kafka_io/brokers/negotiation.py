@@ -5,6 +5,7 @@ nor closes it [kafka-0.8: Versions]; both answer Metadata v0. They do not check 
 that they support the version: for them the versions are fixed.
 """
 
+import ssl
 import time
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
@@ -14,7 +15,18 @@ from typing import Any
 from kafka_io.brokers.fetch_rate import UNLIMITED, FetchRate
 from kafka_io.closing import closed_on_error
 from kafka_io.error_codes import ErrorCode
-from kafka_io.errors import NOWHERE, AuthenticationFailed, BrokerError, ConnectionLost, DeadlineExceeded, Unsupported
+from kafka_io.errors import (
+    NOWHERE,
+    AuthenticationFailed,
+    BrokerError,
+    ConnectFailed,
+    ConnectionLost,
+    DeadlineExceeded,
+    NetworkError,
+    TlsFailed,
+    Unsupported,
+    WireError,
+)
 from kafka_io.messages.handshake import (
     ApiVersionsRequest,
     ApiVersionsResponse,
@@ -26,11 +38,13 @@ from kafka_io.messages.handshake import (
 from kafka_io.messages.metadata import MetadataRequest
 from kafka_io.model import Broker, Generation
 from kafka_io.net.connection import Connection
+from kafka_io.net.deadline import Deadline
 from kafka_io.net.sasl.authentication import Mechanism, authenticate
 from kafka_io.net.sasl.kerberos_library import TICKETS
 from kafka_io.net.sasl.mechanisms import mechanism_of
 from kafka_io.net.security import KERBEROS, PLAINTEXT, Sasl, Security
-from kafka_io.net.tls import tls_context
+from kafka_io.net.stream import check_no_tls
+from kafka_io.net.tls import NO_TLS_HERE, tls_context
 from kafka_io.net.token_server import TOKENS
 from kafka_io.wire.conversation import ApiVersionRanges, ClientConversation, VersionedRequest
 
@@ -145,6 +159,8 @@ class Connector:
     def _old_or_slow(self, broker: Broker) -> NegotiatedConnection:
         """Negotiate with a broker that did not answer ApiVersions. Raises DeadlineExceeded for one that stays slow.
 
+        A server that closes the connection on both may speak TLS, which is worth an error of its own.
+
         It runs 0.8 or 0.9 if it answers Metadata, and then does not answer a second ApiVersions either. A modern
         broker that was only slow answers the second one, and must not be treated as an old one.
         """
@@ -155,6 +171,8 @@ class Connector:
             if self._sasl:  # a modern broker, too, closes the connection on Metadata before a login
                 with suppress(ConnectionLost):
                     return self._modern(broker, self._open(broker))
+            if self._tls is None:
+                check_no_tls(broker.host, broker.port, Deadline.after(self.timeout_s))
             hint = f'; if it runs 0.9, set `generation = "{Generation.V08}"`' if self._uses_kerberos else ""
             raise Unsupported(
                 "the broker answers neither ApiVersions nor Metadata: it is no Kafka of 0.8 or later. Clusters of 0.7 "
@@ -235,8 +253,26 @@ class Connector:
         )
 
     def _open(self, broker: Broker) -> VersionedConnection:
+        try:
+            return self._open_with(broker, self._tls)
+        except ConnectFailed as error:
+            if isinstance(error.__cause__, NetworkError):  # the handshake of TLS failed, and not the connection
+                self._check_tls(broker)
+            raise
+
+    def _open_with(self, broker: Broker, tls: ssl.SSLContext | None) -> VersionedConnection:
         conversation = ClientConversation(CLIENT_ID, max_answer_bytes=self.max_answer_bytes)
-        return VersionedConnection.open(broker, conversation, timeout_s=self.timeout_s, tls=self._tls)
+        return VersionedConnection.open(broker, conversation, timeout_s=self.timeout_s, tls=tls)
+
+    def _check_tls(self, broker: Broker) -> None:
+        """Check that a broker that did not end a handshake of TLS is no broker without TLS (fault F03).
+
+        Raises:
+            TlsFailed: it answers ApiVersions without TLS.
+        """
+        with suppress(NetworkError, WireError), closing(self._open_with(broker, None)) as plain:
+            plain.request(_API_VERSIONS, timeout_s=min(_SILENCE_S, self.timeout_s))
+            raise TlsFailed(NO_TLS_HERE)
 
 
 def _log_in(negotiated: NegotiatedConnection, sasl: Sasl, timeout_s: float) -> int:

@@ -6,7 +6,7 @@ This module and tls.py alone map errors of the operating system to ours.
 import socket
 import ssl
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, suppress
 from typing import Any, Self
 
 from kafka_io.closing import closed_on_error
@@ -20,7 +20,7 @@ from kafka_io.errors import (
     system_reason,
 )
 from kafka_io.net.deadline import Deadline
-from kafka_io.net.tls import handshake, is_alert, refusal
+from kafka_io.net.tls import TLS_HERE, client_hello, handshake, is_alert, is_handshake, refusal
 
 _MAX_PORT = 65_535
 
@@ -46,7 +46,7 @@ class Stream:
             TlsFailed: the first that answered did not prove that it is `host`, or refuses us. No other is tried.
         """
         addresses = _addresses(host, port)
-        reasons = []
+        reasons, cause = [], None
         for tried, (family, _, _, _, address) in enumerate(addresses):
             try:
                 share = Deadline.after(deadline.remaining_s() / (len(addresses) - tried))
@@ -55,7 +55,8 @@ class Stream:
             except (OSError, NetworkError) as error:
                 reason = system_reason(error) if isinstance(error, OSError) else error.reason
                 reasons.append(f"{address[0]}: {reason}")
-        raise ConnectFailed(f"cannot connect to port {port} ({'; '.join(reasons)})")
+                cause = error
+        raise ConnectFailed(f"cannot connect to port {port} ({'; '.join(reasons)})") from cause
 
     def send(self, data: bytes, deadline: Deadline) -> None:
         """Send all of `data`.
@@ -121,9 +122,22 @@ class Stream:
 def _check_first(answer: memoryview) -> None:
     """Check the first bytes: a TLS port answers plain text with an alert or closes, and a SASL port closes."""
     if is_alert(answer):
-        raise TlsFailed("this port speaks TLS, but the settings do not turn TLS on")
+        raise TlsFailed(TLS_HERE)
     if not answer:
         raise ConnectionLost("the server closed the connection without an answer; does this port require TLS or SASL?")
+
+
+def check_no_tls(host: str, port: int, deadline: Deadline) -> None:
+    """Check that a server which closed a plain connection does not speak TLS; a server that is gone passes (fault F03).
+
+    Raises:
+        TlsFailed: it answers the first bytes of a client of TLS as a server of TLS does.
+    """
+    with suppress(NetworkError), closing(Stream.connect(host, port, deadline)) as stream:
+        stream.send(client_hello(), deadline)
+        answer = memoryview(bytearray(8))
+        if is_handshake(answer[: stream.receive_into(answer, deadline)]):
+            raise TlsFailed(TLS_HERE)
 
 
 def _not_closed(count: int) -> int:

@@ -4,7 +4,7 @@ import re
 import socket
 import ssl
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import NoReturn
 
 from kafka_io.closing import closed_on_error
@@ -14,9 +14,12 @@ from kafka_io.net.security import Tls
 
 # A TLS alert: type 21, version 3.x, length 2. Read as the size of a Kafka frame it would mean 352 MB (fault W16).
 _ALERT = re.compile(rb"\x15\x03[\x00-\x04]\x00")
+_HANDSHAKE = b"\x16\x03"  # the first bytes of a server's answer to `client_hello`
+NO_TLS_HERE = "this port does not speak TLS: give the port of a TLS listener, or remove `tls` from the settings"
+TLS_HERE = "this port speaks TLS: set `tls = true` in the `security` of the cluster, or write https:// in a URL"
 _ABOUT_OUR_CERTIFICATE = re.compile("ALERT.*(CERTIFICATE|UNKNOWN_CA)")
 _SENTENCES = {
-    "WRONG_VERSION_NUMBER": "this port does not speak TLS",
+    "WRONG_VERSION_NUMBER": NO_TLS_HERE,
     "UNSUPPORTED_PROTOCOL": "the server does not support TLS 1.2 or newer",
     "TLSV1_ALERT_PROTOCOL_VERSION": "the server does not support TLS 1.2 or newer",
     "SSLV3_ALERT_HANDSHAKE_FAILURE": "the server refuses the handshake; it may require a client certificate",
@@ -77,6 +80,20 @@ def refusal(error: OSError) -> TlsFailed | None:
 def is_alert(data: memoryview) -> bool:
     """Whether the first bytes of a broker's answer are a TLS alert, sent in reply to plain text."""
     return _ALERT.match(data) is not None
+
+
+def client_hello() -> bytes:
+    """The first bytes that a client of TLS sends."""
+    outgoing = ssl.MemoryBIO()
+    client = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).wrap_bio(ssl.MemoryBIO(), outgoing, server_hostname="localhost")
+    with suppress(ssl.SSLWantReadError):
+        client.do_handshake()
+    return outgoing.read()
+
+
+def is_handshake(data: memoryview) -> bool:
+    """Whether the first bytes of an answer continue the handshake that `client_hello` begins."""
+    return bytes(data[:2]) == _HANDSHAKE
 
 
 def _mapped(error: OSError) -> KafkaIOError:

@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
-from kafka_io.errors import Corrupt, TooLarge
+from kafka_io.errors import Corrupt, TooLarge, Unsupported
 from kafka_io.wire.primitives import no_deadline
 
 SentT = TypeVar("SentT")
@@ -21,6 +21,7 @@ RequestT_contra = TypeVar("RequestT_contra", contravariant=True)
 AnswerT_co = TypeVar("AnswerT_co", covariant=True)
 
 _HEADER = 4
+_HTTP = b"HTTP"  # read as the size of a frame it would mean 1.2 GB
 _MIN_KEPT_BYTES, _MAX_KEPT_BYTES = 256 * 1024, 32 * 1024 * 1024  # memory of frames of these sizes is kept
 _STEP = 1024 * 1024  # memory is allocated in multiples of it, so that frames of similar size can use it again
 _MAX_KEPT = 3  # one frame is being read, one is being filled, one is spare
@@ -54,6 +55,7 @@ class Frames:
         Raises:
             Corrupt: the frame is smaller than the minimum.
             TooLarge: the frame is larger than the maximum.
+            Unsupported: the first bytes are those of an answer of HTTP (fault F03).
         """
         self._received_bytes += count
         if self._body is None:
@@ -86,6 +88,8 @@ class Frames:
             raise Corrupt(f"a frame of {size} bytes is below the minimum of {self._min_size}")
         max_size = self._max_size()
         if size > max_size:
+            if self._header == _HTTP:
+                raise Unsupported("an HTTP server answers at this address: give the address of a Kafka broker")
             raise TooLarge(f"a frame of {size} bytes is above the maximum of {max_size}")
         return size
 

@@ -39,6 +39,7 @@ from kafka_io.wire.conversation import ReceivedRequest, received
 from kafka_io.wire.types import NULL_UUID
 from tests.all_requests import REQUESTS
 
+_MAX_REQUEST = 100 * 1024 * 1024  # socket.request.max.bytes: a broker closes the connection on more
 _OFFERED = (ApiVersionsRequest, FetchRequest, ListOffsetsRequest, MetadataRequest)
 EVERYTHING = {kind.API.key: kind.API.versions for kind in _OFFERED}
 Handler = Callable[[ReceivedRequest], Any]
@@ -209,7 +210,10 @@ class FakeBroker:
     def _serve(self, connected: socket.socket) -> None:
         with connected, contextlib.suppress(OSError):  # the client may leave at any time
             while size := _read(connected, 4):
-                received_request = received(memoryview(_read(connected, *struct.unpack(">i", size))), REQUESTS)
+                (count,) = struct.unpack(">i", size)
+                if count > _MAX_REQUEST:
+                    return
+                received_request = received(memoryview(_read(connected, count)), REQUESTS)
                 self.heard.append(received_request)
                 answer = self.handlers[received_request.api.key](received_request)
                 if answer is CLOSE:

@@ -1,16 +1,25 @@
 """The generation and versions of a broker are detected within a deadline, however it reacts to the requests."""
 
 import math
+import ssl
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from kafka_io.brokers import negotiation
 from kafka_io.brokers.negotiation import Connector
-from kafka_io.errors import AuthenticationFailed, BrokerError, ConnectFailed, DeadlineExceeded, Unsupported
+from kafka_io.errors import (
+    AuthenticationFailed,
+    BrokerError,
+    ConnectFailed,
+    DeadlineExceeded,
+    TlsFailed,
+    Unsupported,
+)
 from kafka_io.messages.fetch import FetchRequest
 from kafka_io.messages.handshake import (
     ApiVersionsRequest,
@@ -23,12 +32,13 @@ from kafka_io.messages.handshake import (
 from kafka_io.messages.metadata import MetadataRequest
 from kafka_io.model import Broker, Generation
 from kafka_io.net.secret import SecretReference
-from kafka_io.net.security import Sasl, Security
+from kafka_io.net.security import Sasl, Security, Tls
 from kafka_io.wire.conversation import ReceivedRequest, VersionedRequest
 from kafka_io.wire.framing import framed
 from tests.fakes.cluster import CLOSE, EVERYTHING, SILENCE, FakeCluster
-from tests.fakes.hostile import HostileServer, hear, send, stall
+from tests.fakes.hostile import HostileServer, Peer, hear, send, stall
 from tests.fakes.kerberos import CHOICE, OFFER, PROOF, TICKET, FakeGssapi
+from tests.fakes.tls import CA, over_tls, serving
 
 API_VERSIONS, METADATA = ApiVersionsRequest.API.key, MetadataRequest.API.key
 CONNECTOR = Connector(timeout_s=5.0, max_answer_bytes=10_000)
@@ -324,3 +334,43 @@ def test_after_a_broker_refused_a_login_with_kerberos_other_tickets_are_requeste
             with pytest.raises(AuthenticationFailed, match="does not accept GSSAPI; it accepts: PLAIN"):
                 connector.connect(cluster.bootstrap[0])
     assert len(library.requested) == 2
+
+
+@pytest.mark.parametrize("only", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
+def test_a_client_without_tls_learns_that_the_broker_requires_tls(only: ssl.TLSVersion) -> None:  # fault F03
+    def serve_tls(peer: Peer) -> None:
+        with suppress(OSError):
+            over_tls(serving(only=only), stall)(peer)
+
+    with HostileServer([serve_tls]) as server:
+        with pytest.raises(TlsFailed, match="this port speaks TLS: set `tls = true`") as raised:
+            CONNECTOR.connect(server.broker)
+        assert not raised.value.retriable
+
+
+def test_a_client_with_tls_learns_that_the_broker_has_none() -> None:  # fault F03
+    connector = Connector(timeout_s=5.0, max_answer_bytes=10_000, security=Security(tls=Tls(ca=CA)))
+    with FakeCluster(logs={}) as cluster:
+        with pytest.raises(TlsFailed, match=r"this port does not speak TLS: .*remove `tls`") as raised:
+            connector.connect(cluster.bootstrap[0])
+        assert not raised.value.retriable
+
+
+# One that is being restarted: it has TLS, and answers nothing without it.
+def test_a_broker_that_breaks_the_handshake_is_tried_again() -> None:  # fault F03
+    connector = Connector(timeout_s=5.0, max_answer_bytes=10_000, security=Security(tls=Tls(ca=CA)))
+    with HostileServer([]) as server, pytest.raises(ConnectFailed, match="broke during the TLS handshake") as raised:
+        connector.connect(server.broker)
+    assert raised.value.retriable
+
+
+def test_a_port_of_http_is_named() -> None:  # fault F03
+    answer = send(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+    with HostileServer([hear, answer]) as server, pytest.raises(Unsupported, match="an HTTP server answers"):
+        CONNECTOR.connect(server.broker)
+    tls = Connector(timeout_s=5.0, max_answer_bytes=10_000, security=Security(tls=Tls(ca=CA)))
+    https = HostileServer([over_tls(serving(), hear, answer)])
+    with https as server, pytest.raises(Unsupported, match="an HTTP server answers"):
+        tls.connect(server.broker)
+    with HostileServer([answer, stall]) as server, pytest.raises(TlsFailed, match="does not speak TLS"):
+        tls.connect(server.broker)
