@@ -7,12 +7,14 @@ any name can be merged with them.
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Self
 
 from pydantic import BaseModel, PrivateAttr
 
 from kafka_io.cluster.cluster import Cluster
 from kafka_io.model import TopicEntry
+from kafka_io.zookeeper.listing import Listing
 from kafka_io.zookeeper.zookeeper import ZooKeeper
 from resources.kafka import open_cluster
 from resources.machines.spark import open_session
@@ -67,16 +69,17 @@ class PenstockResource(BaseModel):
         settings = self.settings().with_short_timeout(attempts=_SHORT_ATTEMPTS, timeout_s=_SHORT_TIMEOUT_S)
         return open_cluster(settings, name)
 
-    def topics(self, name: str) -> list[TopicEntry]:
-        """The topics of a cluster that the settings allow, sorted by name. Each call asks the cluster.
+    def topics(self, name: str) -> Listing[TopicEntry]:
+        """The topics of a cluster, those that the settings allow as entries, by name. Each call asks the cluster.
 
         Raises:
             RegistryError: the registry does not answer. The result is never an empty list instead.
         """
         rules = self.settings().rules(name)
         with self.cluster(name) as cluster:
-            topics = cluster.topics().entries
-        return sorted((topic for topic in topics if rules.allows(topic.name)), key=lambda topic: topic.name)
+            listing = cluster.topics()
+        allowed = (topic for topic in listing.entries if rules.allows(topic.name))
+        return replace(listing, entries=tuple(sorted(allowed, key=lambda topic: topic.name)))
 
     @contextmanager
     def topic_changes(self, name: str) -> Iterator[Callable[[float], bool]]:

@@ -6,7 +6,7 @@ Brokers do not name their release. The versions of their APIs show it.
 from collections.abc import Mapping
 from enum import IntEnum
 
-from kafka_io.brokers.cluster_metadata import ClusterMetadata
+from kafka_io.brokers.cluster_metadata import ClusterMetadata, metadata_answer
 from kafka_io.brokers.modern_connection import ModernBrokerConnection
 from kafka_io.messages.metadata import NO_OPERATIONS, MetadataRequest, MetadataResponse
 from kafka_io.wire.conversation import ApiVersionRanges
@@ -67,7 +67,7 @@ def topic_operations(metadata: ClusterMetadata) -> Mapping[str, frozenset[TopicO
     def request(connection: ModernBrokerConnection) -> MetadataResponse | None:
         if connection.versions.pick(MetadataRequest.API) < _REPORTED_SINCE:
             return None
-        return connection.request(MetadataRequest(topics=None, include_topic_authorized_operations=True))
+        return metadata_answer(connection, MetadataRequest(topics=None, include_topic_authorized_operations=True))
 
     answer = metadata.from_any(request)
     return {

@@ -16,7 +16,17 @@ from kafka_io.brokers.negotiation import Connector
 from kafka_io.brokers.retry import Backoff, FirstContact, retrying
 from kafka_io.closing import Closing
 from kafka_io.error_codes import ErrorCode
-from kafka_io.errors import Corrupt, KafkaIOError, LeaderMoved, NetworkError, TopicReplaced, Where, error_context
+from kafka_io.errors import (
+    NOWHERE,
+    BrokerBusy,
+    Corrupt,
+    KafkaIOError,
+    LeaderMoved,
+    NetworkError,
+    TopicReplaced,
+    Where,
+    error_context,
+)
 from kafka_io.messages.listed_topics import check_listed_topic
 from kafka_io.messages.metadata import (
     MetadataPartition,
@@ -211,7 +221,7 @@ class ClusterMetadata(Closing):
                 continue
             connection = self.connection(broker)
             with error_context(connection.where):
-                answer = connection.request(_metadata_request(connection, (name,), auto_create=False))
+                answer = metadata_answer(connection, _metadata_request(connection, (name,), auto_create=False))
                 leaders_topic = _described(answer, name)
             # In a rolling upgrade a leader may not know ids yet (fault B16). An id that it does not know contradicts
             # nothing; a different id does (fault B17).
@@ -298,12 +308,12 @@ class ClusterMetadata(Closing):
             self._replicas = {partition: broker for partition, broker in chosen if partition.topic != topic}
 
     def from_any(self, request: Callable[[ModernBrokerConnection], T], *, first: Iterable[Broker] = ()) -> T:
-        """Send a request to the first broker that can be reached, and return its result.
+        """Send a request to the first broker that can be reached and can answer now, and return its result.
 
         The brokers in `first` are tried before the others.
 
         Raises:
-            NetworkError: no broker can be reached; this is the error of the last one.
+            NetworkError, BrokerBusy: no broker answers; this is the error of the last one.
         """
         failure: KafkaIOError | None = None
         # One broker that is down must not hide the others, and an address of the settings may be gone by now
@@ -312,7 +322,7 @@ class ClusterMetadata(Closing):
             connection = self.connection(broker)
             try:
                 return request(connection)
-            except NetworkError as error:
+            except (NetworkError, BrokerBusy) as error:
                 failure = error.with_context(connection.where)
                 if self._contact.is_over():
                     break
@@ -326,7 +336,7 @@ class ClusterMetadata(Closing):
 
         def request(connection: ModernBrokerConnection) -> MetadataResponse:
             self._described_by = connection.broker
-            return connection.request(_metadata_request(connection, topics, auto_create=auto_create))
+            return metadata_answer(connection, _metadata_request(connection, topics, auto_create=auto_create))
 
         answer = self.from_any(request, first=first)
         self._contact.is_made = True
@@ -366,6 +376,23 @@ class ClusterMetadata(Closing):
     def close(self) -> None:
         """Close all connections; safe to call again."""
         self._closing.close()
+
+
+def metadata_answer(connection: ModernBrokerConnection, request: MetadataRequest) -> MetadataResponse:
+    """The answer of a broker that knows its cluster.
+
+    Raises:
+        BrokerBusy: the broker cannot describe the cluster now. Its answer says nothing about topics (fault A13).
+    """
+    answer = connection.request(request)
+    error = ErrorCode.error_of(answer.error_code, NOWHERE)
+    if error is not None:
+        raise BrokerBusy(f"the broker cannot describe the cluster now: {error.reason}", NOWHERE, answer.error_code)
+    # A broker that has just started lists no brokers, and knows no topic: not even itself, although it runs.
+    knows_topic = any(topic.error_code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION for topic in answer.topics)
+    if not answer.brokers and not knows_topic:
+        raise BrokerBusy("the broker does not know the cluster yet: it lists neither brokers nor topics")
+    return answer
 
 
 def _described(answer: MetadataResponse, name: str) -> MetadataTopic | None:

@@ -93,13 +93,18 @@ class ModernCluster(Cluster):
     def topics(self) -> Listing[TopicEntry]:
         if self.zookeeper is not None:
             return super().topics()
+        entries: list[TopicEntry] = []
         skipped: list[SkippedNode] = []
-        entries = [
-            entry
-            for topic in self.metadata().all_topics().topics
-            if not topic.is_internal and (entry := _entry(topic, skipped))
-        ]
-        return Listing(entries=tuple(sorted(entries, key=lambda entry: entry.name)), skipped=tuple(skipped))
+        refused: dict[str, KafkaIOError] = {}
+        for topic in self.metadata().all_topics().topics:
+            name = topic.name or ""
+            try:
+                entries += [] if topic.is_internal else [_entry(topic)]
+            except (BrokerError, Corrupt) as error:
+                skipped.append(SkippedNode(path=printable(name), reason=str(error)))
+                refused[name] = error
+        ordered = tuple(sorted(entries, key=lambda entry: entry.name))
+        return Listing(entries=ordered, skipped=tuple(skipped), refused=refused)
 
     def topic(self, name: str) -> TopicEntry | None:
         if self.zookeeper is not None:
@@ -108,7 +113,7 @@ class ModernCluster(Cluster):
         metadata.forget(name)
         with error_context(self._topic_where(name)):
             topic = metadata.retry(lambda: metadata.topic(name))
-            return _entry(topic, []) if topic else None
+            return _entry(topic) if topic else None
 
     def described(self, names: Collection[str]) -> dict[str, TopicEntry]:
         if self.zookeeper is not None:
@@ -116,8 +121,7 @@ class ModernCluster(Cluster):
         metadata = self.metadata()
         with error_context(self.where):
             topics = metadata.retry(lambda: metadata.described(names))
-        entries = {name: _entry(topic, []) for name, topic in topics.items()}
-        return {name: entry for name, entry in entries.items() if entry}
+        return {name: _entry(topic) for name, topic in topics.items()}
 
     def topic_at_leaders(self, name: str, partitions: Iterable[BrokerPartition]) -> TopicEntry | None:
         entry = self.topic(name) if self.zookeeper is not None else None
@@ -134,7 +138,7 @@ class ModernCluster(Cluster):
 
         with error_context(self._topic_where(name)):
             topic = metadata.retry(attempt)
-        leaders_entry = _entry(topic, []) if topic else None
+        leaders_entry = _entry(topic) if topic else None
         if entry is None or leaders_entry is None or entry.ids.difference(leaders_entry.ids):
             return leaders_entry
         return entry
@@ -283,14 +287,16 @@ def _addresses(topics: Mapping[str, Iterable[BrokerPartition]]) -> list[TopicPar
     return [TopicPartition.of(topic, partition) for topic, partitions in topics.items() for partition in partitions]
 
 
-def _entry(topic: MetadataTopic, skipped: list[SkippedNode]) -> TopicEntry | None:
+def _entry(topic: MetadataTopic) -> TopicEntry:
+    """The topic as Metadata describes it.
+
+    Raises:
+        BrokerError: the broker refuses to describe it.
+        Corrupt: no topic can have its name or its partitions.
+    """
     name = topic.name or ""
-    try:
-        check_topic(topic)
-        ErrorCode.check(topic.error_code, Where(topic=name), right="DESCRIBE")
-    except (BrokerError, Corrupt) as error:
-        skipped.append(SkippedNode(path=printable(name), reason=str(error)))
-        return None
+    check_topic(topic)
+    ErrorCode.check(topic.error_code, Where(topic=name), right="DESCRIBE")
     numbers = sorted(partition.partition_index for partition in topic.partitions)
     return TopicEntry(
         name=name,

@@ -4,12 +4,12 @@ A node that cannot be used is skipped, and its path and the reason are reported.
 that is an error, and never an empty listing (fault Z06).
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from kafka_io.errors import NodeMalformed, RegistryError
+from kafka_io.errors import KafkaIOError, NodeMalformed, RegistryError
 
 if TYPE_CHECKING:  # clusters without ZooKeeper have listings too, and need no kazoo
     from kafka_io.zookeeper.session import ZooKeeperQueries
@@ -30,10 +30,17 @@ class SkippedNode:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listing(Generic[T]):
-    """What ZooKeeper contains, in order, and the nodes that were skipped."""
+    """What ZooKeeper or the brokers contain, in order, and what was skipped.
+
+    Args:
+        entries: what can be used.
+        skipped: the nodes, or the topics of brokers, that cannot be used.
+        refused: the names of topics that exist, and that cannot be described now, with the error.
+    """
 
     entries: tuple[T, ...]
     skipped: tuple[SkippedNode, ...] = ()
+    refused: Mapping[str, KafkaIOError] = field(default_factory=dict)
 
 
 class NodeVanished(RegistryError):

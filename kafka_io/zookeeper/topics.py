@@ -5,8 +5,9 @@ From 0.8 on the value is JSON with the partition numbers. The only child, `parti
 """
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
-from kafka_io.errors import NodeMalformed, RegistryError
+from kafka_io.errors import KafkaIOError, NodeMalformed, RegistryError
 from kafka_io.model import BrokerPartition, TopicEntry
 from kafka_io.zookeeper.brokers import evidence_of_brokers
 from kafka_io.zookeeper.listing import Listing, NodeVanished, Skip, collect, ignore, names_under, present, skipping
@@ -39,8 +40,14 @@ def read_format(queries: ZooKeeperQueries) -> NodeFormat | None:
 
 def list_topics(queries: ZooKeeperQueries) -> Listing[TopicEntry]:
     """All topics that can be read, sorted by name."""
+    refused: dict[str, KafkaIOError] = {}
 
-    def read(skip: Skip) -> Iterator[TopicEntry]:
+    def read(skip_node: Skip) -> Iterator[TopicEntry]:
+        def skip(path: str, error: RegistryError) -> None:
+            skip_node(path, error)
+            if isinstance(error, NodeMalformed):  # the topic exists: nobody may take it for a deleted one (fault A13)
+                refused[path.removeprefix(f"{TOPICS}/").partition("/")[0]] = error
+
         deleted = queries.children(DELETED_TOPICS)
         evidence = evidence_of_brokers(queries)
         for entry in read_topics(queries, sorted(topic_names(queries)), evidence, skip):
@@ -50,7 +57,9 @@ def list_topics(queries: ZooKeeperQueries) -> Listing[TopicEntry]:
                 yield entry
 
     queries.sync()
-    return collect(read)
+    listing = collect(read)
+    listed = {entry.name for entry in listing.entries}
+    return replace(listing, refused={name: error for name, error in refused.items() if name not in listed})
 
 
 def read_topic(queries: ZooKeeperQueries, name: str) -> TopicEntry | None:

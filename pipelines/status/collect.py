@@ -4,7 +4,7 @@ Tables are read before the brokers are asked. A load that commits in between mov
 end of the log that is asked for later, so no table ever appears to be ahead of its topic.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import timedelta
@@ -16,7 +16,7 @@ from kafka_io.cluster.cluster import Cluster
 from kafka_io.cluster.retention import Retention
 from kafka_io.errors import KafkaIOError, LocatedError, Where
 from kafka_io.model import Bounds, BrokerPartition, TopicEntry, TopicIds
-from kafka_io.zookeeper.listing import SkippedNode
+from kafka_io.zookeeper.listing import Listing, SkippedNode
 from pipelines.delta.delta_table import LakeTable
 from pipelines.identity.identity import table_state
 from pipelines.identity.truncation import vanished_partitions
@@ -117,7 +117,16 @@ def cluster_statuses(
     listing = cluster.topics()
     on_skipped(listing.skipped)
     entries = watched(listing.entries, Lake.of(settings).topics(cluster.name), settings.rules(cluster.name))
-    return statuses_of(cluster, settings, entries, now_ms=now_ms)
+    return with_refusals(statuses_of(cluster, settings, entries, now_ms=now_ms), listing)
+
+
+def with_refusals(statuses: Sequence[TopicStatus], listing: Listing[TopicEntry]) -> list[TopicStatus]:
+    """The statuses, with errors for topics that the cluster has and cannot describe: they are not gone (fault A13)."""
+    refused = listing.refused
+    return [
+        replace(status, failure=_failure(refused[status.topic])) if status.topic in refused else status
+        for status in statuses
+    ]
 
 
 def _last_errors(lake: Lake, cluster: str) -> Mapping[str, LastError]:

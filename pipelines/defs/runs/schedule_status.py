@@ -4,7 +4,7 @@ from collections.abc import Collection
 
 from kafka_io.cluster.cluster import Cluster
 from pipelines.defs.catalog.catalog import TopicSchedule
-from pipelines.status.collect import statuses_of, watched
+from pipelines.status.collect import statuses_of, watched, with_refusals
 from pipelines.status.status import TopicStatus, now_ms
 from resources.penstock import PenstockResource
 from resources.settings.settings import Settings
@@ -36,11 +36,12 @@ def schedule_status(
     Raises:
         LocatedError: the cluster does not answer.
     """
-    tables = Lake.of(settings).topics(cluster.name)
+    tables, listing = Lake.of(settings).topics(cluster.name), cluster.topics()
     topics = {
         topic: entry
-        for topic, entry in watched(cluster.topics().entries, tables, settings.rules(cluster.name)).items()
+        for topic, entry in watched(listing.entries, tables, settings.rules(cluster.name)).items()
         if settings.schedule_of(cluster.name, topic) == schedule.name and topic in wanted
     }
     now = now_ms()
-    return sorted(statuses_of(cluster, settings, topics, now_ms=now), key=lambda status: status.urgency(now))
+    statuses = with_refusals(statuses_of(cluster, settings, topics, now_ms=now), listing)
+    return sorted(statuses, key=lambda status: status.urgency(now))

@@ -1,7 +1,7 @@
 """The sensor of a cluster: it adds each new topic, makes Dagster load the topic's asset, and requests its first run."""
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -82,9 +82,9 @@ class _Tick:
         waiting = [Waiting.parse(entry) for entry in self.storage.waiting() if entry not in requested.entries]
         self.storage.forget_waiting(requested.entries)
         sentences = upgrade(self.context.instance, self.storage, self.catalog)
-        topics = self._topics(wait=not waiting and not sentences)
+        topics, refused = self._topics(wait=not waiting and not sentences)
         new, remaining = self._add_new(topics)
-        is_marked = self._mark_deleted(topics)
+        is_marked = self._mark_deleted(topics.keys() | refused)
         done = False
         if new or is_marked or sentences:
             reload = reload_definitions(self.context, self.penstock.settings().webserver)
@@ -101,21 +101,26 @@ class _Tick:
         reason = None if runs else "; ".join(sentences) or f"no new topic; topics in the cluster: {len(topics)}"
         return dg.SensorResult(run_requests=runs, skip_reason=reason, cursor=cursor)
 
-    def _topics(self, *, wait: bool) -> dict[str, TopicEntry]:
-        """The topics of the cluster that can be loaded. With `wait` and without a new topic it waits briefly."""
+    def _topics(self, *, wait: bool) -> tuple[dict[str, TopicEntry], frozenset[str]]:
+        """The topics of the cluster that can be loaded, and the names of those that it cannot describe now.
+
+        With `wait` and without a new topic it waits briefly.
+        """
         name, known = self.storage.cluster, set(self.storage.known().names)
 
-        def list_topics() -> dict[str, TopicEntry]:
-            return {topic.name: topic for topic in self.penstock.topics(name) if self.catalog.takes(topic.name)}
+        def list_topics() -> tuple[dict[str, TopicEntry], frozenset[str]]:
+            listing = self.penstock.topics(name)
+            entries = {topic.name: topic for topic in listing.entries if self.catalog.takes(topic.name)}
+            return entries, frozenset(listing.refused)
 
         if not wait:
             return list_topics()
         # The watch is set before the first listing, so a change between listing and waiting is not missed.
         with self.penstock.topic_changes(name) as wait_for_change:
-            topics = list_topics()
+            topics, refused = list_topics()
             if not _loadable(topics) - known and wait_for_change(_MAX_WAIT_S / len(self.penstock.settings().clusters)):
-                topics = list_topics()
-        return topics
+                return list_topics()
+        return topics, refused
 
     def _add_new(self, topics: Mapping[str, TopicEntry]) -> tuple[list[Waiting], int]:
         """Add topics that are not known, and count those that a later tick adds."""
@@ -129,13 +134,13 @@ class _Tick:
         self.storage.add([entry.topic for entry in new])
         return new, len(names) - len(new)
 
-    def _mark_deleted(self, topics: Mapping[str, TopicEntry]) -> bool:
+    def _mark_deleted(self, existing: Collection[str]) -> bool:
         """Store which known topics the cluster no longer has, and return whether that changed."""
         settings, cluster = self.penstock.settings(), self.storage.cluster
         known = self.storage.known()
         rules = settings.rules(cluster)
         own = {name for name in known.names if self.catalog.takes(name) and rules.allows(name)}
-        deleted = own - topics.keys()
+        deleted = own - set(existing)
         if deleted == known.deleted & own:
             return False
         self.storage.mark_deleted(deleted | (known.deleted - own))

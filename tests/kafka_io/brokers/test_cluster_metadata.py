@@ -9,6 +9,7 @@ import pytest
 from kafka_io.brokers import retry
 from kafka_io.brokers.cluster_metadata import Leader, topic_id_text
 from kafka_io.errors import (
+    BrokerBusy,
     BrokerError,
     ConnectFailed,
     ConnectionLost,
@@ -205,3 +206,50 @@ def test_many_topics_are_described_with_one_request_and_as_they_are_now(open_bro
         assert {name: len(topic.partitions) for name, topic in described.items()} == {"clicks": 2}
         assert [led_by(metadata.leader("clicks", number)) for number in (0, 1)] == [1, 0]
         assert len(cluster.heard(METADATA)) == 2
+
+
+@pytest.mark.parametrize("code", [129, 41, -1])
+@pytest.mark.parametrize("ask", ["all_topics", "topic", "described"])
+def test_a_broker_that_cannot_describe_its_cluster_says_nothing_about_topics(
+    ask: str, code: int, open_brokers: OpenBrokers
+) -> None:  # fault A13
+    def refusing(received: ReceivedRequest) -> MetadataResponse:
+        return replace(cluster.metadata(received), topics=(), error_code=code)
+
+    with FakeCluster(logs={0: EMPTY}) as cluster:
+        metadata = open_brokers(cluster)
+        question = {
+            "all_topics": lambda: [topic.name for topic in metadata.all_topics().topics],
+            "topic": lambda: [topic.name for topic in [metadata.topic("clicks")] if topic],
+            "described": lambda: [*metadata.described(["clicks"])],
+        }[ask]
+        cluster.brokers[0].handlers[METADATA] = refusing
+        assert question() == ["clicks"]  # another address answers
+        metadata.forget("clicks")
+        cluster.brokers[1].handlers[METADATA] = refusing
+        with pytest.raises(BrokerBusy, match="cannot describe the cluster now"):
+            question()
+        assert len(cluster.heard(METADATA)) >= 3
+
+
+@pytest.mark.parametrize("lists_topic", [False, True])
+def test_a_broker_that_lists_no_brokers_does_not_know_its_cluster_yet(
+    open_brokers: OpenBrokers, *, lists_topic: bool
+) -> None:  # fault A13
+    unknown = (MetadataTopic(error_code=3, name="clicks", partitions=()),) if lists_topic else ()
+    with FakeCluster(logs={0: EMPTY}) as cluster:
+        for broker in cluster.brokers:
+            broker.handlers[METADATA] = lambda _: MetadataResponse(brokers=(), topics=unknown)
+        with pytest.raises(BrokerBusy, match="does not know the cluster yet"):
+            open_brokers(cluster, attempts=1).topic("clicks")
+
+
+def test_a_leader_that_cannot_describe_its_cluster_does_not_say_that_the_topic_is_gone(
+    open_brokers: OpenBrokers,
+) -> None:  # faults A13, B17
+    topic_id = UUID(int=7)
+    with FakeCluster(logs={0: EMPTY, 1: Log(entries=[], end=0, leader=1)}, topic_id=topic_id) as cluster:
+        metadata = open_brokers(cluster)
+        cluster.brokers[1].handlers[METADATA] = lambda _: MetadataResponse(brokers=(), topics=(), error_code=129)
+        with pytest.raises(BrokerBusy):
+            metadata.topic_at_leaders("clicks", [0, 1])

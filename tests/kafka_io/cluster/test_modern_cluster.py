@@ -68,6 +68,7 @@ def test_internal_and_unauthorized_topics_are_not_listed() -> None:
             listing = cluster.topics()
             assert [topic.name for topic in listing.entries] == ["clicks"]
             assert [(skipped.path, "29" in skipped.reason) for skipped in listing.skipped] == [("secret", True)]
+            assert [*listing.refused] == ["secret"]  # fault A13
 
 
 # A name becomes a folder of the lake, a partition a key of the table.

@@ -118,6 +118,8 @@ def test_a_malformed_topic_hides_only_itself(kafka: Any, zookeeper: ZooKeeper) -
     listing = zookeeper.topics()
     assert [topic.name for topic in listing.entries] == ["clicks"]
     assert sorted(node.path.rpartition("/")[2] for node in listing.skipped) == ["a b", "cut", "empty", "plain", "views"]
+    assert {"cut", "plain", "views"} <= listing.refused.keys()  # fault A13
+    assert "clicks" not in listing.refused
     for name in ("views", "a b", "cut", "plain"):
         with pytest.raises(NodeMalformed, match=f"/brokers/topics/{name}"):
             zookeeper.topic(name)

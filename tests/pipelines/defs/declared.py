@@ -7,8 +7,9 @@ from typing import Any
 import dagster as dg
 from pydantic import Field
 
-from kafka_io.errors import RegistryUnavailable, Where
+from kafka_io.errors import BrokerBusy, RegistryUnavailable, Where
 from kafka_io.model import BrokerPartition, TopicEntry
+from kafka_io.zookeeper.listing import Listing
 from pipelines.defs.build import definitions_of
 from pipelines.defs.catalog.catalog import Catalog
 from pipelines.defs.catalog.known_topics import KnownTopics, TopicStorage, Waiting
@@ -52,6 +53,8 @@ class FixedTopics(PenstockResource):
     later: list[str] = Field(default_factory=list)
     """Topics of the cluster `main` that appear while a tick waits."""
     denied: str = ""
+    refused: list[str] = Field(default_factory=list)
+    """Topics that the cluster has, and cannot describe."""
     per_tick: int = 500
     per_run: int = 50
 
@@ -67,19 +70,20 @@ class FixedTopics(PenstockResource):
             webserver="",
         )
 
-    def topics(self, name: str) -> list[TopicEntry]:
+    def topics(self, name: str) -> Listing[TopicEntry]:
         """The topics of a cluster. A silent cluster raises an error."""
         if name in self.silent:
             raise RegistryUnavailable("no ZooKeeper answers", Where(cluster=name))
-        return [
+        entries = tuple(
             TopicEntry(
                 name=topic,
                 incarnation=self.incarnation,
                 partitions=() if topic in self.pending else (BrokerPartition(0, 0),),
             )
             for topic in self.clusters[name]
-            if self.settings().rules(name).allows(topic)
-        ]
+            if self.settings().rules(name).allows(topic) and topic not in self.refused
+        )
+        return Listing(entries=entries, refused=dict.fromkeys(self.refused, BrokerBusy("busy")))
 
     @contextmanager
     def topic_changes(self, name: str) -> Iterator[Callable[[float], bool]]:

@@ -170,6 +170,12 @@ def test_a_deleted_topic_keeps_its_asset_and_is_marked(instance: dg.DagsterInsta
     assert storage_of(instance).known().deleted == set()
 
 
+def test_a_topic_that_the_cluster_cannot_describe_now_is_not_marked(instance: dg.DagsterInstance) -> None:
+    storage_of(instance).add(["clicks", "views"])  # fault A13
+    tick(instance, FixedTopics(clusters={"main": ["clicks", "views"]}, refused=["clicks"]))
+    assert storage_of(instance).known().deleted == set()
+
+
 def test_a_topic_that_is_no_longer_allowed_keeps_its_asset_and_is_marked(instance: dg.DagsterInstance) -> None:
     storage_of(instance).add(["clicks"])
     penstock = FixedTopics(clusters={"main": ["clicks"]}, denied="clicks")
