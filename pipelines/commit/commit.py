@@ -19,7 +19,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
-from typing import Self
+from typing import ClassVar, Self
 
 import pyarrow as pa
 
@@ -85,7 +85,11 @@ class Change(ABC):
         run: the run that makes the change.
         commit: the commit's own id.
         schemas: the ids of the schemas of the new rows.
+
+    `repairs` says whether the change may be written on top of a change by another program.
     """
+
+    repairs: ClassVar[bool] = False
 
     kind: CommitKind
     state: TableState
@@ -118,7 +122,13 @@ class Change(ABC):
         """
 
     def write(self, table: TableStore, snapshot: TableSnapshot) -> int:
-        """Write the change on top of `snapshot`; returns the version. Raises what `TableStore.write` raises."""
+        """Write the change on top of `snapshot`; returns the version. Raises what `TableStore.write` raises.
+
+        Raises:
+            TableNotProven: another program has changed rows, and the change does not repair that.
+        """
+        if not self.repairs:
+            snapshot.check_unchanged(self.state.topic.where)
         event_time = self.state.event_time.carried if self.state.event_time else None
         seen = snapshot.entry.schemas if snapshot.entry else NO_SCHEMAS
         unchanged = LedgerEntry(

@@ -10,6 +10,11 @@ from pipelines.ledger.ledger import KEY, SEQUENCE, LedgerEntry
 from resources.errors import EntryUnknown
 
 _RESTORE = "RESTORE"
+_HARMLESS = {_RESTORE, "FSCK"}
+"""Operations of others that `restore_mismatch` reports, or that take out only files that do not exist any more."""
+_COPYING = {"DELETE"}
+"""Operations whose files have only rows that were in the table before."""
+_MAX_NAME = 100
 ActionFields = Mapping[str, Any]
 """The fields of an action as JSON. Other writers may add fields, and `commitInfo` has any that its writer likes."""
 Action = Mapping[str, ActionFields]
@@ -28,6 +33,9 @@ class DeltaCommit:
         restored: the version whose files a RESTORE without an entry brought back, if it says.
         added: the paths of the data files that the commit added to the table.
         changed_rows: whether the commit took rows out of the table or replaced some. A compaction does neither.
+        writer: what made the commit, as it says of itself.
+        by_others: whether another program added rows to the table, or took some out.
+        foreign_files: Delta's statistics of each file that another program has filled with rows; empty without any.
         transactions: the versions in the `txn` actions of the commit, by their application id.
         digest: the SHA-256 of the text of its commit file.
     """
@@ -39,6 +47,9 @@ class DeltaCommit:
     restored: int | None = None
     added: tuple[str, ...] = ()
     changed_rows: bool = False
+    writer: str = ""
+    by_others: bool = False
+    foreign_files: tuple[str, ...] = ()
     transactions: Mapping[str, int] = field(default_factory=dict)
     digest: str = ""
 
@@ -53,6 +64,10 @@ class DeltaCommit:
         restored = str((info.get("operationParameters") or {}).get("version"))
         entry = _entry(version, info[KEY]) if KEY in info else None
         operation = str(info.get("operation", ""))
+        removes = [action["remove"] for action in actions if "remove" in action]
+        changed_rows = any(remove.get("dataChange", True) for remove in removes)
+        filled = [action["add"] for action in actions if "add" in action and action["add"].get("dataChange", True)]
+        by_others = entry is None and operation not in _HARMLESS and (changed_rows or bool(filled))
         return cls(
             version=version,
             time=datetime.fromtimestamp(info.get("timestamp", 0) / 1000, UTC),
@@ -60,7 +75,12 @@ class DeltaCommit:
             entry=entry,
             restored=int(restored) if operation == _RESTORE and entry is None and restored.isdecimal() else None,
             added=tuple(unquote(action["add"]["path"]) for action in actions if "add" in action),
-            changed_rows=any(action["remove"].get("dataChange", True) for action in actions if "remove" in action),
+            changed_rows=changed_rows,
+            writer=_writer(info),
+            by_others=by_others,
+            foreign_files=tuple(
+                str(add.get("stats") or "") for add in filled if by_others and operation not in _COPYING
+            ),
             transactions={action["txn"]["appId"]: action["txn"]["version"] for action in actions if "txn" in action},
             digest=digest,
         )
@@ -79,6 +99,22 @@ class DeltaCommit:
             f"version {self.version} restored {source} of the table, but not its cursor: "
             f"`penstock rewind{arguments}` takes both back together"
         )
+
+    def change_by_others(self, topic: str | None) -> str:
+        """The sentence that says that this commit changed rows without the ledger, and how to repair it."""
+        return (
+            f"version {self.version} changed rows of the table, and Penstock did not write it ({self.writer}): "
+            f"`penstock rewind {topic} --version {self.version - 1}` takes this back, or `penstock replay {topic} "
+            "--from earliest --to latest` fetches the rows again"
+        )
+
+
+def _writer(info: ActionFields) -> str:
+    """What made the commit with this info, such as `UPDATE by delta-rs:py-1.6.6`, and the user if it names one."""
+    names = [info.get(name) for name in ("operation", "engineInfo", "userName")]
+    operation, engine, user = (str(name)[:_MAX_NAME] if name else "" for name in names)
+    by = f" by {engine or 'an unknown program'}"
+    return f"{operation or 'unknown operation'}{by}{f' for {user}' if user else ''}"
 
 
 def _entry(version: int, text: str) -> LedgerEntry:
@@ -99,6 +135,7 @@ class NewestCommits(NamedTuple):
     Args:
         entry: Penstock's newest entry; None if there is none.
         restore: the newest RESTORE by others on top of it (fault L14).
+        change: the oldest commit on top of it in which another program changed rows (fault A04).
         sequence: the newest version of the `txn` SEQUENCE in these commits; None if none of them sets it.
         digest: the digest of the newest commit.
         entry_ms: when Penstock's newest entry was committed, in ms since 1970.
@@ -109,6 +146,7 @@ class NewestCommits(NamedTuple):
     sequence: int | None = None
     digest: str = ""
     entry_ms: int | None = None
+    change: DeltaCommit | None = None
 
 
 def newest_commits(commits: Iterable[DeltaCommit]) -> NewestCommits:
@@ -116,12 +154,13 @@ def newest_commits(commits: Iterable[DeltaCommit]) -> NewestCommits:
 
     `commits` are in order of version, newest first; they are read only as far as needed.
     """
-    restore, sequence, digest = None, None, None
+    restore, sequence, digest, change = None, None, None, None
     for commit in commits:
         digest = commit.digest if digest is None else digest
         sequence = commit.transactions.get(SEQUENCE) if sequence is None else sequence
         if commit.entry is not None:
-            return NewestCommits(commit.entry, restore, sequence, digest, commit.time_ms)
+            return NewestCommits(commit.entry, restore, sequence, digest, commit.time_ms, change)
+        change = commit if commit.by_others else change
         if commit.operation == _RESTORE and restore is None:
             restore = commit
-    return NewestCommits(None, restore, sequence, digest or "")
+    return NewestCommits(None, restore, sequence, digest or "", None, change)

@@ -71,6 +71,7 @@ def checked_snapshot(
         table_id=table_id,
         layout=TableLayout.of_delta(definition.schema_json),
         mismatch=mismatch,
+        changed=newest.change.change_by_others(where.topic) if newest.change else "",
         digest=newest.digest,
         entry_ms=newest.entry_ms,
         open_table=opened,

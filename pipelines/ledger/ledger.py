@@ -262,6 +262,11 @@ class LedgerEntry:
         return self.state.topic
 
     @property
+    def replaces_rows(self) -> bool:
+        """Whether the commit wrote rows in place of others, so that its ranges also name rows that it copied."""
+        return self.kind in {CommitKind.REPLAY, CommitKind.CUT}
+
+    @property
     def covered(self) -> Coverage:
         """What the table covers after the commit."""
         return self.state.covered

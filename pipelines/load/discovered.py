@@ -158,6 +158,7 @@ class Discovery:
         failpoint("discovered")
         snapshot, state = open_table(self.run, self.table, topic, after=after)
         failpoint("table opened")
+        snapshot.check_unchanged(state.topic.where)
         if snapshot.entry is None and self.run.window.since is None:
             reasons = (evidence(state) for evidence in self.evidence)
             reason = next((reason for reason in reasons if reason), None)

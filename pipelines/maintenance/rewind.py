@@ -7,7 +7,7 @@ deltalake's `restore` brings back the rows but not the cursors, so the next load
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Self
+from typing import ClassVar, Self
 
 import pyarrow.compute as pc
 
@@ -33,6 +33,7 @@ class RewindChange(Change):
     know what the rewind would take back.
     """
 
+    repairs: ClassVar[bool] = True
     kind: CommitKind = CommitKind.REWIND
     target: int
     known_commit: str
@@ -118,9 +119,12 @@ def plan_rewind(table: LakeTable, to: int | datetime, *, run: str) -> RewoundTab
     if snapshot.entry is None:
         raise RewindRefused("nothing was loaded yet, so there is nothing to take back", table.where)
     target = _target(table, snapshot, to)
-    entry, restore, *_ = newest_commits(table.commits(target.version))
-    if restore is not None:
-        raise RewindRefused(restore.restore_mismatch(table.where.topic), table.where)
+    newest = newest_commits(table.commits(target.version))
+    entry, topic = newest.entry, table.where.topic
+    if newest.restore is not None:
+        raise RewindRefused(newest.restore.restore_mismatch(topic), table.where)
+    if newest.change is not None:
+        raise RewindRefused(newest.change.change_by_others(topic), table.where)
     table.check_restorable(snapshot, target.version)
     state = restored_state(snapshot.entry, entry)
     return RewoundTable(

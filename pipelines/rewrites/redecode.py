@@ -101,6 +101,7 @@ class Redecode:
         snapshot = self.request.table.existing()
         if snapshot is None or snapshot.entry is None:
             raise TableMissing("the topic has no rows to decode again: load it first", self.request.table.where)
+        snapshot.check_unchanged(self.request.table.where)
         self._result = replace(self._result, version=snapshot.version)
         return snapshot
 

@@ -32,6 +32,7 @@ from pipelines.rewrites.replay_request import ReplayRequest, ReplayResolver
 from pipelines.rewrites.replay_result import PartitionReplay, TopicReplay
 from pipelines.rewrites.staging import StagedFiles, staging_folder
 from pipelines.table.table_store import TableSnapshot
+from pipelines.verify.changes_by_others import ChangesByOthers
 from resources.errors import CommitRefused, LoadError, ReplayRefused, TableMissing, TopicUnknown
 from resources.failpoints import failpoint
 from resources.progress import Progress, no_progress
@@ -93,7 +94,7 @@ def _replay(run: Run, table: LakeTable, request: ReplayRequest, began: datetime,
     columns = decoding.plan.stored if decoding.plan else NO_COLUMNS
     is_same = all(complete) and all(partition.comparison.same for partition in compared)
     # Columns that the table lacks are not compared.
-    changed = not is_same or bool(columns_to_add(state, snapshot, columns))
+    changed = not is_same or bool(columns_to_add(state, snapshot, columns)) or _was_changed(table, snapshot)
     version = snapshot.version
     if changed:
         change = ReplayChange(
@@ -162,6 +163,11 @@ def _is_complete(rows: TableRows, offsets: OffsetRange) -> bool:
     return all(count == whole.rows for whole, count in counts)
 
 
+def _was_changed(table: LakeTable, snapshot: TableSnapshot) -> bool:
+    """Whether another program wrote rows of the table: then a replay is recorded, also if all of them are right."""
+    return bool(snapshot.changed) or ChangesByOthers.of(table, snapshot).any
+
+
 def _choices(
     compared: Sequence[PartitionReplay], request: ReplayRequest, state: TableState
 ) -> Iterator[RecordedChoice]:
@@ -193,6 +199,7 @@ class ReplayChange(ReplaceChange):
     `fetched_rows` gives the number of fetched rows with the offsets of a range.
     """
 
+    repairs: ClassVar[bool] = True
     kind: CommitKind = CommitKind.REPLAY
     fetched_rows: Callable[[CommittedRange], int]
     shortfall: ClassVar[type[LoadError]] = ReplayRefused

@@ -165,6 +165,7 @@ def _read_table(
                 size=TableSize.of(snapshot.opened),
                 valid_through_ms=times.valid_through_ms if times else None,
             )
+            snapshot.check_unchanged(Where(cluster=cluster, topic=topic))
     except Exception as error:  # noqa: BLE001 - any problem of one table belongs to its own status
         return replace(status, failure=_failure(error))
     if entry is None:

@@ -16,7 +16,7 @@ from pipelines.ledger.committed_range import CommittedRange
 from pipelines.ledger.ledger import LedgerEntry
 from pipelines.ledger.slice_facts import SliceFacts
 from pipelines.table.open_table import OpenTable
-from resources.errors import CommitRefused
+from resources.errors import CommitRefused, TableNotProven
 
 
 class CommitConflict(Exception):
@@ -44,6 +44,8 @@ class TableSnapshot:
         table_id: the id that the table got when it was created.
         layout: the columns of the table.
         mismatch: why the rows do not agree with the cursors of that entry. No load continues from such a table.
+        changed: how another program has changed rows since that entry; empty if none has. A replay or a rewind repairs
+            it, and nothing else is written on top of it (fault A04).
         digest: the digest of the commit that made the version; empty if it is not known.
         entry_ms: when Penstock's newest entry was committed, in ms since 1970; None if it is not known.
         open_table: how the version is read; None if only its facts are needed. It is no part of the value.
@@ -54,6 +56,7 @@ class TableSnapshot:
     table_id: str = ""
     layout: TableLayout = RAW
     mismatch: str | None = None
+    changed: str = ""
     digest: str = ""
     entry_ms: int | None = None
     open_table: OpenTable | None = field(default=None, repr=False, compare=False)
@@ -78,6 +81,15 @@ class TableSnapshot:
         """The columns of a typed table that Penstock did not add."""
         schema = self.opened.schema()
         return [schema.field(name) for name in self.layout.others]
+
+    def check_unchanged(self, where: Where) -> None:
+        """Check that no other program has changed rows since Penstock's newest entry (fault A04).
+
+        Raises:
+            TableNotProven: one has.
+        """
+        if self.changed:
+            raise TableNotProven(self.changed, where)
 
     def check_layout(self, now: "TableSnapshot", where: Where) -> None:
         """Check that the table did not become typed or raw since this version, while a run worked on it.

@@ -2,7 +2,8 @@
 
 For every partition, the committed ranges follow each other without a hole up to the cursor, and every file is there.
 Every range has as many rows of its commit as the commit counted, and none twice. No row is outside of all ranges. From
-0.8 on, where offsets count records, the rows and the gaps of a range add up to its size.
+0.8 on, where offsets count records, the rows and the gaps of a range add up to its size. No other program wrote rows of
+a range, as far as the log shows it.
 """
 
 from collections import defaultdict
@@ -25,6 +26,7 @@ from pipelines.ledger.failure import Failable, SliceFailure
 from pipelines.ledger.incarnations import MAX_PROBLEMS, Extent, RangeFold
 from pipelines.ledger.ledger import SEQUENCE, Coverage, LedgerEntry, TopicIdentity
 from pipelines.table.open_table import OpenTable
+from pipelines.verify.changes_by_others import ChangesByOthers
 from pipelines.verify.complete_files import CompleteFiles
 from pipelines.verify.range_file import RangeColumns, RangeFile, Window
 from pipelines.verify.row_counts import count_rows, partition_code
@@ -106,11 +108,12 @@ def verify(table: LakeTable) -> Proof:
     features = table.unreadable_features(opened)
     if features:
         return Proof(topic=topic, table=table.uri, problems=(features,))
-    fold, cursors = RangeFold(), _StoredCursors()
+    fold, cursors, changes = RangeFold(), _StoredCursors(), ChangesByOthers(opened.layout)
     files, counts = CompleteFiles(table, opened), _Counts()
     ranges_of_damaged: dict[str, list[str]] = {path: [] for path in files.damaged}
     with RangeFile() as ranges:
-        for incarnation, committed in fold.effective(cursors.collect(table.commits_of(opened))):
+        for incarnation, committed in fold.effective(cursors.collect(changes.watch(table.commits_of(opened)))):
+            changes.compare(committed)
             counts.add(incarnation, committed, ranges)
             for path in ranges_of_damaged.keys() & set(committed.paths):
                 ranges_of_damaged[path].append(str(committed))
@@ -124,6 +127,7 @@ def verify(table: LakeTable) -> Proof:
         problems += _short_of_cursor(fold.extents(cursors.newest.topic), cursors.newest.covered)
     problems += _misplaced_files(opened)
     problems += _file_problems(topic, ranges_of_damaged, files.unreadable)
+    problems += changes.problems(topic, named=bool(counts.outside or counts.miscounts))
     if counts.outside:
         problems.append(f"{counts.outside} rows are outside of every committed range")
     problems += counts.miscounts

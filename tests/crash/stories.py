@@ -14,6 +14,7 @@ from tests.crash.drivers import Ended
 from tests.crash.harness import LOAD, Act, Trial
 from tests.crash.worlds import TOPIC
 from tests.fakes.registry_faults import answers
+from tests.pipelines.loaded import call_compaction
 
 _ALL_AT_ONCE = DriverOptions(slices_per_commit=16)
 _KILLED = -9
@@ -47,6 +48,7 @@ def _undecoded(trial: Trial) -> None:
     """Let the records of a typed table look as if a load had not decoded them."""
     changed = {"_error": "'not decoded'", "_raw": "arrow_cast(value, 'Binary')", "value": "NULL"}
     DeltaTable(trial.table.uri).update(updates=changed)
+    call_compaction(trial.table.uri)  # otherwise no load would continue
 
 
 def _registry_down(trial: Trial) -> None:

@@ -162,6 +162,14 @@ def rows_are_deleted(world: IncidentWorld) -> None:
     DeltaTable(str(world.table)).delete("offset >= 15")
 
 
+def rows_are_updated(world: IncidentWorld) -> None:
+    """Another program changes values of the table. Their number stays the same."""
+    loaded(world)
+    world.publish(numbers(10, 20))
+    world.load()
+    DeltaTable(str(world.table)).update(updates={"key": "value"}, predicate="offset = 15")
+
+
 def an_old_version_is_restored(world: IncidentWorld) -> None:
     """Somebody restores an old version with Delta's own command."""
     loaded(world)
@@ -233,7 +241,8 @@ INCIDENTS = (
     Incident(section="A record is too large", happen=a_batch_is_too_large, rows=11),
     Incident(section="Values do not decode", happen=values_have_another_type, sights=(0, 1), rows=410),
     Incident(section="Somebody changed the table", happen=rows_are_deleted, rows=20),
-    Incident(section="Somebody changed the table", happen=an_old_version_is_restored, sights=(1,), rows=20),
+    Incident(section="Somebody changed the table", happen=rows_are_updated, sights=(1,), rows=20),
+    Incident(section="Somebody changed the table", happen=an_old_version_is_restored, sights=(2,), rows=20),
     Incident(section="Data files of the table are lost", happen=a_data_file_is_lost, rows=20),
     Incident(section=_BROKERS, happen=the_broker_is_down, rows=20),
     Incident(section=_BROKERS, happen=a_partition_has_no_leader, sights=(1,), rows=20),

@@ -13,6 +13,7 @@ from deltalake import DeltaTable
 from kafka_io.cluster.cluster import Cluster
 from kafka_io.model import BrokerPartition
 from pipelines.comparison.deep_verify import DeepProof, deep_verify
+from pipelines.delta.delta_log_segment import commit_file
 from pipelines.delta.delta_table import LakeTable
 from pipelines.fetch.fetch_runner import fetch_here
 from pipelines.load.load import Loader
@@ -114,16 +115,28 @@ class Loaded:
         return snapshot.entry.covered[id_]
 
     def lose(self, id_: BrokerPartition, *offsets: int) -> None:
-        """Somebody deletes rows from the table."""
+        """A broken compaction loses rows of the table."""
         self.handle.delete(_where(id_, offsets))
+        call_compaction(self.table.uri)
 
     def spoil(self, id_: BrokerPartition, *offsets: int) -> None:
-        """Somebody changes values in the table."""
+        """A broken compaction spoils values in the table: only a comparison with the brokers shows it."""
+        self.update(id_, *offsets)
+        call_compaction(self.table.uri)
+
+    def update(self, id_: BrokerPartition, *offsets: int) -> None:
+        """Another program changes values in the table."""
         self.handle.update(updates={"value": "arrow_cast('spoilt', 'Binary')"}, predicate=_where(id_, offsets))
 
     def staged(self) -> list[Path]:
         """Files that replays left."""
         return [path for path in Path(self.table.uri).glob("_replays/**/*") if path.is_file()]
+
+
+def call_compaction(uri: str) -> None:
+    """Let the newest commit of a table say of itself that it changed no rows."""
+    path = Path(uri) / commit_file(DeltaTable(uri).version())
+    path.write_text(path.read_text().replace('"dataChange":true', '"dataChange":false'))
 
 
 def _where(id_: BrokerPartition, offsets: Sequence[int]) -> str:

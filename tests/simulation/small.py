@@ -43,7 +43,7 @@ class SmallStore(Small):
         self.table.compact()
 
     def delete_row(self, offset: int) -> None:
-        """Another writer deletes the rows with this offset."""
+        """A broken compaction of another writer loses the rows with this offset."""
         self.table.delete(lambda row: row.offset == offset)
 
     def add_deletion_vectors(self) -> None:

@@ -162,16 +162,16 @@ class SimStore:
         self._land(self._next({self.stage(self.rows): tuple(self.rows)} if files else {}))
 
     def delete_rows(self) -> None:
-        """Another writer deletes some neighbouring rows. The files that held them are written again."""
+        """A compaction of another writer loses some neighbouring rows. The log does not show it."""
         if self.rows:
             first = self.scheduler.rng.choice(self.rows)
             self.delete(lambda row: row.id == first.id and 0 <= row.offset - first.offset < _DELETED_OFFSETS)
 
     def delete(self, matches: Callable[[Row], bool]) -> None:
-        """Another writer deletes the rows that match."""
+        """A compaction of another writer loses the rows that match."""
         deleted = frozenset(filter(matches, self.rows))
         version = self._next(self._rewritten(lambda row: row not in deleted))
-        self.scheduler.note(f"another writer deletes {len(deleted)} rows")
+        self.scheduler.note(f"a compaction of another writer loses {len(deleted)} rows")
         self._land(replace(version, lost=version.lost | deleted))
 
     def add_deletion_vectors(self) -> None:

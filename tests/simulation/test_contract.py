@@ -14,6 +14,7 @@ from pipelines.ledger.ledger import CommitKind, Coverage, LedgerEntry, TableStat
 from pipelines.ledger.slice_facts import DataFile, SliceFacts
 from pipelines.table.table_store import CommitConflict, TableSnapshot
 from resources.errors import CommitUnknown, FileRefused, LakeUnavailable, LogTorn, TableForeign, TableReplaced
+from tests.pipelines.loaded import call_compaction
 from tests.simulation.scheduler import Odds, Scheduler
 from tests.simulation.small import SmallStore
 from tests.small_table import SmallTable
@@ -29,8 +30,9 @@ class LakeSmall(SmallTable):
         self.handle().optimize.compact()
 
     def delete_row(self, offset: int) -> None:
-        """Another writer deletes the rows with this offset."""
+        """A broken compaction of another writer loses the rows with this offset."""
         self.handle().delete(f'"offset" = {offset}')
+        call_compaction(self.uri)
 
     def add_deletion_vectors(self) -> None:
         """Another writer sets the feature of deletion vectors, as Spark does."""

@@ -14,6 +14,7 @@ from pipelines.ledger.ledger import CommitKind, RecordedChoice
 from pipelines.ledger.slice_facts import Observations
 from pipelines.verify.verify import verify
 from resources.errors import CommitRefused
+from tests.pipelines.loaded import call_compaction
 
 if TYPE_CHECKING:
     from tests.small_table import SmallTable
@@ -80,6 +81,7 @@ def test_a_cut_is_in_the_ledger_with_the_choice(small: "SmallTable") -> None:
 def test_a_cut_through_a_range_that_lost_rows_is_refused(small: "SmallTable") -> None:
     small.commit(small.write(0, 80))
     small.handle().delete('"offset" = 10')
+    call_compaction(small.uri)
     with pytest.raises(CommitRefused, match=r"partition 0-0 \[0, 80\) holds 7 rows, but its commit counted 8"):
         commit(small.table, small.table.snapshot(), cutting(small, 40, 80))
     assert small.rows() == 7

@@ -28,6 +28,7 @@ from resources.kafka import open_schema_registry
 from tests.fakes.cluster import EVERYTHING, FakeCluster
 from tests.fakes.typed import TypedTopic, append, log_of
 from tests.pipelines.fetch.test_avro_table import V1, V2, framed, schema
+from tests.pipelines.loaded import call_compaction
 
 STRICT = {"format": "json", "columns": {"id": "long"}, "max_bad_share": 1}
 IDS = [None, "1", None, None, "4", None]
@@ -155,6 +156,7 @@ def test_values_that_others_have_put_into_columns_of_their_own_stay(topic: Typed
     table = DeltaTable(topic.table.uri)
     table.alter.add_columns([Field("team", PrimitiveType("integer"))])
     table.update(updates={"team": "cast(_kafka_offset as int)"})
+    call_compaction(topic.table.uri)
     assert again(topic).decoded == 4
     assert [row["team"] for row in topic.rows("team")] == list(range(6)) * 2
 
@@ -216,6 +218,10 @@ def test_rows_that_somebody_else_changes_meanwhile_are_not_written_again(
     assert "version 3 of the table changed rows meanwhile; run again" in result.failure.reason
     version = topic.table.snapshot().version
     assert version == 3
+    if other is lose_a_row:  # fault A04
+        assert (refused := again(topic).failure) is not None
+        assert refused.kind == "TableNotProven"
+        rewind(plan_rewind(topic.table, 2, run="rewind"))
     assert again(topic).failure is None
     assert not any("twice" in problem or "outside" in problem for problem in verify(topic.table).problems)
 

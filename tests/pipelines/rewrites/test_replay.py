@@ -336,6 +336,36 @@ def test_a_recreated_topic_is_not_replayed_into_its_former_rows(modern: Modern) 
     assert problem.startswith("nothing was compared with the brokers: the topic is not the one that the table holds")
 
 
+def test_rows_that_another_program_updated_stop_the_load_until_they_are_replayed(modern: Modern) -> None:  # fault A04
+    modern.publish(100)
+    modern.topic.load()
+    modern.topic.update(ONE, 41)
+    rows = modern.topic.rows()
+    modern.publish(10, first=100)
+    with modern.topic.loader() as loader:
+        assert str(loader.load("clicks").error).startswith("TableNotProven: version 2 changed rows of the table")
+    assert modern.topic.rows() == rows
+    assert modern.topic.replay("40", "60", "0").changed
+    [problem] = modern.topic.problems()
+    assert problem.endswith("; it wrote rows of partition 0 [25, 40)")
+    modern.topic.load()
+    assert modern.topic.replay("earliest", "latest").changed  # the rows that are right are recorded as such
+    assert modern.topic.problems() == ()
+    assert not modern.topic.replay("earliest", "latest").changed
+
+
+def test_a_replay_proves_rows_that_another_program_wrote_as_they_were(modern: Modern) -> None:  # fault A04
+    modern.publish(20)
+    modern.topic.load()
+    modern.topic.handle.update(updates={"value": "value"}, predicate='"offset" = 3')
+    assert modern.topic.problems()
+    result = modern.topic.replay("earliest", "latest")
+    assert (result.error, result.changed) == (None, True)
+    assert result.partitions[0].comparison.same
+    assert modern.topic.problems() == ()
+    modern.topic.load()
+
+
 @pytest.mark.spark
 def test_slices_may_be_fetched_by_spark(modern: Modern, spark: SparkSession) -> None:
     modern.publish(100)
