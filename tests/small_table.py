@@ -90,14 +90,16 @@ class SmallTable(Small):
         columns = {"offset": pa.array(row_offsets, pa.int64()), "value": pa.array([b"x"] * len(row_offsets))}
         return self.write_columns(OffsetRange(BrokerPartition(0, partition), start, stop), columns)
 
-    def write_columns(self, offsets: OffsetRange, columns: Mapping[str, pa.Array]) -> SliceFacts:
-        """Write a slice's file with these columns of its rows; one of them is `offset`."""
+    def write_columns(
+        self, offsets: OffsetRange, columns: Mapping[str, pa.Array], *, broker: int | None = 0, inner: int | None = 0
+    ) -> SliceFacts:
+        """Write a slice's file with these columns of its rows; one of them is `offset`. From 0.8 on, no row has a broker."""
         self._loaded_at += 1
         constants = {
             "topic": "clicks",
-            "broker": 0,
+            "broker": broker,
             "partition": offsets.partition.partition,
-            "inner": 0,
+            "inner": inner,
             "loaded_at": self._loaded_at,
         }
         file = SliceFile(self.task(offsets))

@@ -1,6 +1,7 @@
 """Count the rows of committed ranges, and find rows that are there more than once, in bounded memory.
 
-Offset and, inside one compressed message of 0.7, `inner` identify a row of a range. Files have the rows of a range in
+Offset and, inside one compressed message of 0.7, `inner` identify a row of a range. From 0.8 on, where no row has a
+broker, the offset alone identifies it: a position `inner` above 0 has no meaning there, and is counted (fault A05). Files have the rows of a range in
 this order. So one pass over the rows counts them, and shows for each range whether every row comes after the one before
 it; if so, no row is there twice. Ranges with several files, one for each day, do not have this order. From 0.8 on the
 pass sets a bit for each of their offsets, which shows duplicate rows, as far as these bits fit into memory. The rows of
@@ -34,11 +35,15 @@ def partition_code(broker: int | None, partition: int) -> int:
 
 
 class RangeCounts(NamedTuple):
-    """The number of rows and of duplicate rows of each range, and the number of rows that belong to no range."""
+    """The number of rows and of duplicate rows of each range, and of further rows.
+
+    `outside` counts the rows that belong to no range, and `misplaced` those with an `inner` that only 0.7 has.
+    """
 
     rows: Numbers
     copies: Numbers
     outside: int
+    misplaced: int
 
 
 def count_rows(ranges: RangeColumns, codes: Numbers, window: Window, read: ReadRows) -> RangeCounts:
@@ -50,9 +55,11 @@ def count_rows(ranges: RangeColumns, codes: Numbers, window: Window, read: ReadR
         window: their loading times.
         read: reads rows.
     """
-    index, outside = _RangeIndex(ranges, codes), 0
+    index, outside, misplaced = _RangeIndex(ranges, codes), 0, 0
     first_pass = _FirstPass(ranges)
-    for rows in map(_Rows.of, read(window)):
+    for batch in read(window):
+        rows = _Rows.of(batch)
+        misplaced += _misplaced(batch)
         numbers = index.find(rows)
         outside += int(np.count_nonzero(numbers < 0))
         first_pass.add(numbers[numbers >= 0], rows.take(numbers >= 0))
@@ -61,7 +68,13 @@ def count_rows(ranges: RangeColumns, codes: Numbers, window: Window, read: ReadR
         times = ranges.loaded_us[members]
         part = Window(int(times.min()), int(times.max()) + 1)
         _add_copies(copies, index, members, (low, high), map(_Rows.of, read(part)))
-    return RangeCounts(first_pass.counts - copies, copies, outside)
+    return RangeCounts(first_pass.counts - copies, copies, outside, misplaced)
+
+
+def _misplaced(batch: pa.RecordBatch) -> int:
+    """The number of rows that have a position inside a message of 0.7, and no broker of 0.7."""
+    broker, inner = batch.column(0), batch.column(3)
+    return int(pc.sum(pc.and_(pc.is_null(broker), pc.fill_null(pc.not_equal(inner, 0), False))).as_py() or 0)
 
 
 class _Rows(NamedTuple):
@@ -76,6 +89,7 @@ class _Rows(NamedTuple):
     def of(cls, batch: pa.RecordBatch) -> Self:
         """The rows of a batch with the columns IDENTIFYING, in this order."""
         broker, partition, offset, inner, loaded_at = (column.cast(pa.int64()) for column in batch.columns)
+        inner = pc.if_else(pc.is_null(broker), None, inner)
         codes = pc.add(pc.multiply(pc.fill_null(broker, -1), 2**32), partition)
         return cls(*(_numbers(column) for column in (codes, offset, inner, loaded_at)))
 

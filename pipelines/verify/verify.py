@@ -130,6 +130,8 @@ def verify(table: LakeTable) -> Proof:
     problems += changes.problems(topic, named=bool(counts.outside or counts.miscounts))
     if counts.outside:
         problems.append(f"{counts.outside} rows are outside of every committed range")
+    if counts.misplaced:
+        problems.append(f"{counts.misplaced} rows have a position inside a compressed message, as only rows of 0.7 do")
     problems += counts.miscounts
     return Proof(
         topic=topic,
@@ -225,10 +227,11 @@ class _Counts:
 
     Attributes:
         outside: the number of rows that belong to no range.
+        misplaced: the number of rows with a position that only rows of 0.7 have.
     """
 
     def __init__(self) -> None:
-        self.outside = 0
+        self.outside = self.misplaced = 0
         self._partitions: list[PartitionProof] = []
         self._order: list[tuple[int, BrokerPartition]] = []
         self._slots: dict[TopicIdentity, dict[BrokerPartition, int]] = defaultdict(dict)
@@ -255,12 +258,13 @@ class _Counts:
         """Count the rows of the ranges of a window. Files that turn out to be damaged are left out."""
         codes = np.array([partition_code(id_.broker, id_.partition) for _, id_ in self._order], np.int64)
         try:
-            rows, copies, outside = count_rows(ranges, codes[ranges.slots], window, files.rows)
+            rows, copies, outside, misplaced = count_rows(ranges, codes[ranges.slots], window, files.rows)
         except LakeRefused:
             if not files.find_unreadable(window):
                 raise
-            rows, copies, outside = count_rows(ranges, codes[ranges.slots], window, files.rows)
+            rows, copies, outside, misplaced = count_rows(ranges, codes[ranges.slots], window, files.rows)
         self.outside += outside
+        self.misplaced += misplaced
         missing = np.maximum(ranges.rows - rows, 0)
         sums = (np.bincount(ranges.slots, numbers) for numbers in (rows, missing, copies))
         for slot, counted in enumerate(zip(*sums, strict=True)):

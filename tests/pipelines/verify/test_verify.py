@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from deltalake import CommitProperties, DeltaTable, Transaction
@@ -28,6 +29,7 @@ from resources.errors import LakeRefused, LakeUnavailable, TableForeign
 from resources.printed import printed
 from resources.stores.lake import Lake
 from resources.stores.object_reads import ObjectReader
+from tests.pipelines.loaded import call_compaction
 
 if TYPE_CHECKING:
     from tests.small_table import SmallTable
@@ -196,6 +198,27 @@ def test_duplicate_rows_are_counted(small: "SmallTable") -> None:
     result = proof(small)
     assert "partition 0-0 [0, 50) holds 3 rows more than once" in result.problems
     assert [partition.duplicates for partition in result.partitions] == [3]
+
+
+def test_a_copy_at_a_position_that_only_0_7_has_balances_no_lost_row(small: "SmallTable") -> None:  # fault A05
+    partition = BrokerPartition(None, 0)
+    columns = {"offset": pa.array(range(10), pa.int64()), "value": pa.array([b"x"] * 10)}
+    facts = small.write_columns(OffsetRange(partition, 0, 10), columns, broker=None, inner=None)
+    small.commit(facts)
+    assert proof(small).problems == ()
+    file = Path(small.uri) / facts.files[0].path
+    rows = pq.read_table(file, partitioning=None)
+    copy = rows.slice(6, 1).set_column(rows.schema.get_field_index("inner"), "inner", pa.array([1], pa.int32()))
+    pq.write_table(pa.concat_tables([rows.slice(0, 5), copy, rows.slice(6)]), file)
+    small.handle().create_write_transaction(
+        [add(small, facts.files[0].path)], mode="append", schema=small.handle().schema(), partition_by=["date"]
+    )
+    call_compaction(small.uri)
+    assert proof(small).problems == (
+        "1 rows have a position inside a compressed message, as only rows of 0.7 do",
+        "partition 0 [0, 10) holds 1 rows more than once",
+        "partition 0 [0, 10) holds 9 rows, but its commit counted 10",
+    )
 
 
 def test_rows_outside_of_the_ranges_are_counted(small: "SmallTable") -> None:
