@@ -1,0 +1,52 @@
+"""Loads values into a typed table, and checks the table as its readers see it."""
+
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from pipelines.reports.outcome import TopicLoad
+from tests.fakes.cluster import FakeCluster
+from tests.fakes.typed import TypedTopic, append, log_of
+from tests.fuzz.readers import check_readers
+
+Values = Sequence[bytes | None]
+ANY_BAD = {"max_bad_share": 1}
+"""A setting: all records of a load may be bad."""
+
+
+def check_table(
+    loads: Sequence[Values],
+    format_: Mapping[str, Any],
+    *,
+    registries: Mapping[str, Any] | None = None,
+    session: SparkSession | None = None,
+) -> list[dict[str, Any]]:
+    """Load values, one load after the other, and check that all readers find each row by each of its values.
+
+    The table must also be what the log says (`verify --deep`).
+
+    Args:
+        loads: the values of each load.
+        format_: the settings of the topic.
+        registries: the registries of the settings.
+        session: asks Spark too.
+
+    Returns:
+        The rows in the order of their offsets.
+    """
+    with tempfile.TemporaryDirectory() as folder, FakeCluster(logs={0: log_of([])}) as fake:
+        topic = TypedTopic(
+            fake=fake, folder=Path(folder) / "lake", format_={**ANY_BAD, **format_}, registries=registries or {}
+        )
+        for values in loads:
+            append(fake.logs[0], values)
+            _check_load(topic.load(), len(values))
+        assert topic.deep().problems == ()
+        return check_readers(topic.table.uri, session)
+
+
+def _check_load(load: TopicLoad, rows: int) -> None:
+    assert (load.error, load.rows) == (None, rows)
