@@ -72,7 +72,8 @@ class DeltaVersion(OpenTable):
         return pa.schema(self.handle.schema().to_arrow())
 
     def files(self) -> pa.Table:
-        files = pa.table(self.handle.get_add_actions(flatten=True))
+        # One level only: a field `b` in a column `a` would have the same name as a column `a.b` (fault A08).
+        files = pa.table(self.handle.get_add_actions()).flatten()
         paths = map(unquote, files.column("path").to_pylist())  # the paths of actions are parts of URIs
         return files.set_column(files.schema.get_field_index("path"), "path", pa.array(paths, pa.string()))
 

@@ -61,10 +61,22 @@ def with_decimals(stats: Mapping[str, Any], decimals: Collection[str]) -> Mappin
 
 def _column_statistics(footer: pq.FileMetaData, names: Sequence[str]) -> Iterator[tuple[str, Any]]:
     """Name and statistics of each of these columns, row group by row group."""
-    numbers = {footer.row_group(0).column(number).path_in_schema: number for number in range(footer.num_columns)}
+    numbers = dict(outermost_columns(footer))
     for group in range(footer.num_row_groups):
         for name in names:
             yield name, footer.row_group(group).column(numbers[name]).statistics
+
+
+def outermost_columns(footer: pq.FileMetaData) -> Iterator[tuple[str, int]]:
+    """The names of the columns that have no fields inside them, with their numbers in a row group.
+
+    The path of a column `a.b` in the file is the same text as that of a field `b` in a column `a` (fault A08). But only
+    outermost columns have a path that is their name.
+    """
+    for number in range(footer.num_columns):
+        column = footer.schema.column(number)
+        if column.name == column.path:
+            yield column.name, number
 
 
 def _bounds(type_: pa.DataType, column: pq.Statistics) -> tuple[Any, Any]:

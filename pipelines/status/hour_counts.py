@@ -202,14 +202,14 @@ def _times_of(file: pq.ParquetFile, name: str, windows: _Windows) -> Iterator[tu
         return  # the file is older than the column
     groups = [number for number in range(file.num_row_groups) if _may_have_rows(file, number, name, windows)]
     for batch in file.iter_batches(_BATCH_ROWS, row_groups=groups, columns=[name], use_threads=False):
-        times = times_as_integers(batch.column(0))
+        times = times_as_integers(batch.column(name))  # a field `b` of a column `a` is read with a column `a.b`
         if times is not None:
             yield times
 
 
 def _may_have_rows(file: pq.ParquetFile, number: int, name: str, windows: _Windows) -> bool:
     """Whether a row group may have rows of the windows, according to its own statistics."""
-    statistics = bounds_of_group(file.metadata.row_group(number), name)
+    statistics = bounds_of_group(file.metadata, number, name)
     if statistics is None:
         return True
     kind = file.metadata.schema.to_arrow_schema().field(name).type  # as the file stores it

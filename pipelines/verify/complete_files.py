@@ -11,6 +11,7 @@ import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
 from pipelines.delta.delta_table import LakeTable
+from pipelines.layout.file_statistics import outermost_columns
 from pipelines.layout.rows import FILE_SCHEMA
 from pipelines.table.open_table import OpenTable
 from pipelines.verify.range_file import EARLIEST, LATEST, Numbers, Window
@@ -106,7 +107,7 @@ class CompleteFiles:
                 groups = [
                     number
                     for number in range(file.num_row_groups)
-                    if _may_have_rows(file.metadata.row_group(number), self._schema.names[-1], window)
+                    if _may_have_rows(file.metadata, number, self._schema.names[-1], window)
                 ]
                 names = [name for name in self._schema.names if name in file.schema_arrow.names]
                 for batch in file.iter_batches(_BATCH_ROWS, row_groups=groups, columns=names, use_threads=False):
@@ -135,9 +136,9 @@ class CompleteFiles:
         return True
 
 
-def _may_have_rows(group: pq.RowGroupMetaData, name: str, window: Window) -> bool:
+def _may_have_rows(footer: pq.FileMetaData, group: int, name: str, window: Window) -> bool:
     """Whether a row group may have rows of the window, according to the statistics of the column of loading times."""
-    statistics = bounds_of_group(group, name)
+    statistics = bounds_of_group(footer, group, name)
     if statistics is None:
         return True
     first, last = (pa.scalar(time, _TIME).value for time in (statistics.min, statistics.max))
@@ -145,10 +146,10 @@ def _may_have_rows(group: pq.RowGroupMetaData, name: str, window: Window) -> boo
     return bool(has_rows_without_time or (last >= window.start and first < window.stop))
 
 
-def bounds_of_group(group: pq.RowGroupMetaData, name: str) -> pq.Statistics | None:
-    """The statistics of a column of a row group; None if they have no bounds."""
-    columns = (group.column(number) for number in range(group.num_columns))
-    statistics = next((column.statistics for column in columns if column.path_in_schema == name), None)
+def bounds_of_group(footer: pq.FileMetaData, group: int, name: str) -> pq.Statistics | None:
+    """The statistics of a column in a row group of a file; None if they have no bounds."""
+    number = next((number for other, number in outermost_columns(footer) if other == name), None)
+    statistics = None if number is None else footer.row_group(group).column(number).statistics
     return statistics if statistics is not None and statistics.has_min_max else None
 
 

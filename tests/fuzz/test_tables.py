@@ -1,9 +1,28 @@
 """Odd values in tables: each reader finds each row by each of its values."""
 
+import json
+from collections.abc import Mapping
+from typing import Any
+
 import pytest
 from pyspark.sql import SparkSession
 
 from tests.fuzz.tables import check_table
+
+_DOTS: Mapping[str, tuple[list[Any], dict[str, Any]]] = {
+    "beside a struct": ([{"a.b": 1000, "a": {"b": 1}}, {"a": {"b": 2}}], {}),
+    "after a struct": ([{"a": {"b": 1}, "a.b": 1000}], {}),
+    "beside a list": ([{"a.list.element": 1000, "a": [1], "a.list.element.b": "x", "c": [{"b": 2}]}], {}),
+    "of three levels": ([{"a.b.c": 1000, "a": {"b": {"c": 1}}, "a.b": {"c": 2}}], {}),
+    "declared": ([{"a.b": 1000, "a": {"b": 1}}], {"columns": {"a.b": "long", "a": "struct<b: long>"}}),
+    "of events": ([{"op": "c", "after": {"a.b": 1000, "a": {"b": 1}}}], {"format": "debezium"}),
+}
+
+
+@pytest.mark.parametrize(("documents", "format_"), _DOTS.values(), ids=_DOTS)
+def test_a_dot_in_a_name_is_no_path(documents: list[Any], format_: dict[str, Any]) -> None:  # fault A08
+    values = [json.dumps(document).encode() for document in documents]
+    assert check_table([values, values[:1]], {"format": "json", **format_})[0]["_error"] is None
 
 
 @pytest.mark.spark

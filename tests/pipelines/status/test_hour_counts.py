@@ -120,6 +120,16 @@ def test_the_event_time_can_be_a_column_of_a_typed_table(
     assert files_read(timed, HOURS[:2], "other") == 0
 
 
+def test_a_column_with_a_dot_in_its_name_is_not_the_field_of_another_column(timed: TimedTable) -> None:  # fault A08
+    late, early = pa.array(at(0, 1), pa.int64()), pa.array([{"b": 1}, {"b": 2}], pa.struct({"b": pa.int64()}))
+    write(timed, pa.table({"a": early, "a.b": late}))
+    assert counted(timed, HOURS[:3], "a.b") == {HOURS[0]: 1, HOURS[1]: 1}
+    path = Path(timed.uri, "file.parquet")
+    pq.write_table(pa.table({"a": early, "a.b": late}), path, row_group_size=1)
+    file, windows = pq.ParquetFile(path), counting._Windows(HOURS[:2], None)
+    assert [times.to_pylist() for times, _ in counting._times_of(file, "a.b", windows)] == [at(0)]
+
+
 def test_row_groups_without_rows_of_the_windows_are_skipped(timed: TimedTable) -> None:
     hours = pa.array(at(*range(50)), pa.int64()).cast(pa.timestamp("ms", tz="UTC"))
     facts = timed.write_at(at(0))
