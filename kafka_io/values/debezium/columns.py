@@ -1,10 +1,15 @@
-"""Columns of Debezium's change events: those of the row, and three that say what changed it.
+"""Columns of Debezium's change events: those of the row, and those that say what changed it.
 
-    __op        c (create), u (update), d (delete), r (read by a snapshot), t (truncate), m (message)
-    __ts_ms     when the connector handled the change, in milliseconds since 1970
-    __source    where the change stands in the database's log: a struct that depends on the connector
+    __op                 c (create), u (update), d (delete), r (read by a snapshot), t (truncate), m (message)
+    __ts_ms              when the connector handled the change, in milliseconds since 1970
+    __source             where the change stands in the database's log: a struct that depends on the connector
+    __transaction        the transaction of the change, and its place in it
+    __message            what a program wrote into the log of Postgres
+    __updateDescription  the change of a document of MongoDB; __patch and __filter before Debezium 2
 
-The names begin as those that Debezium's own ExtractNewRecordState adds, so they rarely collide with a row's columns.
+The first two always exist, and the others as soon as an event or its schema has them. The names begin as those that
+Debezium's own ExtractNewRecordState adds, so they rarely collide with a row's columns. A field of a row with such a
+name has `value` before its name: `value__op`.
 """
 
 import json
@@ -13,12 +18,26 @@ from typing import Any
 
 import pyarrow as pa
 
-from kafka_io.values.json.inference import MAX_VALUES, fields_of_sample, list_of, merged_fields, without_empty
+from kafka_io.values.columns import FIELD, field_name
+from kafka_io.values.json.inference import (
+    MAX_VALUES,
+    fields_of_documents,
+    fields_of_sample,
+    list_of,
+    merged_fields,
+    read_object,
+    without_empty,
+)
 from kafka_io.values.json.reading import JsonReading, json_field, json_text, reading_of
 
 OP, TS_MS, SOURCE = "__op", "__ts_ms", "__source"
-ENVELOPE_FIELDS = {OP: "op", TS_MS: "ts_ms", SOURCE: "source"}
+_MORE = ("transaction", "message", "updateDescription", "patch", "filter")
+ENVELOPE_FIELDS = {OP: "op", TS_MS: "ts_ms", SOURCE: "source", **{f"__{name}": name for name in _MORE}}
 """The columns that say what changed the row, and the fields of the envelope that they hold."""
+_OWN = "value"
+"""What comes before the name of a row's field that has the name of such a column."""
+BEFORE, AFTER, PAYLOAD = "before", "after", "payload"
+_ROWS = (AFTER, BEFORE)
 
 _MAX_DEPTH = 32
 _UTC, _LOCAL = pa.timestamp("us", tz="UTC"), pa.timestamp("us")
@@ -41,17 +60,28 @@ _SEMANTIC_TYPES: Mapping[str, tuple[pa.DataType, JsonReading | None]] = {
 
 
 def columns_of_debezium(envelope: pa.Schema) -> pa.Schema:
-    """The columns of a topic, from the columns of its envelope: `before`, `after`, `op`, `ts_ms`, `source`.
+    """The columns of a topic, from the columns of its envelope: `before`, `after`, `op`, `ts_ms`, `source` and others.
 
     Raises:
-        ValueError: the envelope has no row.
+        ValueError: the envelope has neither a row nor a message.
     """
-    rows = [envelope.field(name).type for name in ("after", "before") if name in envelope.names]
+    rows = [envelope.field(name).type for name in _ROWS if name in envelope.names]
     rows = [kind for kind in rows if pa.types.is_struct(kind)]
-    if not rows:
+    if not rows and "message" not in envelope.names:
         raise ValueError("the schema is not an envelope of Debezium: it has no struct named after or before")
-    source = [envelope.field("source").with_name(SOURCE)] if "source" in envelope.names else []
-    return pa.schema([*rows[0], pa.field(OP, pa.string()), pa.field(TS_MS, pa.int64()), *source])
+    return pa.schema(_columns(rows[0] if rows else (), envelope))
+
+
+def _columns(row: Iterable[pa.Field], envelope: Iterable[pa.Field]) -> list[pa.Field]:
+    """The columns for these fields of a row and of the envelope around it."""
+    by_name = {field.name: field for field in envelope}
+    others = {column: by_name.get(name) for column, name in ENVELOPE_FIELDS.items() if column not in {OP, TS_MS}}
+    return [
+        *(field.with_name(_OWN + field.name) if field.name in ENVELOPE_FIELDS else field for field in row),
+        pa.field(OP, pa.string()),
+        pa.field(TS_MS, pa.int64()),
+        *(field.with_name(column) for column, field in others.items() if field is not None),
+    ]
 
 
 def columns_of_debezium_json(values: Iterable[bytes | None]) -> pa.Schema:
@@ -69,55 +99,101 @@ def fields_of_events(values: Iterable[bytes | None]) -> list[pa.Field]:
     Raises:
         ValueError: no value is an envelope of Debezium.
     """
-    schemas, others = dict[str, Any](), list[bytes]()
+    schemas, inferred, texts = dict[str, Any](), list[dict[str, Any]](), list[dict[str, Any]]()
     for value, _ in zip(values, range(MAX_VALUES), strict=False):
-        document = _loaded(value or b"")
-        schema = document.get("schema") if isinstance(document, dict) else None
+        document = read_object(value) or {}
+        event = _event(document)
+        rows = {name: row for name in _ROWS if (row := _row_in_text(event.get(name))) is not None}
+        schema = document.get("schema")
         if isinstance(schema, dict):
             schemas[json.dumps(schema)] = schema
-        else:
-            others.append(value or b"")
-    inferred = pa.schema(fields_of_sample(others))
-    payload = [inferred.field("payload").type] if "payload" in inferred.names else []
-    envelopes = [*map(_members, schemas.values()), list(inferred), *map(list, filter(pa.types.is_struct, payload))]
-    merged = pa.schema(merged_fields(envelopes))
-    rows = [merged.field(name).type for name in ("after", "before") if name in merged.names]
-    row = pa.field("after", pa.struct(merged_fields(filter(pa.types.is_struct, rows))))
-    about = [merged.field("source")] if "source" in merged.names else []
-    return list(columns_of_debezium(pa.schema([*([row] if row.type.num_fields else []), *about])))
+            texts += rows.values()
+        elif event:
+            about = {name: field for name, field in event.items() if name not in _ROWS or isinstance(field, dict)}
+            inferred.append({**about, **rows})
+    envelopes = [*map(_members, schemas.values()), fields_of_documents(inferred)]
+    rows_of = [field.type for name in _ROWS for fields in envelopes for field in fields if field.name == name]
+    row = merged_fields([*filter(pa.types.is_struct, rows_of), fields_of_documents(texts)])
+    envelope = merged_fields(envelopes)
+    if not row and "op" not in {field.name for field in envelope}:
+        raise ValueError("the value is not an envelope of Debezium: it has no struct named after or before, and no op")
+    return _columns(row, envelope)
+
+
+def _event(document: dict[str, Any]) -> dict[str, Any]:
+    """The envelope in a document; nothing if there is none."""
+    places = (document, document.get(PAYLOAD))
+    return next((place for place in places if isinstance(place, dict) and isinstance(place.get("op"), str)), {})
+
+
+def _row_in_text(row: Any) -> dict[str, Any] | None:
+    """The row that a text holds, as the connector of MongoDB writes it."""
+    return read_object(row.encode()) if isinstance(row, str) else None
 
 
 def fields_of_keys(keys: Iterable[bytes | None]) -> list[pa.Field]:
     """The fields of a sample of JSON keys: from the schemas in the keys, and inferred from keys without one."""
     schemas, others = dict[str, Any](), list[bytes]()
     for key, _ in zip(keys, range(MAX_VALUES), strict=False):
-        document = _loaded(key or b"")
-        is_wrapped = isinstance(document, dict) and list(document) == ["schema", "payload"]
-        if is_wrapped and isinstance(document["schema"], dict):
+        document = read_object(key)
+        if document is None or list(document) != ["schema", PAYLOAD]:
+            others.append(key or b"")
+        elif isinstance(document["schema"], dict):
             schemas[json.dumps(document["schema"])] = document["schema"]
         else:
-            others.append(json.dumps(document["payload"]).encode() if is_wrapped else key or b"")
+            others.append(json.dumps(document[PAYLOAD]).encode())
     return merged_fields([*map(_members, schemas.values()), fields_of_sample(others)])
 
 
 def envelope_of(columns: pa.Schema) -> pa.Schema:
     """The columns that a decoder of envelopes fills, for the columns of a table.
 
-    JSON values have the envelope itself, or a schema and the envelope as `payload`.
+    JSON values have the envelope itself, or a schema and the envelope as `payload`. A field of the envelope for which
+    the table has no column is a JSON text.
     """
-    row = pa.struct([field for field in columns if field.name not in ENVELOPE_FIELDS])
-    about = [columns.field(name).with_name(ENVELOPE_FIELDS[name]) for name in (TS_MS, SOURCE) if name in columns.names]
-    members = [pa.field("before", row), pa.field("after", row), pa.field("op", pa.string()), *about]
-    return pa.schema([*members, pa.field("payload", pa.struct(members))])
+    return _envelope(columns, pa.struct([_in_row(column) for column in columns if not is_about(column)]))
 
 
-def _loaded(value: bytes) -> Any:
-    try:
-        document = json.loads(value)
-        json.dumps(document, ensure_ascii=False).encode()  # refuses lone surrogates
-    except (ValueError, RecursionError):
-        return None
-    return document
+def text_envelope_of(columns: pa.Schema) -> pa.Schema:
+    """The same for envelopes in which the rows are texts."""
+    return _envelope(columns, pa.string())
+
+
+def row_of(columns: pa.Schema) -> pa.Schema:
+    """The columns that a decoder of rows fills, for the columns of a table."""
+    return pa.schema([_in_row(column) for column in columns if not is_about(column)])
+
+
+def is_about(column: pa.Field) -> bool:
+    """Whether a column holds a field of the envelope."""
+    return field_name(column) in ENVELOPE_FIELDS
+
+
+def lacking(columns: pa.Schema) -> list[str]:
+    """The fields of the envelope for which there is no column."""
+    present = {field_name(column) for column in columns}
+    return [name for column, name in ENVELOPE_FIELDS.items() if column not in present and column != OP]
+
+
+def _envelope(columns: pa.Schema, row: pa.DataType) -> pa.Schema:
+    about = [_with_key(column, ENVELOPE_FIELDS[field_name(column)]) for column in columns if is_about(column)]
+    members = [
+        *(pa.field(name, row) for name in (BEFORE, AFTER)),
+        pa.field("op", pa.string()),
+        *(column for column in about if column.metadata[FIELD] != b"op"),
+        *map(json_text, lacking(columns)),
+    ]
+    return pa.schema([*members, pa.field(PAYLOAD, pa.struct(members))])
+
+
+def _in_row(column: pa.Field) -> pa.Field:
+    """The field of the row that a column holds."""
+    own = field_name(column).removeprefix(_OWN)
+    return _with_key(column, own) if own in ENVELOPE_FIELDS else column
+
+
+def _with_key(column: pa.Field, key: str) -> pa.Field:
+    return column.with_metadata({**(column.metadata or {}), FIELD: key.encode()})
 
 
 def _members(schema: Mapping[str, Any], depth: int = 0) -> list[pa.Field]:

@@ -1,13 +1,26 @@
 """Change events of Debezium to the rows after the changes."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kafka_io.values.debezium.columns import ENVELOPE_FIELDS, envelope_of
+from kafka_io.values.columns import field_name
+from kafka_io.values.debezium.columns import (
+    AFTER,
+    BEFORE,
+    OP,
+    PAYLOAD,
+    envelope_of,
+    is_about,
+    lacking,
+    row_of,
+    text_envelope_of,
+)
 from kafka_io.values.decoding import DecodedValues, FailedValue, ValueDecoder, in_order
 from kafka_io.values.framing import read_frames
 from kafka_io.values.json.decoder import JsonDecoder
@@ -16,14 +29,16 @@ Members = Mapping[str, pa.Array]
 _WRAPPED = r'(?s)^\s*\{\s*"schema"\s*:.*"payload"\s*:'
 """How a key with its schema begins: Kafka Connect's converter writes these two members in this order."""
 _NO_OP = "the value is not a change event of Debezium: it has no op"
+_EMPTY = pa.array(["{}", "[]"])
+"""Values of fields that say nothing about the type of a column."""
 
 
 class DebeziumDecoder:
     """Decodes change events into the row after the change, or for a delete into the row before it.
 
     The event of a delete has the whole row or only its key, depending on the settings of the database. The tombstone
-    after a delete is a row of nulls. Events without a row, such as a truncation, have nothing but `__op`, `__ts_ms` and
-    `__source`.
+    after a delete is a row of nulls. Events without a row, such as a truncation, only fill the columns about the event.
+    A row can be a text with a JSON object, as the connector of MongoDB writes it.
 
     >>> import pyarrow as pa
     >>> from kafka_io import DebeziumDecoder, JsonDecoder
@@ -39,7 +54,9 @@ class DebeziumDecoder:
 
     def __init__(self, columns: pa.Schema, decoder: Callable[[pa.Schema], ValueDecoder]) -> None:
         self._columns = columns
+        self._decoder = decoder
         self._envelopes = decoder(envelope_of(columns))
+        self._lacking = lacking(columns)
 
     @property
     def columns(self) -> pa.Schema:
@@ -49,28 +66,108 @@ class DebeziumDecoder:
     def decode(self, values: pa.BinaryArray) -> DecodedValues:
         """The rows of these values. See DecodedValues."""
         decoded = self._envelopes.decode(values)
-        places = [_members(decoded.rows.to_struct_array())]
-        places.append(_members(places[0]["payload"]))
-        events = [place["op"].is_valid().to_numpy(zero_copy_only=False) for place in places]
-        chosen = np.where(events[0], 0, np.where(events[1], 1, -1))
-        rows, row_of_value = _rows_of(places, chosen)
-        arrays = [
-            _chosen([place[ENVELOPE_FIELDS[field.name]] for place in places], chosen)
-            if field.name in ENVELOPE_FIELDS
-            else _chosen([row[field.name] for row in rows], row_of_value)
-            for field in self._columns
-        ]
-        failed = {failure.row for failure in decoded.failures}
-        others = [row for row in np.flatnonzero(chosen < 0).tolist() if row not in failed]
+        events = _Events(decoded.rows, self._lacking)
+        complete = self._complete(values, decoded, events, _members(events.row()), decoded.failures)
+        return self._with_texts(values, complete, [failure.row for failure in decoded.failures])
+
+    @cached_property
+    def _texts(self) -> tuple[ValueDecoder, JsonDecoder]:
+        """The decoders of envelopes in which rows are texts, and of these texts."""
+        return self._decoder(text_envelope_of(self._columns)), JsonDecoder(row_of(self._columns))
+
+    def _with_texts(self, values: pa.BinaryArray, others: DecodedValues, places: Sequence[int]) -> DecodedValues:
+        """The rows, in which the values at some places are read again if their rows are texts."""
+        if not places:
+            return others
+        envelopes, rows = self._texts
+        again = values.take(pa.array(places))
+        decoded = envelopes.decode(again)
+        events = _Events(decoded.rows, self._lacking)
+        is_text = events.has_row()
+        if not is_text.any():
+            return others
+        inner = rows.decode(events.row().cast(pa.binary()))
+        members = dict(zip(inner.rows.schema.names, inner.rows.columns, strict=True))
+        reasons = [FailedValue(row=each.row, reason=f"the text of the row: {each.reason}") for each in inner.failures]
+        read = self._complete(again, replace(decoded, new_keys=inner.new_keys), events, members, reasons)
+        at = np.array(places)
+        failures = [replace(each, row=places[each.row]) for each in read.failures if is_text[each.row]]
+        source = np.arange(len(values))
+        source[at[is_text]] = len(values) + np.flatnonzero(is_text)
+        is_bad = np.isin(np.arange(len(values)), [failure.row for failure in failures])
+        columns = zip(others.rows.columns, read.rows.columns, strict=True)
+        arrays = [pa.concat_arrays(pair).take(pa.array(source, mask=is_bad)) for pair in columns]
+        replaced = set(at[is_text].tolist())
+        return replace(
+            others,
+            rows=pa.RecordBatch.from_arrays(arrays, schema=self._columns),
+            failures=in_order((each for each in others.failures if each.row not in replaced), failures),
+            new_keys=np.union1d(others.new_keys, at[read.new_keys]),
+        )
+
+    def _complete(
+        self,
+        values: pa.BinaryArray,
+        decoded: DecodedValues,
+        events: "_Events",
+        row: Members,
+        failures: Sequence[FailedValue],
+    ) -> DecodedValues:
+        """The rows of events, with the reasons why other values are none."""
+        failed = {failure.row for failure in failures}
+        arrays = [events.about(column) if is_about(column) else row[column.name] for column in self._columns]
+        others = [row for row in events.missing().tolist() if row not in failed]
         unknown = np.isin(read_frames(values).ids, list(decoded.unknown_schemas)) if decoded.unknown_schemas else None
         missing = [row for row in others if values[row].is_valid and (unknown is None or not unknown[row])]
-        without_op = (FailedValue(row=row, reason=_NO_OP) for row in missing)
         return DecodedValues(
             rows=pa.RecordBatch.from_arrays(arrays, schema=self._columns),
-            failures=in_order(decoded.failures, without_op),
+            failures=in_order(failures, (FailedValue(row=row, reason=_NO_OP) for row in missing)),
             unknown_schemas=decoded.unknown_schemas,
-            new_keys=decoded.new_keys,
+            new_keys=np.union1d(decoded.new_keys, events.lacking()),
         )
+
+
+class _Events:
+    """The envelopes in rows of `envelope_of`: each is the value itself, or inside `payload`."""
+
+    def __init__(self, rows: pa.RecordBatch, lacking: Sequence[str]) -> None:
+        self._places = [_members(rows.to_struct_array())]
+        self._places.append(_members(self._places[0][PAYLOAD]))
+        self._lacking = lacking
+        is_event = [place["op"].is_valid().to_numpy(zero_copy_only=False) for place in self._places]
+        self._chosen = np.where(is_event[0], 0, np.where(is_event[1], 1, -1))
+
+    def missing(self) -> npt.NDArray[np.int64]:
+        """The rows that are no events."""
+        return np.flatnonzero(self._chosen < 0)
+
+    def about(self, column: pa.Field) -> pa.Array:
+        """A column about the events."""
+        name = "op" if field_name(column) == OP else column.name
+        return _chosen([place[name] for place in self._places], self._chosen)
+
+    def row(self) -> pa.Array:
+        """The row of each event: the one after the change, or before a delete."""
+        source = 2 * self._chosen
+        for number, place in enumerate(self._places):
+            is_delete = pc.equal(place["op"], "d").fill_null(False).to_numpy(zero_copy_only=False)
+            source[(self._chosen == number) & is_delete] += 1
+        return _chosen([place[name] for place in self._places for name in (AFTER, BEFORE)], source)
+
+    def has_row(self) -> npt.NDArray[np.bool_]:
+        """Which events have a row, after or before the change."""
+        rows = [_chosen([place[name] for place in self._places], self._chosen) for name in (AFTER, BEFORE)]
+        result: npt.NDArray[np.bool_] = pc.or_(*map(pc.is_valid, rows)).to_numpy(zero_copy_only=False)
+        return result
+
+    def lacking(self) -> npt.NDArray[np.int64]:
+        """The events with a field for which there is no column, and in which it is not empty."""
+        found = np.zeros(len(self._chosen), np.bool_)
+        for name in self._lacking:
+            texts = _chosen([place[name] for place in self._places], self._chosen)
+            is_full = pc.invert(pc.is_in(texts, _EMPTY, skip_nulls=True))
+            found |= pc.and_(texts.is_valid(), is_full).to_numpy(zero_copy_only=False)
+        return np.flatnonzero(found)
 
 
 class DebeziumKeyDecoder:
@@ -87,7 +184,7 @@ class DebeziumKeyDecoder:
 
     def __init__(self, columns: pa.Schema) -> None:
         self._columns = columns
-        key = pa.field("payload", pa.struct(list(columns)))
+        key = pa.field(PAYLOAD, pa.struct(list(columns)))
         self._plain, self._wrapped = JsonDecoder(columns), JsonDecoder(pa.schema([key]), unwatched=("",))
 
     @property
@@ -101,7 +198,7 @@ class DebeziumKeyDecoder:
         nothing = pa.scalar(None, values.type)
         wrapped = self._wrapped.decode(pc.if_else(is_wrapped, values, nothing))
         plain = self._plain.decode(pc.if_else(is_wrapped, nothing, values))
-        inside = _members(_members(wrapped.rows.to_struct_array())["payload"])
+        inside = _members(_members(wrapped.rows.to_struct_array())[PAYLOAD])
         chosen = is_wrapped.to_numpy(zero_copy_only=False).astype(np.int64)
         arrays = [
             _chosen([plain.rows.column(place), inside[field.name]], chosen) for place, field in enumerate(self._columns)
@@ -111,17 +208,6 @@ class DebeziumKeyDecoder:
             failures=in_order(plain.failures, wrapped.failures),
             new_keys=np.union1d(plain.new_keys, wrapped.new_keys),
         )
-
-
-def _rows_of(
-    places: Sequence[Members], chosen: npt.NDArray[np.int64]
-) -> tuple[Sequence[Members], npt.NDArray[np.int64]]:
-    """The rows after and before the change in each place of the envelope, and for each value its index among them."""
-    row_of_value = 2 * chosen
-    for number, place in enumerate(places):
-        is_delete = pc.equal(place["op"], "d").fill_null(False).to_numpy(zero_copy_only=False)
-        row_of_value[(chosen == number) & is_delete] += 1
-    return [_members(place[name]) for place in places for name in ("after", "before")], row_of_value
 
 
 def _members(struct: pa.StructArray) -> Members:

@@ -12,7 +12,7 @@ none of them holds its {} or [], it gets a column of JSON text.
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -43,16 +43,27 @@ def columns_of_sample(values: Iterable[bytes | None]) -> pa.Schema:
 
 def fields_of_sample(values: Iterable[bytes | None]) -> list[pa.Field]:
     """The fields of a sample of values, also those of keys that only have {} and [], with empty types."""
+    return fields_of_documents(_documents(values))
+
+
+def fields_of_documents(documents: Iterable[Mapping[str, Any]]) -> list[pa.Field]:
+    """The same for objects that were read already."""
     seen = _Seen()
+    for document in documents:
+        seen.add(document, 0)
+    return seen.member_fields()
+
+
+def _documents(values: Iterable[bytes | None]) -> Iterator[dict[str, Any]]:
+    """The objects of the values that are no larger than a sample."""
     size = 0
     for count, value in enumerate(values):
         size += len(value or b"")
         if count >= MAX_VALUES or (count and size > MAX_BYTES):
             break
-        document = _document(value)
+        document = read_object(value)
         if document is not None:
-            seen.add(document, 0)
-    return seen.member_fields()
+            yield document
 
 
 def grow_by_sample(columns: pa.Schema, values: Iterable[bytes | None]) -> pa.Schema:
@@ -107,7 +118,8 @@ def split_sample(values: pa.BinaryArray, rows: Iterable[int]) -> Iterator[list[b
         yield sample
 
 
-def _document(value: bytes | None) -> dict[str, Any] | None:
+def read_object(value: bytes | None) -> dict[str, Any] | None:
+    """The JSON object that is the value; None if the value is none."""
     try:
         document = json.loads((value or b"").decode(), parse_constant=_refuse)
         json.dumps(document, ensure_ascii=False).encode()  # refuses lone surrogates

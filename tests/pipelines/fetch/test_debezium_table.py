@@ -160,3 +160,56 @@ def test_an_empty_object_that_the_column_of_its_key_does_not_hold_is_kept_as_jso
     rows = topic.rows("id", "id_2", "note", "note_2", "__op")[4:]
     assert [tuple(row.values()) for row in rows] == [(None, "{}", None, "[]", "c"), (2, None, None, None, "c")]
     assert topic.deep().problems == ()
+
+
+def test_the_first_load_of_events_without_a_row_has_their_columns(topic: TypedTopic) -> None:  # fault A09
+    topic.fake.logs = {0: log_of(values({"op": "t", "ts_ms": 1, "source": {"lsn": 2}}, None, {"op": "m", "ts_ms": 2}))}
+    load = topic.load()
+    assert (load.error, load.rows, load.bad_records, load.warnings) == (None, 3, 0, ())
+    names = ("__op", "__ts_ms", "__source")
+    before = [("t", 1, {"lsn": 2}), (None, None, None), ("m", 2, None)]
+    assert [tuple(row.values()) for row in topic.rows(*names)] == before
+    append(topic.fake.logs[0], values(event("c", None, {"id": 1}), {"op": "m", "message": {"prefix": "p"}}))
+    assert topic.load().error is None
+    rows = topic.rows("id", "__op", "__message")[3:]
+    assert [tuple(row.values()) for row in rows] == [(1, "c", None), (None, "m", {"prefix": "p"})]
+    assert topic.deep().problems == ()
+
+
+def test_a_field_of_events_that_comes_later_gets_a_column_with_its_first_rows(topic: TypedTopic) -> None:  # fault A10
+    topic.fake.logs = {0: log_of(values({"op": "c", "after": {"id": 1}, "transaction": None}))}
+    assert topic.load().error is None
+    later = {"op": "c", "after": {"id": 2}, "transaction": {"id": "7"}, "source": {"lsn": 1}, "ts_ms": 3}
+    append(topic.fake.logs[0], values(later))
+    assert topic.load().error is None
+    assert topic.rows("id", "__transaction", "__source", "__ts_ms") == [
+        {"id": 1, "__transaction": None, "__source": None, "__ts_ms": None},
+        {"id": 2, "__transaction": {"id": "7"}, "__source": {"lsn": 1}, "__ts_ms": 3},
+    ]
+
+
+def test_changes_of_mongodb_are_rows_or_keep_what_they_say(topic: TypedTopic) -> None:  # fault A19
+    change = {"updatedFields": '{"name": "b"}', "removedFields": ["old"], "truncatedArrays": None}
+    changes = [
+        event("u", updateDescription=change),
+        event("d"),
+        event("c", None, '{"_id": {"$oid": "x"}, "name": "a"}'),
+    ]
+    topic.fake.logs = {0: log_of(values(*changes))}
+    load = topic.load()
+    assert (load.error, load.rows, load.warnings) == (None, 3, ())
+    rows = topic.rows("_id", "name", "__op", "__updateDescription", "__source")
+    assert [tuple(row.values()) for row in rows] == [
+        (None, None, "u", {"updatedFields": '{"name": "b"}', "removedFields": ["old"]}, SOURCE),
+        (None, None, "d", None, SOURCE),
+        ({"$oid": "x"}, "a", "c", None, SOURCE),
+    ]
+    append(topic.fake.logs[0], values(event("u", None, '{"_id": {"$oid": "x"}, "more": 1}'), event("u", None, "{")))
+    load = topic.load()
+    assert (load.error, load.bad_records) == (None, 1)
+    rows = topic.rows("more", "__op", "_error", "_raw")[3:]
+    assert [tuple(row.values()) for row in rows] == [
+        (1, "u", None, None),
+        (None, None, "the text of the row: the document is not complete (byte 1)", values(event("u", None, "{"))[0]),
+    ]
+    assert topic.deep().problems == ()

@@ -199,3 +199,80 @@ def test_an_event_or_a_key_that_is_not_unicode_says_nothing_and_others_do(part: 
     assert columns_of_debezium_json(events).names == ["a", "__op", "__ts_ms"]
     keys = [json.dumps({"schema": {"fields": members}, "payload": {"a": 1}}).encode() for members in row]
     assert pa.schema(fields_of_keys(keys)) == pa.schema({"a": pa.int64()})
+
+
+def decoded_alone(*events: dict[str, Any]) -> list[dict[str, Any]]:
+    """The rows of events, decoded with the columns that their sample gives."""
+    columns = columns_of_debezium_json(json.dumps(event).encode() for event in events)
+    decoded = DebeziumDecoder(columns, JsonDecoder).decode(values_of(*events))
+    decoded.rows.validate(full=True)
+    assert (decoded.failures, len(decoded.new_keys)) == ([], 0)
+    return list(decoded.rows.to_pylist())
+
+
+@pytest.mark.parametrize("is_wrapped", [False, True])
+@pytest.mark.parametrize("op", ["t", "d", "m", "c"])
+def test_events_without_a_row_have_the_columns_about_the_event(op: str, is_wrapped: bool) -> None:  # fault A09
+    bare = {"op": op, "ts_ms": 1, "source": {"lsn": 2}, "after": {}}
+    about = {"__op": op, "__ts_ms": 1, "__source": {"lsn": 2}}
+    assert decoded_alone({"payload": bare} if is_wrapped else bare) == [about]
+    assert decoded_alone({"op": op}) == [{"__op": op, "__ts_ms": None}]
+
+
+def test_what_an_event_says_besides_the_row_has_columns() -> None:  # faults A10, A19
+    message = {"op": "m", "ts_ms": 1, "message": {"prefix": "p", "content": "Ymxh"}}
+    update = {"op": "u", "updateDescription": {"updatedFields": '{"a": 1}', "removedFields": ["b"]}, "patch": "p"}
+    change = {**event("c", None, {"id": 1}), "transaction": {"id": "x", "total_order": 1}}
+    rows = decoded_alone(message, update, change)
+    assert [{name: cell for name, cell in row.items() if cell is not None} for row in rows] == [
+        {"__op": "m", "__ts_ms": 1, "__message": message["message"]},
+        {"__op": "u", "__updateDescription": update["updateDescription"], "__patch": "p"},
+        {
+            "id": 1,
+            "__op": "c",
+            "__ts_ms": 1700000000000,
+            "__source": SOURCE,
+            "__transaction": {"id": "x", "total_order": 1},
+        },
+    ]
+
+
+def test_a_field_of_an_event_without_a_column_is_reported_unless_it_is_empty() -> None:  # fault A10
+    values = values_of(event("c"), {**event("c"), "transaction": {"id": 1}}, {"op": "t", "message": {}, "patch": None})
+    columns = pa.schema({"__op": pa.string(), "__ts_ms": pa.int64(), "__source": pa.struct({"lsn": pa.int64()})})
+    assert DebeziumDecoder(columns, JsonDecoder).decode(values).new_keys.tolist() == [0, 1]  # `table` of the source
+
+
+@pytest.mark.parametrize("is_wrapped", [False, True])
+def test_a_row_in_a_text_is_decoded(is_wrapped: bool) -> None:  # fault A19
+    def mongo(op: str, after: str | None, before: str | None = None) -> dict[str, Any]:
+        own = event(op, before, after)
+        return {"schema": None, "payload": own} if is_wrapped else own
+
+    events = [
+        mongo("c", '{"_id": {"$oid": "a"}, "n": 1, "__op": "own"}'),
+        mongo("u", None, '{"n": 1}'),
+        mongo("d", None, '{"n": 2}'),
+        event("r", None, {"n": 3}),
+    ]
+    rows = decoded_alone(*events)
+    assert [(row["_id"], row["n"], row["value__op"], row["__op"]) for row in rows] == [
+        ({"$oid": "a"}, 1, "own", "c"),
+        (None, None, None, "u"),
+        (None, 2, None, "d"),
+        (None, 3, None, "r"),
+    ]
+    broken = [mongo("c", "{"), mongo("c", '{"n": "x"}'), mongo("c", '{"new": 1}'), mongo("d", "7"), None]
+    columns = columns_of_debezium_json(json.dumps(event).encode() for event in events)
+    decoded = DebeziumDecoder(columns, JsonDecoder).decode(values_of(*broken))
+    assert [failure.row for failure in decoded.failures] == [0, 1]
+    assert decoded.failures[0].reason == "the text of the row: the document is not complete (byte 1)"
+    assert decoded.new_keys.tolist() == [2]
+    assert [row["__op"] for row in decoded.rows.to_pylist()] == [None, None, "c", "d", None]
+
+
+def test_a_field_of_the_row_that_is_named_as_a_column_about_the_event_has_a_column() -> None:
+    row = {"__op": "own", "__v": 1, "__source": 2}
+    [decoded] = decoded_alone(event("c", None, row))
+    assert (decoded["value__op"], decoded["__v"], decoded["value__source"]) == ("own", 1, 2)
+    assert (decoded["__op"], decoded["__source"]) == ("c", SOURCE)
