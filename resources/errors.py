@@ -68,6 +68,10 @@ class TooManyColumns(LoadError):
     """The keys of the values need more columns than a table may have."""
 
 
+class SchemaChanged(LoadError):
+    """A registry has another schema with an id than the one that has decoded rows of the table."""
+
+
 class FormatChanged(LoadError):
     """The settings want a raw table where a typed one is, or the other way round."""
 

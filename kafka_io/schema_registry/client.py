@@ -65,7 +65,8 @@ class _AnswerCache:
 class SchemaRegistry:
     """Reads schemas of one registry. It opens a connection for each request. Several threads can use it.
 
-    The schema of an id or of a version never changes, so it is kept. An id that was not found is requested again.
+    The schema of an id or of a version is kept, because it should never change. An id that was not found is requested
+    again.
 
     Args:
         name: the name of the registry for errors.

@@ -35,7 +35,7 @@ class RegisteredSchema:
     """A schema with its id, and with everything that it refers to, directly or not.
 
     Args:
-        id: the number in the frame of a value. It never gets another schema.
+        id: the number in the frame of a value. It should never get another schema.
         schema_type: the language of the schema and of its references.
         text: the schema as the registry returns it.
         references: the schemas that it needs, each after those that it needs itself. A name appears once; if two

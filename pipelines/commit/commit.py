@@ -29,18 +29,17 @@ from pipelines.layout.delta_schema import DeltaField, delta_fields
 from pipelines.ledger.committed_range import EXPIRED, CommittedRange
 from pipelines.ledger.coverage import NotAdjoining, extended, is_backfill
 from pipelines.ledger.ledger import (
-    NO_SCHEMAS,
     CommitKind,
     Coverage,
     LastMessages,
     LeaderEpochs,
     LedgerEntry,
     RecordedChoice,
-    SchemaIds,
     StartTimes,
     TableState,
     TopicFindings,
 )
+from pipelines.ledger.schema_ids import NO_SCHEMAS, SchemaIds
 from pipelines.ledger.slice_facts import SliceFacts
 from pipelines.plan.valid_through import NO_TIMES, TimesOfLoad
 from pipelines.table.table_store import CommitConflict, CommitOutcomeUnknown, TableSnapshot, TableStore
@@ -126,11 +125,17 @@ class Change(ABC):
 
         Raises:
             TableNotProven: another program has changed rows, and the change does not repair that.
+            CommitRefused: the change is not possible on the snapshot.
         """
         if not self.repairs:
             snapshot.check_unchanged(self.state.topic.where)
         event_time = self.state.event_time.carried if self.state.event_time else None
         seen = snapshot.entry.schemas if snapshot.entry else NO_SCHEMAS
+        if (id_ := seen.conflict(self.schemas)) is not None:
+            raise CommitRefused(
+                f"another run committed first, with another schema under the id {id_}; run again",
+                self.state.topic.where,
+            )
         unchanged = LedgerEntry(
             commit=self.commit,
             run=self.run,
@@ -140,7 +145,7 @@ class Change(ABC):
             ranges=(),
             state=replace(self.state, event_time=event_time, findings=TopicFindings()),
             choices=self.choices,
-            schemas=seen.with_ids(self.schemas),
+            schemas=seen.with_ids(self.schemas, now_ms=time.time_ns() // 1_000_000),
         )
         entry, replaced = self.complete(unchanged, table, snapshot)
         entry = replace(entry, state=replace(entry.state, last_messages=_before_cursors(entry.state)))

@@ -1,9 +1,10 @@
 """Plans, in the driver, how workers decode values, and asks registries for the schemas that workers need.
 
-An id never gets another schema, so a run asks for each id once. The table's ledger keeps the ids of all values that
-were loaded, and a run asks for them before it plans. A worker that meets a new id reports it, and the slice is fetched
-again. Values with an id that the registry does not know are bad records; `penstock redecode` decodes them when the
-registry has got the schema.
+An id should never get another schema, so a run asks for each id once. The table's ledger keeps the ids of all values
+that were loaded, with digests of their schemas, and a run asks for them before it plans. If one of them has another
+schema now, the run stops, because the same bytes would mean something else (fault A11). A worker that meets a new id
+reports it, and the slice is fetched again. Values with an id that the registry does not know are bad records; `penstock
+redecode` decodes them when the registry has got the schema.
 
 Values without a declared schema are treated in the same way: a worker that meets keys without columns, or values that
 their columns cannot hold, reports their fields, and the slice is fetched again with columns for them. So no key is
@@ -22,9 +23,10 @@ from kafka_io.errors import InvalidSchema
 from kafka_io.schema_registry.client import SchemaRegistry
 from pipelines.fetch.decode_plan import DecodePlan, Learned, PartPlan, WriterSchemas, plan_decoding
 from pipelines.fetch.formats import encoding_of
+from pipelines.fetch.schema_texts import KnownTexts
 from pipelines.fetch.typed_rows import fields_of, merged_needs
 from pipelines.layout.delta_schema import delta_fields, type_text
-from pipelines.ledger.ledger import NO_SCHEMAS, SchemaIds
+from pipelines.ledger.schema_ids import NO_SCHEMAS, SchemaIds
 from pipelines.ledger.slice_facts import DecodingNeeds, SliceFacts
 from pipelines.ledger.slice_times import RECORD_TIME, EventTimeColumn, is_time
 from pipelines.table.table_store import TableSnapshot
@@ -49,29 +51,51 @@ class Decoding:
 
     Attributes:
         plan: the plan with all schemas that are known so far; None for a raw table.
-        warnings: sentences for the user about the plan.
+
+    Args:
+        format_: the format of the topic.
+        snapshot: the snapshot of the table.
+        open_registry: gives the registries.
+        adopts_schemas: whether the user chose to continue if an id has got another schema.
+
+    Raises:
+        KafkaIOError: the registry does not answer.
+        SchemaChanged: an id that the table has met has another schema now.
     """
 
-    def __init__(self, format_: "TopicFormat", snapshot: TableSnapshot, open_registry: OpenRegistry) -> None:
+    def __init__(
+        self,
+        format_: "TopicFormat",
+        snapshot: TableSnapshot,
+        open_registry: OpenRegistry,
+        *,
+        adopts_schemas: bool = False,
+    ) -> None:
         self._format = format_
         self._snapshot = snapshot
-        self._values = _Part(format_.encoding, format_.registry, open_registry)
-        self._keys = _Part(format_.key_encoding, format_.key_registry, open_registry)
+        seen = snapshot.entry.schemas if snapshot.entry else NO_SCHEMAS
+        texts = KnownTexts(seen.value_texts, adopts=adopts_schemas), KnownTexts(seen.key_texts, adopts=adopts_schemas)
+        self._values = _Part(format_.encoding, format_.registry, open_registry, texts[0])
+        self._keys = _Part(format_.key_encoding, format_.key_registry, open_registry, texts[1])
         self.plan: DecodePlan | None = None
-        self.warnings: Sequence[str] = ()
+        self._of_plan: Sequence[str] = ()
         self._earlier_warnings: Sequence[str] = ()
         self._columns_of_files: pa.Schema | None = None
-        seen = snapshot.entry.schemas if snapshot.entry else NO_SCHEMAS
         self.learn(
             seen.values if format_.has_schemas else (),
             key_ids=seen.keys if format_.has_key_schemas else (),
         )
 
     @property
+    def warnings(self) -> Sequence[str]:
+        """Sentences for the user about schemas that have changed, and about the plan."""
+        return [*self._values.texts.warnings, *self._keys.texts.warnings, *self._of_plan]
+
+    @property
     def schema_ids(self) -> SchemaIds:
-        """The ids of the known schemas."""
-        values, keys = self._values.learned.schemas.known, self._keys.learned.schemas.known
-        return SchemaIds(values=tuple(sorted(values)), keys=tuple(sorted(keys)))
+        """The ids of the known schemas, with their texts."""
+        values, keys = self._values, self._keys
+        return SchemaIds(values=values.ids, keys=keys.ids, value_texts=values.texts.texts, key_texts=keys.texts.texts)
 
     @property
     def partition_by(self) -> str:
@@ -141,6 +165,7 @@ class Decoding:
 
         Raises:
             KafkaIOError: the registry does not answer.
+            SchemaChanged: an id that the table has met has another schema now.
             TooManyColumns: the fields need too many columns.
         """
         self._values.learn(ids, fields)
@@ -150,10 +175,10 @@ class Decoding:
         if self._columns_of_files is not None:
             layout = replace(self._snapshot.layout, values=self._columns_of_files)
             self._snapshot, self._columns_of_files = replace(self._snapshot, layout=layout), None
-            self._earlier_warnings = self.warnings
+            self._earlier_warnings = self._of_plan
         layout = self._snapshot.layout
         self.plan, warnings = plan_decoding(self._format, layout, self._values.learned, self._keys.learned)
-        self.warnings = [*self._earlier_warnings, *warnings]
+        self._of_plan = [*self._earlier_warnings, *warnings]
         columns = len(self.plan.stored) if self.plan else 0
         # Only inferred columns have a limit. A declared schema may have more.
         if (fields or key_fields) and columns > _MAX_COLUMNS:
@@ -168,13 +193,20 @@ class _Part:
 
     Attributes:
         learned: what is known so far.
+        texts: the texts of the schemas.
     """
 
-    def __init__(self, encoding: str, registry: str | None, open_registry: OpenRegistry) -> None:
+    def __init__(self, encoding: str, registry: str | None, open_registry: OpenRegistry, texts: KnownTexts) -> None:
         self._encoding = encoding
         self._registry = registry
         self._open_registry = open_registry
         self.learned = Learned()
+        self.texts = texts
+
+    @property
+    def ids(self) -> tuple[int, ...]:
+        """The ids of the known schemas."""
+        return tuple(sorted(self.learned.schemas.known))
 
     def learn(self, ids: Iterable[int], fields: Sequence[pa.Field]) -> None:
         """Ask the registry for these ids, unless they are known, and add the fields.
@@ -200,11 +232,13 @@ class _Part:
             if id_ not in registered:
                 refused[id_] = f"the registry {registry.name} has no schema with the id {id_}"
                 continue
+            self.texts.check(registered[id_], registry)
             try:
                 encoding_of(self._encoding).of_schema(registered[id_])
             except InvalidSchema as error:
                 refused[id_] = f"the schema {id_} cannot be used: {error.reason}"
             else:
+                self.texts.keep(registered[id_], registry)
                 known[id_] = registered[id_]
         return WriterSchemas(known=known, refused=refused)
 

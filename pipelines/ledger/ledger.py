@@ -22,6 +22,7 @@ from kafka_io.typed_json import JsonObject, convert, convert_exact, decode_json
 from pipelines.layout.delta_schema import DeltaField
 from pipelines.ledger.committed_range import CommittedRange, LoadedRange
 from pipelines.ledger.event_time import EventTime
+from pipelines.ledger.schema_ids import NO_SCHEMAS, SchemaIds, SchemaText, SchemaTexts
 from resources.errors import EntryUnknown
 
 if TYPE_CHECKING:
@@ -201,23 +202,6 @@ class TableState:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SchemaIds:
-    """Ids of schemas in registries: those of values, and those of keys."""
-
-    values: tuple[int, ...] = ()
-    keys: tuple[int, ...] = ()
-
-    def with_ids(self, others: "SchemaIds") -> "SchemaIds":
-        """These ids and the others, in order."""
-        return SchemaIds(
-            values=tuple(sorted({*self.values, *others.values})), keys=tuple(sorted({*self.keys, *others.keys}))
-        )
-
-
-NO_SCHEMAS = SchemaIds()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class LedgerEntry:
     """The content of one commit: its ranges, and the state in which it leaves the table.
 
@@ -237,7 +221,7 @@ class LedgerEntry:
         table: the id of the table; empty in entries of versions before 0.7.
         columns: the columns that the commit added to a typed table, or that got further members, as fields of Delta's
             schema.
-        schemas: the ids of all schemas that the loads of the table have seen.
+        schemas: the ids of all schemas that the loads of the table have seen, and digests of their texts.
         written: the rows that a replay or a redecode has written in place of others. The ranges of a replay also name
             rows that it only copied, and a redecode has no ranges.
     """
@@ -302,6 +286,8 @@ class LedgerEntry:
             "key_schemas": self.schemas.keys,
             "written": self.written,
             "event_time": state.event_time and state.event_time.as_dict(),
+            "schema_texts": self.schemas.value_texts,
+            "key_schema_texts": self.schemas.key_texts,
         }
         return msgspec.json.encode(stored | {name: value for name, value in if_any.items() if value}).decode()
 
@@ -343,9 +329,7 @@ class LedgerEntry:
             target=stored.take("target", int) if stored.fields.get("target") is not None else None,
             table=stored.take("table", str, ""),
             columns=stored.take("columns", tuple[DeltaField, ...], ()),
-            schemas=SchemaIds(
-                values=stored.take("schemas", tuple[int, ...], ()), keys=stored.take("key_schemas", tuple[int, ...], ())
-            ),
+            schemas=stored.schemas(),
             written=stored.take("written", tuple[LoadedRange, ...], ()),
         )
         stored.fields.pop("target", None)
@@ -370,6 +354,18 @@ class _Stored:
         """Take a field that has a value for each partition; empty if the entry lacks it."""
         by_text = self.take(name, type_, {})
         return {BrokerPartition.parse(text): value for text, value in by_text.items()}
+
+    def schemas(self) -> SchemaIds:
+        """Take the schemas that the loads of the table have seen."""
+        return SchemaIds(
+            values=self.take("schemas", tuple[int, ...], ()),
+            keys=self.take("key_schemas", tuple[int, ...], ()),
+            value_texts=self._texts("schema_texts"),
+            key_texts=self._texts("key_schema_texts"),
+        )
+
+    def _texts(self, name: str) -> SchemaTexts:
+        return tuple(convert_exact(text, SchemaText) for text in self.take(name, list[JsonObject], []))
 
     def state(self) -> TableState:
         """Take the state of the table after the commit."""

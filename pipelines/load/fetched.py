@@ -64,7 +64,12 @@ def fetch(run: Run, planned: Planned, on_progress: Progress, earlier: DecodedCou
     """
     reconciled, name = planned.reconciled, planned.reconciled.topic.name
     format_ = run.topics.format_of(name)
-    decoding = Decoding(format_, reconciled.snapshot, run.topics.open_registry)
+    decoding = Decoding(
+        format_,
+        reconciled.snapshot,
+        run.topics.open_registry,
+        adopts_schemas=run.choices.on_schema_changed == "adopt",
+    )
     fetched = [*_expired(run, planned), *_fetched(run, planned, decoding, on_progress)]
     facts = tuple(sorted(fetched, key=lambda slice_facts: slice_facts.offsets))
     _check_logs(run, planned, facts)

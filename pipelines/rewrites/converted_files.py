@@ -28,7 +28,7 @@ from pipelines.layout.columns import ERROR_COLUMN, ColumnConflict, missing_colum
 from pipelines.layout.layout import NO_DAY, TableLayout
 from pipelines.layout.rows import FILE_SCHEMA, cast
 from pipelines.ledger.committed_range import CommittedRange
-from pipelines.ledger.ledger import NO_SCHEMAS, SchemaIds
+from pipelines.ledger.schema_ids import NO_SCHEMAS, SchemaIds
 from pipelines.ledger.slice_facts import DecodingNeeds, Observations, SliceFacts
 from pipelines.rewrites.bad_rows import batches_of, reasons_of
 from pipelines.rewrites.staging import STAGING_FOLDER
@@ -137,8 +137,13 @@ class ConvertedFiles:
         if self._done:
             self.decoding.fix_columns(columns)
             self.decoding.learn(ids.values, key_ids=ids.keys)
-        if any(missing_columns(self.columns, note.values) for note in self._done.values()):
+        if any(self._is_outdated(note) for note in self._done.values()):
             self._done.clear()
+
+    def _is_outdated(self, note: ConvertedFile) -> bool:
+        """Whether the file has columns that are not planned, or was decoded with schemas that have changed since."""
+        changed = note.schemas.conflict(self.decoding.schema_ids)
+        return changed is not None or bool(missing_columns(self.columns, note.values))
 
     def _note(self, file: RawFile) -> ConvertedFile | None:
         with lake_errors(self._table.uri):

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 import pyarrow as pa
 
@@ -14,7 +15,9 @@ from pipelines.fetch.decode_plan import check_format, layout_of, plan_decoding
 from pipelines.fetch.decoding import Decoding, OpenRegistry
 from pipelines.layout.columns import missing_columns, with_columns
 from pipelines.layout.delta_schema import delta_fields, type_text
+from pipelines.ledger.schema_ids import NO_SCHEMAS
 from pipelines.table.table_store import TableSnapshot
+from resources.errors import SchemaChanged
 from resources.settings.topic_formats import TopicFormat
 
 
@@ -55,11 +58,31 @@ class WriterSchema:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MetText:
+    """A schema that has decoded rows of the table, as the ledger keeps it.
+
+    Args:
+        part: "value" or "key".
+        id: the id that it had in its registry.
+        digest: the digest of its text and of all that it refers to.
+        registry: the name of the registry.
+        since: when the ledger got the digest, as ISO 8601.
+    """
+
+    part: str
+    id: int
+    digest: str
+    registry: str
+    since: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TopicSchema:
     """The result of `penstock schema`; `version` is None if the topic has no table yet.
 
     A raw table has no columns for fields. `schemas` are in the order of their ids; there are none if the values have no
-    schemas in a registry.
+    schemas in a registry. `texts` are all texts of schemas that the table has met, in this order. They are in the
+    ledger, so they need no registry.
     """
 
     topic: str
@@ -67,6 +90,7 @@ class TopicSchema:
     format: str
     version: int | None
     schemas: tuple[WriterSchema, ...] = ()
+    texts: tuple[MetText, ...] = ()
     columns: tuple[ShownColumn, ...]
     warnings: tuple[str, ...]
 
@@ -92,6 +116,8 @@ def topic_schema(table: LakeTable, format_: TopicFormat, open_registry: OpenRegi
             plan, warnings = decoding.plan, decoding.warnings
         except KafkaIOError as error:
             warnings = [*warnings, f"the schemas are not shown, because the registry cannot be asked: {error}"]
+        except SchemaChanged as error:
+            warnings = [*warnings, f"the schemas are not shown, and a load stops: {error}"]
     present = table_snapshot.layout.values
     after = with_columns(present, plan.stored) if plan else present
     return TopicSchema(
@@ -100,6 +126,7 @@ def topic_schema(table: LakeTable, format_: TopicFormat, open_registry: OpenRegi
         format=format_.format,
         version=snapshot.version if snapshot else None,
         schemas=schemas,
+        texts=tuple(_met_texts(table_snapshot)),
         columns=tuple(_shown(after, missing_columns(present, after).names)),
         warnings=tuple(warnings),
     )
@@ -128,6 +155,14 @@ def _with_registry(
         for id_ in sorted(ids)
     ]
     return tuple(schemas), decoding
+
+
+def _met_texts(snapshot: TableSnapshot) -> Iterator[MetText]:
+    seen = snapshot.entry.schemas if snapshot.entry else NO_SCHEMAS
+    for part, texts in (("value", seen.value_texts), ("key", seen.key_texts)):
+        for text in texts:
+            since = datetime.fromtimestamp(text.met_ms / 1000, UTC).isoformat(timespec="seconds")
+            yield MetText(part=part, id=text.id, digest=text.digest, registry=text.registry, since=since)
 
 
 def _subjects(registry: SchemaRegistry, schema_id: int) -> Iterator[str]:

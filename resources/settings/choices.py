@@ -65,6 +65,12 @@ class Choices(Section):
         "after it.",
     )
 
+    on_schema_changed: Literal["fail", "adopt"] = Field(
+        default="fail",
+        description="Typed tables: a registry has another schema with an id than the one that has decoded rows of the "
+        'table. "adopt" decodes new records with the new schema. Rows that the table has already stay as they are.',
+    )
+
     def with_overrides(self, overrides: Mapping[str, str | None]) -> Self:
         """A copy with the values of `overrides`. A value of None keeps the choice as it is.
 

@@ -59,6 +59,7 @@ class TypedTopic:
     format_: Mapping[str, Any]
     caps: Mapping[str, Any] = field(default_factory=dict)
     registries: Mapping[str, Any] = field(default_factory=dict)
+    choices: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def settings(self) -> Settings:
@@ -70,6 +71,7 @@ class TypedTopic:
                 "clusters": {"main": {"bootstrap": bootstrap}},
                 "registries": self.registries,
                 "topics": {"clicks": self.format_},
+                "choices": self.choices,
                 "caps": Caps(attempts=1, request_timeout_s=5, **self.caps).model_dump(),
             }
         )

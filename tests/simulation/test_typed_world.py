@@ -18,7 +18,8 @@ from pipelines.fetch.slice_fetcher import SliceFetcher
 from pipelines.fetch.typed_rows import decoder_of
 from pipelines.layout.columns import with_columns
 from pipelines.layout.delta_schema import DeltaField
-from pipelines.ledger.ledger import SchemaIds, TableState
+from pipelines.ledger.ledger import TableState
+from pipelines.ledger.schema_ids import SchemaIds
 from pipelines.ledger.slice_facts import SliceFacts
 from pipelines.load import fetched
 from pipelines.table.table_store import TableSnapshot

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 _COMPARED = ">equal >differing >only_in_table >only_on_broker >copies"
 _NAMED_TOPICS = 20
 _RUN_ID_LENGTH = 8  # enough to distinguish runs; Dagster shows as many
+_DIGEST_LENGTH = 8
 
 
 def skipped_topics(nodes: "Iterable[SkippedNode]") -> None:
@@ -126,7 +127,10 @@ def history(entries: Sequence["HistoryEntry"]) -> None:
 
 
 def schemas(results: PrintedResults) -> None:
-    """Print a line per schema in the registry, then one per column of the table; warnings on stderr."""
+    """Print a line per schema in the registry, one per text that the table has met, then one per column.
+
+    Warnings are on stderr.
+    """
     for result in results:
         if result["schemas"]:
             rows = [
@@ -134,6 +138,11 @@ def schemas(results: PrintedResults) -> None:
                 for schema in result["schemas"]
             ]
             print_table(">id type met subjects", rows)
+        if result["texts"]:
+            print_table(
+                "part >id digest registry since",
+                [{**text, "digest": text["digest"][:_DIGEST_LENGTH]} for text in result["texts"]],
+            )
         columns = [{**column, "new": "new" if column["is_new"] else ""} for column in result["columns"]]
         print_table("name type field new comment", columns)
         for sentence in result["warnings"]:

@@ -66,6 +66,7 @@ class LoadConfig(dg.Config):
     on_vanished: Literal["settings", "fail", "wait"] = _choice_field("on_vanished")
     on_corrupt: Literal["settings", "fail", "skip"] = _choice_field("on_corrupt")
     on_too_large: Literal["settings", "fail", "skip"] = _choice_field("on_too_large")
+    on_schema_changed: Literal["settings", "fail", "adopt"] = _choice_field("on_schema_changed")
 
     def window(self, tags: Mapping[str, str]) -> LoadWindow:
         """The part of the logs that the run loads. Where the config says nothing, the run's tags decide."""

@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from unittest.mock import ANY
 
 import pytest
 from click.testing import CliRunner, Result
@@ -27,6 +28,7 @@ SECOND = {
         {"name": "lines", "type": {"type": "array", "items": "string"}, "doc": "what was bought"},
     ],
 }
+MET_TEXT = [["PART", "ID", "DIGEST", "REGISTRY", "SINCE"], ["value", "1", ANY, "main", ANY]]
 RETYPED = "the field 'amount' had the type double before: the new column amount_2 holds it, with the type string"
 
 
@@ -110,6 +112,7 @@ def test_a_new_schema_in_the_registry_shows_what_the_next_load_adds(
         ["ID", "TYPE", "MET", "SUBJECTS"],
         ["1", "AVRO", "met", "orders-value", "version", "1"],
         ["2", "AVRO", "newest", "orders-value", "version", "2"],
+        *MET_TEXT,
         ["NAME", "TYPE", "FIELD", "NEW", "COMMENT"],
         ["id", "long", "id"],
         ["amount", "double", "amount"],
@@ -135,6 +138,7 @@ def test_without_an_answer_of_the_registry_the_columns_of_the_table_are_shown(
     registry.close()
     shown = orders("schema", "orders")
     assert cells(shown) == [
+        *MET_TEXT,
         ["NAME", "TYPE", "FIELD", "NEW", "COMMENT"],
         ["id", "long", "id"],
         ["amount", "double", "amount"],
