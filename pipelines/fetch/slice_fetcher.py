@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from functools import partial
 
 from kafka_io.cluster.cluster import Cluster
@@ -25,6 +25,8 @@ from resources.progress import Progress, no_progress
 from resources.settings.settings import Caps
 
 _MAX_SAMPLES = 8
+_EPOCH, _MICROSECOND = datetime(1970, 1, 1, tzinfo=UTC), timedelta(microseconds=1)
+_CLOCK_STANDS_STILL = timedelta(seconds=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -189,4 +191,15 @@ def _planned_range(topic: TopicEntry, offsets: OffsetRange) -> PlannedRange:
 
 def microseconds(time: datetime) -> int:
     """The time in microseconds since 1970, as the tables store it."""
-    return int(time.timestamp() * 1_000_000)
+    return (time - _EPOCH) // _MICROSECOND
+
+
+def loading_time(began: datetime, newest: LedgerEntry | None) -> datetime:
+    """The loading time of rows that are fetched now: `began`, or the next one after that of the newest commit.
+
+    Rows of two incarnations may have the same offset, and then only the loading time tells them apart. So two commits
+    get different ones if the clock stands still, or goes back a little (fault E08).
+    """
+    used = max((committed.loaded_at_us for committed in newest.ranges), default=0) if newest else 0
+    behind = timedelta(microseconds=used + 1 - microseconds(began))
+    return began + behind if timedelta() < behind <= _CLOCK_STANDS_STILL else began

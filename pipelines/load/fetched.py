@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from kafka_io.model import BrokerPartition, OffsetRange
 from pipelines.commit.bad_records import check_bad_records
 from pipelines.fetch.decoding import Decoding
-from pipelines.fetch.slice_fetcher import FetchOrder, microseconds
+from pipelines.fetch.slice_fetcher import FetchOrder, loading_time, microseconds
 from pipelines.fetch.unreadable import GAPS
 from pipelines.identity.divergence import check_expired, check_same_logs
 from pipelines.identity.holes import Refusal
@@ -85,7 +85,7 @@ def _fetched(run: Run, planned: Planned, decoding: Decoding, on_progress: Progre
         topic=reconciled.topic,
         table_uri=reconciled.discovered.table.uri,
         slices=step.plan.slices,
-        began=reconciled.discovered.began,
+        began=loading_time(reconciled.discovered.began, reconciled.snapshot.entry),
         sizes=step.sizes,
         skip=tuple(name for name in GAPS if getattr(run.choices, name) == "skip"),
         to_message=step.plan.to_message,

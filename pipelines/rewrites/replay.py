@@ -18,7 +18,7 @@ from pipelines.comparison.compare import Comparison, compare
 from pipelines.comparison.table_rows import TableRows
 from pipelines.delta.delta_table import LakeTable
 from pipelines.fetch.decoding import Decoding
-from pipelines.fetch.slice_fetcher import FetchOrder, microseconds
+from pipelines.fetch.slice_fetcher import FetchOrder, loading_time, microseconds
 from pipelines.identity.divergence import check_same_logs
 from pipelines.layout.columns import NO_COLUMNS
 from pipelines.ledger.committed_range import CommittedRange
@@ -73,7 +73,13 @@ def _replay(run: Run, table: LakeTable, request: ReplayRequest, began: datetime,
     format_ = run.topics.format_of(request.topic)
     decoding = Decoding(format_, snapshot, run.topics.open_registry)
     order = FetchOrder(
-        topic=topic, table_uri=table.uri, slices=slices, began=began, sizes=sizes, below=folder, on_progress=report
+        topic=topic,
+        table_uri=table.uri,
+        slices=slices,
+        began=loading_time(began, snapshot.entry),
+        sizes=sizes,
+        below=folder,
+        on_progress=report,
     )
     facts = run.fetcher.fetch_decoded(order, decoding)
     check_same_logs(run.cluster, state, resolver.same_logs)

@@ -2,6 +2,8 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from itertools import count
 from pathlib import Path
 from typing import NoReturn
 from unittest.mock import patch
@@ -32,6 +34,7 @@ from resources.settings.settings import Caps, ClusterSettings, Settings
 from resources.stores.lake import Lake
 from resources.stores.lake_marker import read_marker
 from tests.fakes.cluster import FakeCluster, Log
+from tests.fakes.loaders import changed
 from tests.fakes.records import holding, numbered, table, values
 
 EPOCHS = OffsetForLeaderEpochRequest.API.key
@@ -200,6 +203,29 @@ def test_a_recreated_topic_is_loaded_beside_its_former_rows_by_choice(
         (0, 20),
         (1, 10),
     ]
+
+
+# faults E08, U13
+@pytest.mark.parametrize("step", [timedelta(0), timedelta(microseconds=-300)], ids=["stands still", "goes back"])
+def test_two_incarnations_have_no_loading_time_in_common(step: timedelta, fake: FakeCluster, tmp_path: Path) -> None:
+    times = count()
+
+    def now() -> datetime:
+        return datetime(2026, 1, 2, 3, 4, 5, 123_457, tzinfo=UTC) + next(times) * step
+
+    def load_now() -> None:
+        with loader_of(fake, tmp_path, on_recreated="restart") as loader:
+            assert changed(loader, now=now).load("clicks").error is None
+
+    with fake:
+        for incarnation in (7, 8, 9):
+            fake.topic_id = UUID(int=incarnation)
+            for stop in (10, 20):
+                fake.logs = {0: holding(0, stop), 1: holding(0, stop)}
+                load_now()
+    assert verify(table(tmp_path)).problems == ()
+    rows = DeltaTable(table(tmp_path).uri).to_pyarrow_table(columns=["partition", "offset", "loaded_at"]).to_pylist()
+    assert len({tuple(row.values()) for row in rows}) == len(rows) == 3 * 2 * 20
 
 
 def test_a_slow_run_does_not_take_the_table_back_to_a_former_incarnation(
