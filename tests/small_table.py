@@ -90,11 +90,15 @@ class SmallTable(Small):
         columns = {"offset": pa.array(row_offsets, pa.int64()), "value": pa.array([b"x"] * len(row_offsets))}
         return self.write_columns(OffsetRange(BrokerPartition(0, partition), start, stop), columns)
 
+    def next_loading_time(self) -> int:
+        """The loading time of the next file."""
+        return self._loaded_at + 1
+
     def write_columns(
         self, offsets: OffsetRange, columns: Mapping[str, pa.Array], *, broker: int | None = 0, inner: int | None = 0
     ) -> SliceFacts:
         """Write a slice's file with these columns of its rows; one of them is `offset`. From 0.8 on, no row has a broker."""
-        self._loaded_at += 1
+        self._loaded_at = self.next_loading_time()
         constants = {
             "topic": "clicks",
             "broker": broker,

@@ -6,7 +6,7 @@ may be large, are read once, by Arrow, and copied with the types that they have.
 """
 
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
@@ -32,18 +32,18 @@ class KeyComparison(ExitStack):
 
     Args:
         definition: the state table's columns.
-        starts: the first loading time of each incarnation of the topic, ascending.
+        incarnations: the number of the incarnation by loading time, higher for a newer one; empty if there is one.
         memory_mib: the maximum memory.
         content: the columns of which a number is kept that differs if one of them does, to compare whole rows.
     """
 
     def __init__(
-        self, definition: StateDefinition, starts: Sequence[int], memory_mib: int, content: Sequence[str] = ()
+        self, definition: StateDefinition, incarnations: Mapping[int, int], memory_mib: int, content: Sequence[str] = ()
     ) -> None:
         super().__init__()
         self.definition = definition
         self._content = content
-        self._starts = np.array(starts[1:], np.int64)
+        self._times, self._eras = _runs(incarnations)
         folder = self.enter_context(tempfile.TemporaryDirectory(prefix="penstock-state-"))
         config: dict[str, str | bool | int | float | list[str]] = {
             "memory_limit": f"{memory_mib}MiB",
@@ -164,7 +164,7 @@ class KeyComparison(ExitStack):
         broker, partition, offset, item, loaded_at = (
             rows.column(name).cast(pa.int64()).fill_null(_NO_BROKER) for name in self.definition.places
         )
-        eras = np.searchsorted(self._starts, loaded_at.to_numpy(), side="right")
+        eras = self._eras[np.searchsorted(self._times, loaded_at.to_numpy(), side="right")]
         own = [*map(pa.array, numbers), pa.array(eras), broker, partition, offset, item]
         return pa.RecordBatch.from_arrays(
             [*own, *map(rows.column, self.definition.keys), positions, *map(rows.column, self._content)], schema=schema
@@ -191,6 +191,14 @@ class KeyComparison(ExitStack):
     def _result(self, query: str) -> Iterator[pa.RecordBatch]:
         with _duckdb_errors(), self._duckdb.cursor() as cursor:
             yield from cursor.sql(query).to_arrow_reader(_NUMBERS_AT_ONCE)
+
+
+def _runs(incarnations: Mapping[int, int]) -> tuple[RowNumbers, RowNumbers]:
+    """The loading times at which another incarnation begins, ascending, and the numbers before and after each."""
+    times = np.array(sorted(incarnations), np.int64)
+    numbers = np.array([incarnations[time] for time in times.tolist()] or [0], np.int64)
+    changes = np.flatnonzero(np.diff(numbers)) + 1
+    return times[changes], numbers[np.append(0, changes)]
 
 
 def _with_numbers(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[pa.RecordBatch, RowNumbers]]:

@@ -14,7 +14,7 @@ from pipelines.ledger.failure import SliceFailure
 from pipelines.state_tables.changes import KeyComparison
 from pipelines.state_tables.files import StateFiles
 from pipelines.state_tables.state_table import DELETED, POSITION, StateDefinition, state_output
-from pipelines.state_tables.update import CONSUMER, DEFINITION, incarnation_starts
+from pipelines.state_tables.update import CONSUMER, DEFINITION, incarnation_numbers
 from pipelines.table.table_store import TableSnapshot
 from resources.errors import LoadError
 from resources.printed import HIDDEN
@@ -84,8 +84,8 @@ def _prove(table: LakeTable, topic: TopicOptions) -> StateProof:
         return StateProof(table=output.uri, version=version, problems=(problem,))
     assert topic.state is not None
     content = [name for name in definition.schema.names if name != POSITION]
-    starts = incarnation_starts(table.entries(snapshot))
-    with KeyComparison(definition, starts, topic.state.memory_mib, content) as comparison:
+    numbers = incarnation_numbers(table.entries(snapshot))
+    with KeyComparison(definition, numbers, topic.state.memory_mib, content) as comparison:
         comparison.take_rows(_all_rows(table, snapshot, source.name, definition))
         files = StateFiles.of(output.uri, output.options, writer.handle)
         comparison.take_present(files, only_touched=False)

@@ -129,11 +129,12 @@ class _Update:
 
     def run(self) -> Mapping[str, Any]:
         """Commit the state that follows from the increment; returns facts about the commit."""
-        appends = not self.rebuild and only_appends(self.increment.difference, self._covered())
-        starts = self._starts(appends=appends)
+        before = None if self.rebuild else self._entry_before()
+        appends = before is not None and only_appends(self.increment.difference, before.covered)
+        numbers = self._incarnations(before if appends else None)
         assert self.topic.state is not None
-        with KeyComparison(self.definition, starts, self.topic.state.memory_mib) as comparison:
-            counts = self._commit(comparison, appends=appends, incarnations=len(starts))
+        with KeyComparison(self.definition, numbers, self.topic.state.memory_mib) as comparison:
+            counts = self._commit(comparison, appends=appends, incarnations=len({0, *numbers.values()}))
         return {"recomputed": not (appends or self.rebuild), **counts}
 
     def _commit(self, comparison: KeyComparison, *, appends: bool, incarnations: int) -> Mapping[str, Any]:
@@ -174,17 +175,18 @@ class _Update:
             return self.increment
         return replace(self.increment, difference=self.increment.source.difference(NOTHING))
 
-    def _covered(self) -> Coverage:
-        """The offsets that the topic's table had in the version from which the state table was made."""
+    def _entry_before(self) -> LedgerEntry | None:
+        """The newest entry of the topic's table in the version from which the state table was made."""
         made_from = TableSnapshot(version=self.writer.progress.version, entry=None)
-        return next((entry.covered for _, entry in self.increment.source.table.entries(made_from)), {})
+        return next((entry for _, entry in self.increment.source.table.entries(made_from)), None)
 
-    def _starts(self, *, appends: bool) -> list[int]:
-        """The first loading time of each incarnation. Of a single one, no entry must be read."""
-        if appends and not self.increment.difference.restarted and self.writer.mark(INCARNATIONS) == 1:
-            return [0]
+    def _incarnations(self, before: LedgerEntry | None) -> Mapping[int, int]:
+        """The numbers of the incarnations by loading time; empty if all rows, since `before` too, have one."""
         source = self.increment.source
-        return incarnation_starts(source.table.entries(source.snapshot))
+        newest = source.snapshot.entry
+        if before and newest and before.topic == newest.topic and self.writer.mark(INCARNATIONS) == 1:
+            return {}
+        return incarnation_numbers(source.table.entries(source.snapshot))
 
     def _has_new_columns(self) -> bool:
         handle = self.writer.handle
@@ -199,11 +201,15 @@ def only_appends(difference: LedgerDifference, covered: Coverage) -> bool:
     return all(offsets.partition not in covered or offsets.start >= covered[offsets.partition][1] for offsets in spans)
 
 
-def incarnation_starts(entries: Iterable[tuple[int, LedgerEntry]]) -> list[int]:
-    """The first loading time of each incarnation of the topic in a table, ascending; `entries` are newest first."""
-    starts: dict[str, int] = {}
+def incarnation_numbers(entries: Iterable[tuple[int, LedgerEntry]]) -> dict[int, int]:
+    """The number of the incarnation of the topic, by loading time: 0 for the newest, -1 for the one before it, ...
+
+    The order of the entries decides, which are newest first, and not the loading times: clocks of loaders differ
+    (fault A06). Loads see to it that no two incarnations have a loading time in common.
+    """
+    numbers, by_time = dict[str, int](), dict[int, int]()
     for _, entry in effective_entries(entries):
+        number = numbers.setdefault(entry.topic.incarnation, -len(numbers))
         for committed in entry.ranges:
-            known = starts.get(entry.topic.incarnation, committed.loaded_at_us)
-            starts[entry.topic.incarnation] = min(known, committed.loaded_at_us)
-    return sorted(starts.values())
+            by_time.setdefault(committed.loaded_at_us, number)
+    return by_time

@@ -25,13 +25,25 @@ class KeyedHistory(TableHistory):
 
     Attributes:
         keys: how many keys there are.
+        clock_error_us: by how much the clocks of loaders are wrong: loading times go back and forth.
         incarnations: the incarnation of the rows by their loading time.
     """
 
-    def __init__(self, root: Path, random: Random, keys: int = 12) -> None:
+    def __init__(self, root: Path, random: Random, keys: int = 12, clock_error_us: int = 0) -> None:
         super().__init__(root, random)
         self.keys = keys
+        self.clock_error_us = clock_error_us
         self.incarnations: dict[int, str] = {}
+
+    def next_loading_time(self) -> int:
+        """See SmallTable. No two loads have the same."""
+        if not self.clock_error_us:
+            return super().next_loading_time()
+        return next(
+            time_us
+            for _ in range(1000)
+            if (time_us := self.random.randint(1, self.clock_error_us)) not in self.incarnations
+        )
 
     def write(self, start: int, stop: int, *, partition: int = 0, rows: int | None = None) -> SliceFacts:
         """Write a slice's file. Each offset has a row with a random key."""
@@ -61,10 +73,9 @@ class KeyedHistory(TableHistory):
         return facts
 
     def _restart(self) -> None:
-        first = self._loaded_at + 1
         super()._restart()
-        for loaded_at in range(first, self._loaded_at + 1):
-            self.incarnations[loaded_at] = self.topic.incarnation
+        if self._loaded_at:
+            self.incarnations[self._loaded_at] = self.topic.incarnation
 
     def load(self, *records: tuple[str | None, Any], partition: int = 0, time_ms: int | None = None) -> None:
         """Load records with these keys and values after those of the partition."""

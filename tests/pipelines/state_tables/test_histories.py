@@ -14,11 +14,12 @@ from tests.thorough import first
 pytestmark = pytest.mark.slow  # long histories
 
 
-# fault N51
+# faults A06, N51
 @pytest.mark.parametrize("seed", first(2, range(12)))
-def test_a_state_table_equals_a_full_recomputation(seed: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize("clock_error_us", [0, 90_000_000])
+def test_a_state_table_equals_a_full_recomputation(seed: int, clock_error_us: int, tmp_path: Path) -> None:
     random = Random(seed)
-    history = KeyedHistory(tmp_path / "lake", random)
+    history = KeyedHistory(tmp_path / "lake", random, clock_error_us=clock_error_us)
     for event in random.choices(EVENTS, k=18):
         history.happen(event)
         if random.random() < 0.4:

@@ -14,7 +14,11 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from kafka_io.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest
+from kafka_io.model import BrokerPartition, OffsetRange
+from pipelines.commit.commit import commit
+from pipelines.commit.replacement import CutChange
 from pipelines.delta.delta_table import LakeTable
+from pipelines.identity.identity import table_state
 from pipelines.maintenance.clean import clean
 from pipelines.state_tables import changes as state_changes
 from pipelines.state_tables import files as state_files
@@ -109,6 +113,45 @@ def test_rows_of_a_recreated_topic_are_newer(history: KeyedHistory) -> None:
     history.load(("a", "new"), time_ms=1)
     update(history)
     assert values(history)["a"] == "new"
+
+
+# fault A06
+@pytest.mark.parametrize("again_every_time", [False, True])
+def test_the_ledger_orders_incarnations_and_loading_times_do_not(
+    again_every_time: bool, history: KeyedHistory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The loader of the deleted topic had a clock that is 90 s ahead of the one of the loaders after it."""
+    times = iter([90_000_000, 1, 91_000_000, 2])
+    monkeypatch.setattr(history, "next_loading_time", lambda: next(times))
+    keys = [(f"k{number}", "old") for number in range(12)]
+    history.load(*keys, time_ms=9000)
+    update(history, rebuild=again_every_time)
+    history.happen("restart")
+    update(history, rebuild=again_every_time)
+    for value in ("new", "newest"):
+        history.load(*[(key, value) for key, _ in keys], time_ms=1)
+        update(history, rebuild=again_every_time)
+        assert set(values(history).values()) == {value}
+    assert proof_after(history).proven
+
+
+# fault A06
+def test_a_topic_without_rows_that_was_created_again_twice_has_newer_rows(
+    history: KeyedHistory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The increment does not call them restarted, because the version before it had no rows (fault N43)."""
+    times = iter([1, 90_000_000, 2])
+    monkeypatch.setattr(history, "next_loading_time", lambda: next(times))
+    history.load(("a", "1"))
+    whole, snapshot = OffsetRange(BrokerPartition(0, 0), 0, 10), history.table.snapshot()
+    commit(history.table, snapshot, CutChange(state=table_state(snapshot, history.topic), ranges=(whole,), run="cut"))
+    update(history)
+    for value, time_ms in (("older", 9000), ("newer", 1)):
+        record = {"key": b"a", "value": value.encode(), "timestamp": time_ms}
+        monkeypatch.setattr(history, "_record", lambda _, record=record: record)
+        history.happen("restart")
+    update(history)
+    assert values(history) == {"a": "newer"}
 
 
 def test_only_files_with_changed_keys_are_written_again(history: KeyedHistory, monkeypatch: pytest.MonkeyPatch) -> None:
