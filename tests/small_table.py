@@ -97,7 +97,7 @@ class SmallTable(Small):
     def write_columns(
         self, offsets: OffsetRange, columns: Mapping[str, pa.Array], *, broker: int | None = 0, inner: int | None = 0
     ) -> SliceFacts:
-        """Write a slice's file with these columns of its rows; one of them is `offset`. From 0.8 on, no row has a broker."""
+        """Write a slice's file with these columns of its rows; one is `offset`. From 0.8 on, rows have no broker."""
         self._loaded_at = self.next_loading_time()
         constants = {
             "topic": "clicks",

@@ -1,11 +1,11 @@
 """Count the rows of committed ranges, and find rows that are there more than once, in bounded memory.
 
 Offset and, inside one compressed message of 0.7, `inner` identify a row of a range. From 0.8 on, where no row has a
-broker, the offset alone identifies it: a position `inner` above 0 has no meaning there, and is counted (fault A05). Files have the rows of a range in
-this order. So one pass over the rows counts them, and shows for each range whether every row comes after the one before
-it; if so, no row is there twice. Ranges with several files, one for each day, do not have this order. From 0.8 on the
-pass sets a bit for each of their offsets, which shows duplicate rows, as far as these bits fit into memory. The rows of
-all other ranges without the order are sorted, in a second pass.
+broker, the offset alone identifies it: a position `inner` above 0 has no meaning there, and is counted (fault A05).
+Files have the rows of a range in this order. So one pass over the rows counts them, and shows for each range whether
+every row comes after the one before it; if so, no row is there twice. Ranges with several files, one for each day, do
+not have this order. From 0.8 on the pass sets a bit for each of their offsets, which shows duplicate rows, as far as
+these bits fit into memory. The rows of all other ranges without the order are sorted, in a second pass.
 """
 
 from collections.abc import Callable, Iterable, Iterator

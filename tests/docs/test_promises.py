@@ -6,7 +6,8 @@ from functools import cache
 
 import pytest
 
-from resources.explanations.codes import ROWS, CodeRow
+from resources.explanations.codes import ROWS
+from resources.explanations.explanation import CodeRow
 from tests.docs.faults import guards
 from tests.docs.pages import ROOT, section
 from tests.docs.references import references

@@ -44,7 +44,9 @@ class ConsumerConnector(Closing):
         self._is_shut_down = False
 
     @classmethod
-    def open(cls, zookeeper: str, group: str, *, consumer_id: str | None = None, **settings: Unpack[ConnectorSettings]) -> Self:
+    def open(
+        cls, zookeeper: str, group: str, *, consumer_id: str | None = None, **settings: Unpack[ConnectorSettings]
+    ) -> Self:
         """Open a member of `group`; it joins the group when its streams are created.
 
         Args:

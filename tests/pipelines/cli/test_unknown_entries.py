@@ -1,8 +1,9 @@
 """An entry that this version of Penstock does not know is refused in words, by every command that reads the ledger."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,42 +14,41 @@ from resources.settings.settings import Settings
 from resources.stores.lake import Lake
 from tests.pipelines.cli.broker_world import Make, World
 
-Change = Callable[[dict[str, object]], None]
+Change = Callable[[dict[str, Any]], None]
 
 
-def new_kind(entry: dict[str, object]) -> None:
+def new_kind(entry: dict[str, Any]) -> None:
     """The entry has a kind of a later version."""
     entry["kind"] = "erase"
 
 
-def new_field(entry: dict[str, object]) -> None:
+def new_field(entry: dict[str, Any]) -> None:
     """The entry has a field of a later version."""
     entry["keys"] = {"k1": "ab"}
 
 
-def new_field_of_a_range(entry: dict[str, object]) -> None:
+def new_field_of_a_range(entry: dict[str, Any]) -> None:
     """A range of the entry has a field of a later version."""
-    [part] = entry["ranges"]  # type: ignore[misc]
-    part["erased"] = "AAE="
+    entry["ranges"][0]["erased"] = "AAE="
 
 
-def new_field_of_a_choice(entry: dict[str, object]) -> None:
+def new_field_of_a_choice(entry: dict[str, Any]) -> None:
     """A choice of the entry has a field of a later version."""
     choice = {"setting": "on_expired", "value": "skip", "partition": "0", "start": 0, "stop": 1, "by": "somebody"}
     entry["choices"] = [choice]
 
 
-def new_field_of_the_topic(entry: dict[str, object]) -> None:
+def new_field_of_the_topic(entry: dict[str, Any]) -> None:
     """The topic of the entry has a field of a later version."""
-    entry["topic"]["tenant"] = "a"  # type: ignore[index]
+    entry["topic"]["tenant"] = "a"
 
 
-def damaged(entry: dict[str, object]) -> None:
+def damaged(entry: dict[str, Any]) -> None:
     """The entry lacks a field."""
     del entry["sequence"]
 
 
-CHANGES = {
+CHANGES: Mapping[Change, str] = {
     new_kind: "erase",
     new_field: "keys",
     new_field_of_a_range: "erased",
