@@ -32,13 +32,13 @@ def test_the_coverage_of_a_room_counts_the_lines_and_branches_of_all_its_files()
 
 
 def test_a_room_below_its_floor_is_reported_with_both_numbers() -> None:
-    measured = {**dict.fromkeys(rooms(), 90.0), "pipelines/demo": 34.0}
+    measured = {**dict.fromkeys(rooms(), 95.0), "pipelines/demo": 34.0}
     assert below(measured) == []
-    assert below({**measured, "kafka_io/wire": 89.4}) == [
-        "kafka_io/wire: 89.4 % of lines and branches ran, the floor is 90 %"
+    assert below({**measured, "kafka_io/wire": 94.4}) == [
+        "kafka_io/wire: 94.4 % of lines and branches ran, the floor is 95 %"
     ]
 
 
 def test_a_room_without_a_measurement_is_reported() -> None:
     measured = dict.fromkeys(rooms() - {"kafka_io/net"}, 100.0)
-    assert below(measured) == ["kafka_io/net: 0.0 % of lines and branches ran, the floor is 90 %"]
+    assert below(measured) == ["kafka_io/net: 0.0 % of lines and branches ran, the floor is 95 %"]
