@@ -40,20 +40,25 @@ _MODULES = {
     "increments": "pipelines.increments.increment",
     "on_complete_partitions": "pipelines.defs.sensors.complete_hours",
 }
+_LOCATION = {"defs": "pipelines.definitions"}
+"""What `dagster dev -m penstock -a defs` loads. It reads the settings file, so it is no public name (fault F07)."""
 __all__ = sorted(_MODULES)  # noqa: PLE0605 - type checkers take the names from the imports above
+_IMPORTING = {"PostgresOutput": "psycopg"}
+"""The names whose modules import a package of an extra other than `dagster`."""
 _PACKAGES = ("kafka_io", "resources", "pipelines")
 
 
 def __getattr__(name: str) -> Any:
     """Import the module of a public name when the name is used first."""
-    if name not in _MODULES:
+    module = (_MODULES | _LOCATION).get(name)
+    if module is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    _check_packages()
+    check_packages()
     from kafka_io.garbage import no_collections  # noqa: PLC0415 - this module imports nothing at first
 
     try:
         with no_collections():
-            value = globals()[name] = getattr(import_module(_MODULES[name]), name)
+            value = globals()[name] = getattr(import_module(module), name)
     except ModuleNotFoundError as error:
         _explain(name, error)
         raise
@@ -74,10 +79,11 @@ def _explain(name: str, error: ModuleNotFoundError) -> None:
 
 
 def __dir__() -> list[str]:
-    return __all__
+    # Dagster reads each of these names when it looks for components, so a missing extra must not hide all (fault F01).
+    return [name for name in __all__ if name not in _IMPORTING or find_spec(_IMPORTING[name])]
 
 
-def _check_packages() -> None:
+def check_packages() -> None:
     """Check that the packages of Penstock are not hidden by others of the same name.
 
     Raises:

@@ -4,10 +4,18 @@ The settings are read here, for clusters and schedules are what is declared: a c
 location, in Dagster's UI under Deployment.
 """
 
-import dagster as dg
+from penstock import check_packages
 
-from kafka_io.garbage import no_collections
-from resources.machines import own_process
+check_packages()
+
+from resources.extras import check_extra  # noqa: E402 - another package `resources` gets a sentence of its own
+
+check_extra("dagster", "a code location of Dagster")
+
+import dagster as dg  # noqa: E402 - a missing extra gets a sentence of its own
+
+from kafka_io.garbage import no_collections  # noqa: E402 - as above
+from resources.machines import own_process  # noqa: E402 - as above
 
 with no_collections():
     from pipelines.defs.build import build_defs

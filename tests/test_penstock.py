@@ -106,6 +106,8 @@ def test_the_core_works_without_any_extra(wheel: Path, tmp_path: Path) -> None:
     assert results["load clicks, in small slices"]["results"][0]["rows"] == 3
     assert results["imports"] == {
         "build_defs": "build_defs needs the package dagster: install it with `pip install 'penstock-etl[dagster]'`",
+        "definitions": "a code location of Dagster needs the package dagster: "  # fault F01
+        "install it with `pip install 'penstock-etl[dagster]'`",
         "connect_duckdb": "a state table, an audit or a DuckDBOutput needs the package duckdb: "
         "install it with `pip install 'penstock-etl[duckdb]'`",
         "open_cluster": "the login at the cluster main (GSSAPI) needs the package gssapi: install it with "
@@ -136,12 +138,14 @@ def test_dg_finds_the_component(wheel: Path) -> None:
     assert set(entry_points.sections()) == {"console_scripts", "dagster_dg_cli.registry_modules"}
 
 
-def import_beside(file: str, wheel: Path, folder: Path) -> subprocess.CompletedProcess[str]:
-    """Import Penstock in a project that has this file."""
+def import_beside(
+    file: str, wheel: Path, folder: Path, *, use: str = "from penstock import build_defs"
+) -> subprocess.CompletedProcess[str]:
+    """Use Penstock in a project that has this file."""
     path = folder / "project" / file
     path.parent.mkdir(parents=True)
     path.write_text("")
-    return run_python("from penstock import build_defs", folder / "project", wheel, cwd=folder)
+    return run_python(use, folder / "project", wheel, cwd=folder)
 
 
 @pytest.mark.parametrize("file", ["resources/__init__.py", "pipelines.py"])
@@ -155,3 +159,19 @@ def test_a_package_that_hides_ours_is_named(wheel: Path, tmp_path: Path, file: s
 def test_a_folder_that_is_no_package_hides_nothing(wheel: Path, tmp_path: Path) -> None:
     done = import_beside("resources/own.py", wheel, tmp_path)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("file", "use"),
+    [
+        ("resources.py", "import runpy; runpy.run_module('pipelines.definitions', run_name='__main__')"),
+        ("kafka_io/__init__.py", "import pipelines.definitions"),
+        ("pipelines/__init__.py", "import penstock; penstock.defs"),
+    ],
+)
+def test_the_definitions_for_dagster_name_a_package_that_hides_ours(
+    wheel: Path, tmp_path: Path, file: str, use: str
+) -> None:  # fault F07
+    sentence = import_beside(file, wheel, tmp_path, use=use).stderr.strip().splitlines()[-1]
+    assert sentence.startswith("ImportError: Penstock needs its package")
+    assert str(tmp_path / "project" / file) in sentence

@@ -11,6 +11,10 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+import psycopg
+from psycopg import errors
+from psycopg.conninfo import make_conninfo
+
 from pipelines.increments.output import OutputChange, WatchedRows, is_spark_frame
 from pipelines.increments.postgres_columns import csv_rows, sql_types
 from pipelines.increments.source import NOTHING, ConsumerProgress
@@ -25,13 +29,6 @@ from resources.errors import (
     OutputRefused,
 )
 from resources.failpoints import failpoint
-
-try:
-    import psycopg
-    from psycopg import errors
-    from psycopg.conninfo import make_conninfo
-except ImportError as error:
-    raise ImportError("PostgresOutput needs psycopg: install Penstock with its extra `postgres`") from error
 
 # A session whose other end has vanished ends after a minute. Until then it holds the lock of the progress.
 _KEEPALIVES = {"keepalives_idle": "30", "keepalives_interval": "10", "keepalives_count": "3"}
