@@ -13,7 +13,7 @@ from uuid import UUID
 from kafka_io import stopping
 from kafka_io.brokers.modern_connection import ModernBrokerConnection
 from kafka_io.brokers.negotiation import Connector
-from kafka_io.brokers.retry import Backoff, FirstContact, retrying
+from kafka_io.brokers.retry import Backoff, retrying
 from kafka_io.closing import Closing
 from kafka_io.error_codes import ErrorCode
 from kafka_io.errors import (
@@ -87,7 +87,6 @@ class ClusterMetadata(Closing):
         self._brokers: dict[int, Broker] = {}
         self._replicas: dict[TopicPartition, int] = {}  # ids of brokers to read from instead of the leader
         self._cluster_id: str | None = None
-        self._contact = FirstContact()
         self._described_by: Broker | None = None  # the broker of the last Metadata answer
         self._closing = ExitStack()
 
@@ -142,7 +141,7 @@ class ClusterMetadata(Closing):
 
         Until a broker of the cluster has answered once, the time is limited too: see FirstContact.
         """
-        return retrying(act, self.backoff, sleep=self.sleep, contact=self._contact)
+        return retrying(act, self.backoff, sleep=self.sleep, contact=self.connector.contact)
 
     def on_leader(self, topic: str, partition: int, act: Callable[[Leader], T]) -> T:
         """Call `act` with the partition's leader and return its result. If the leader moved or is down, try the next.
@@ -324,7 +323,7 @@ class ClusterMetadata(Closing):
                 return request(connection)
             except (NetworkError, BrokerBusy) as error:
                 failure = error.with_context(connection.where)
-                if self._contact.is_over():
+                if self.connector.contact.is_over():
                     break
         assert failure is not None
         raise failure
@@ -339,7 +338,7 @@ class ClusterMetadata(Closing):
             return metadata_answer(connection, _metadata_request(connection, topics, auto_create=auto_create))
 
         answer = self.from_any(request, first=first)
-        self._contact.is_made = True
+        self.connector.contact.is_made = True
         # After a failover another cluster can answer at the same address. Its records must not get into the table
         # (fault P09). Brokers below Metadata v2 do not say which cluster they are.
         if answer.cluster_id and self.expected_cluster_id not in {"", answer.cluster_id}:

@@ -8,11 +8,12 @@ that they support the version: for them the versions are fixed.
 import ssl
 import time
 from contextlib import closing, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import inf
 from typing import Any
 
 from kafka_io.brokers.fetch_rate import UNLIMITED, FetchRate
+from kafka_io.brokers.retry import FirstContact
 from kafka_io.closing import closed_on_error
 from kafka_io.error_codes import ErrorCode
 from kafka_io.errors import (
@@ -102,6 +103,9 @@ class Connector:
         security: TLS and SASL.
         fetch_rate: the rate at which this process fetches records.
 
+    Attributes:
+        contact: the first contact with the cluster.
+
     Raises:
         TlsFailed: a file of `security` cannot be used.
         SecretMissing: the password of the private key does not exist.
@@ -113,6 +117,7 @@ class Connector:
     refuses_newer: bool = False
     security: Security = PLAINTEXT
     fetch_rate: FetchRate = UNLIMITED
+    contact: FirstContact = field(default_factory=FirstContact, init=False)
 
     def __post_init__(self) -> None:
         self._tls = tls_context(self.security.tls) if self.security.tls else None
