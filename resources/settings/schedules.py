@@ -1,8 +1,8 @@
 """Schedules: which topics are loaded together, when they are loaded, and the limits for their checks."""
 
 import re
-from collections.abc import Iterable
-from typing import Annotated
+from collections.abc import Iterable, Sequence
+from typing import Annotated, NamedTuple
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
@@ -53,10 +53,80 @@ class CheckLimits(Section):
     reports an error."""
 
 
+_CRON_NAMES = {"@hourly", "@daily", "@midnight", "@weekly", "@monthly", "@yearly", "@annually"}
+_CRON_TERM = re.compile(r"(?:\*|(?P<low>\w+)(?:-(?P<high>\w+))?)(?:/(?P<step>[0-9]+))?(?:#[1-5])?")
+_LAST_DAY, _NO_DAY = "l", "?"
+_MONTHS = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
+_WEEKDAYS = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"]
+
+
+class _CronField(NamedTuple):
+    """One of the five fields: its numbers, words for numbers from the lowest on, and texts that are a term alone."""
+
+    name: str
+    lowest: int
+    highest: int
+    longest_step: int
+    words: Sequence[str] = ()
+    alone: Sequence[str] = ()
+    counts: bool = False
+    """Whether `#2` can follow: the second such day of the month."""
+
+    def check(self, text: str) -> None:
+        """Check the text of the field. Raises ValueError."""
+        for term in text.split(","):
+            match = _CRON_TERM.fullmatch(term)
+            if term not in self.alone and not (match and self._has(match) and (self.counts or "#" not in term)):
+                raise ValueError(f"{term!r} is not possible for the {self.name} of a cron expression")
+
+    def _has(self, match: re.Match[str]) -> bool:
+        """Whether the numbers of a term are those of the field, and its step is not longer than the field."""
+        ends = [word for word in (match["low"], match["high"]) if word]
+        numbers = [self.words.index(word) + self.lowest if word in self.words else word for word in ends]
+        step = int(match["step"] or 1)
+        return 0 < step <= self.longest_step and all(
+            str(number).isdecimal() and self.lowest <= int(number) <= self.highest for number in numbers
+        )
+
+
+_CRON_FIELDS = (
+    _CronField("minute", 0, 59, 60),
+    _CronField("hour", 0, 23, 24),
+    _CronField("day of the month", 1, 31, 31, alone=(_LAST_DAY, _NO_DAY)),
+    _CronField("month", 1, 12, 12, _MONTHS),
+    _CronField("weekday", 0, 7, 7, _WEEKDAYS, alone=(_NO_DAY, *(f"l{day}" for day in range(7))), counts=True),
+)
+_NEVER = re.compile(r"\S+ \S+ 3[01] (?:2|feb) \S+")
+
+
+def check_cron(text: str) -> str:
+    """Check a cron expression: whatever this accepts, Dagster accepts too (fault F05).
+
+    Raises:
+        ValueError: it is none, or it names a day that never comes.
+    """
+    words = text.lower().split()
+    if [text.lower()] != words or text.lower() not in _CRON_NAMES:
+        if len(words) != len(_CRON_FIELDS):
+            raise ValueError(
+                f"write a cron expression of {len(_CRON_FIELDS)} fields (minute, hour, day, month, weekday), such as "
+                '"*/15 * * * *", or a name such as "@hourly"'
+            )
+        for field, word in zip(_CRON_FIELDS, words, strict=True):
+            field.check(word)
+        if _NEVER.fullmatch(" ".join(words)):
+            raise ValueError("this day of February never comes")
+    return text
+
+
+Cron = Annotated[str, AfterValidator(check_cron)]
+"""A cron expression."""
+
+
 class Timing(Section):
     """When the topics of a schedule are loaded, and the limits for their checks."""
 
-    cron: str = "*/15 * * * *"
+    cron: Cron = "*/15 * * * *"
     limits: CheckLimits = CheckLimits()
 
 
@@ -69,7 +139,7 @@ class ScheduleSettings(Section):
     clusters: Texts | None = None
     """Names of the clusters whose topics can belong to the schedule. All clusters by default."""
 
-    cron: str | None = None
+    cron: Cron | None = None
     """When the topics are loaded, in UTC. The `cron` of the file by default."""
 
     limits: CheckLimits | None = None

@@ -33,7 +33,7 @@ from kafka_io.zookeeper.node_values import check_name
 from resources.settings.choices import Choices
 from resources.settings.lineage import LineageSettings
 from resources.settings.metrics import MetricsSettings
-from resources.settings.schedules import REST, CheckLimits, ScheduleSettings, Timing, check_names
+from resources.settings.schedules import REST, CheckLimits, Cron, ScheduleSettings, Timing, check_names
 from resources.settings.section import (
     FOLDER,
     NO_SECTION,
@@ -311,13 +311,13 @@ class Settings(Section):
     housekeeping: HousekeepingSettings = HousekeepingSettings()
     """What `penstock clean` deletes and merges."""
 
-    cron: str = "*/15 * * * *"
+    cron: Cron = "*/15 * * * *"
     """When topics are loaded, for schedules without a `cron` of their own; in UTC."""
 
-    watch_cron: str = "*/10 * * * *"
+    watch_cron: Cron = "*/10 * * * *"
     """When the status of all topics is checked (lag, freshness, retention); in UTC."""
 
-    verify_cron: str = "17 3 * * *"
+    verify_cron: Cron = "17 3 * * *"
     """When all tables are verified; in UTC."""
 
     topics_per_run: Count = 50

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, ValidationInfo, model_validator
 
-from resources.settings.schedules import MAX_MINUTES, Texts
+from resources.settings.schedules import MAX_MINUTES, Texts, check_cron
 from resources.settings.section import Section, taken
 from resources.settings.time_windows import TimeWindows, WindowLength
 from resources.settings.topic_audit import TopicAudit, counts_format
@@ -16,6 +16,8 @@ from resources.settings.topic_state import StateSettings
 def _automation(text: str) -> str:
     if text not in {"eager", "none"} and not text.startswith("on_cron:"):
         raise ValueError('write "eager", "none", or "on_cron: " with a cron expression')
+    if text.startswith("on_cron:"):
+        check_cron(text.removeprefix("on_cron:").strip())
     return text
 
 
