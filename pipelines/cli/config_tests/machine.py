@@ -68,7 +68,7 @@ def describe_definitions(settings: Settings) -> str:
             definitions = definitions_of(Catalog(source=PenstockResource(inline=settings), settings=settings))
             dg.Definitions.validate_loadable(definitions)
             repository = definitions.get_repository_def()
-        except dg.DagsterInvalidDefinitionError as error:  # for example, Dagster rejects a cron expression
+        except dg.DagsterInvalidDefinitionError as error:  # for example, Dagster rejects an owner
             raise SettingsError(str(error)) from error
     return f"schedules: {len(repository.schedule_defs)}, sensors: {len(repository.sensor_defs)}"
 

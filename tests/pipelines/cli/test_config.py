@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import dagster as dg
 import pytest
 from click.testing import CliRunner, Result
 
@@ -141,7 +142,7 @@ def test_each_registry_is_tried(file: Path, monkeypatch: pytest.MonkeyPatch) -> 
 @pytest.mark.parametrize(
     ("text", "subject", "message"),
     [
-        ('cron = "soon"\n', "dagster", "soon"),
+        ('cron = "soon"\n', "settings", "cron: write a cron expression"),
         ("lak = 1\n", "settings", "lak is not a setting; did you mean 'lake'?"),
     ],
 )
@@ -150,6 +151,16 @@ def test_wrong_settings_fail_the_offline_check(text: str, subject: str, message:
     code, results = check(file, "--offline")
     assert (code, results[subject]["ok"]) == (ExitCode.WRONG_USE, False)
     assert message in results[subject]["message"]
+
+
+def test_definitions_that_dagster_refuses_fail_the_offline_check(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise dg.DagsterInvalidDefinitionError("no such owner")
+
+    monkeypatch.setattr(dg.Definitions, "validate_loadable", refuse)
+    code, results = check(file, "--offline")
+    assert (code, results["dagster"]["ok"]) == (ExitCode.WRONG_USE, False)
+    assert "no such owner" in results["dagster"]["message"]
 
 
 def test_a_check_names_the_clusters_of_a_lake_that_are_not_in_the_settings(file: Path) -> None:  # fault N17
