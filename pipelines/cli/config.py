@@ -62,10 +62,12 @@ def check_command(ctx: click.Context, offline: bool, as_json: bool, quiet: bool)
         for result in map(printed, check()):
             results.append(result)
             if not as_json:
-                console.check_result(result)
+                with terminal.reader_may_leave():
+                    console.check_result(result)
     exit_code = combined(ends_of(results))
     if as_json:
-        print_json(exit_code, results)
+        with terminal.reader_may_leave():
+            print_json(exit_code, results)
     ctx.exit(exit_code)
 
 
@@ -86,10 +88,11 @@ def show_command(options: GlobalOptions, as_json: bool) -> None:
     from resources.settings.settings_shown import as_toml, shown
 
     settings = shown(options.settings())
-    if as_json:
-        print_json(0, [settings])
-    else:
-        click.echo(as_toml(settings), nl=False)
+    with terminal.reader_may_leave():
+        if as_json:
+            print_json(0, [settings])
+        else:
+            click.echo(as_toml(settings), nl=False)
 
 
 @config_group.command("schema")
@@ -104,7 +107,8 @@ def schema_command() -> None:
     """
     from pipelines.cli.output_schema import schema
 
-    click.echo(json.dumps(schema(), indent=2))
+    with terminal.reader_may_leave():
+        click.echo(json.dumps(schema(), indent=2))
 
 
 @config_group.command("reference")
@@ -119,4 +123,5 @@ def reference_command() -> None:
     """
     from resources.settings.settings_reference import reference
 
-    click.echo(reference(), nl=False)
+    with terminal.reader_may_leave():
+        click.echo(reference(), nl=False)

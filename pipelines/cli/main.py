@@ -20,7 +20,7 @@ from pipelines.cli.load import load_command
 from pipelines.cli.metrics import metrics_command
 from pipelines.cli.offsets import offsets_group
 from pipelines.cli.options import GlobalOptions
-from pipelines.cli.output import log_lines
+from pipelines.cli.output import log_lines, terminal
 from pipelines.cli.output.result import print_json, remember_words, wants_json
 from pipelines.cli.publish import publish_command
 from pipelines.cli.replay import replay_command
@@ -116,7 +116,8 @@ def _end(ctx: click.Context, exit_code: int, error: BaseException, message: str 
     """Print the error as JSON if the command line asks for it, and end with the exit code."""
     if wants_json(ctx):
         failure = _printed(error)
-        print_json(exit_code, errors=[failure if message is None else {**failure, "message": message}])
+        with terminal.reader_may_leave():
+            print_json(exit_code, errors=[failure if message is None else {**failure, "message": message}])
     ctx.exit(exit_code)
 
 

@@ -76,18 +76,26 @@ class CommandResult:
 
     def print(self, *, as_json: bool) -> None:
         """Print the result with its errors."""
+        self._print_records(as_json=as_json)
+        self._print_errors()
+
+    def _print_records(self, *, as_json: bool) -> None:
         if as_json:
             print_json(self.exit_code, self.records, printed(self.errors))
         else:
             self.show(self.records)
+
+    def _print_errors(self) -> None:
         for failure in self.errors:
             log_lines.failure(printed(failure))
         for trace in (*self.traces, *(failure.trace for failure in self.errors)):
             show_trace(trace)
 
     def finish(self, *, as_json: bool) -> None:
-        """Print the result, and end the command if it failed."""
-        self.print(as_json=as_json)
+        """Print the result, and end the command if it failed, also if nobody reads the result to its end."""
+        with terminal.reader_may_leave():
+            self._print_records(as_json=as_json)
+        self._print_errors()
         if self.exit_code:
             raise click.exceptions.Exit(self.exit_code)
 

@@ -4,7 +4,10 @@ Results are printed on `out`, progress and sentences on `err`. A style is named 
 same without colours: NO_COLOR and TERM=dumb turn them off, FORCE_COLOR turns them on in a pipe.
 """
 
+import errno
+import os
 import shutil
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -17,7 +20,16 @@ GOOD, WARN, BAD, DIM = "good", "warn", "bad", "dim"
 _THEME = Theme({GOOD: "green", WARN: "yellow", BAD: "bold red", DIM: "dim"})
 _ELLIPSIS = "\u2026"
 
-out = Console(theme=_THEME)
+
+class _Output(Console):
+    """A console whose reader may leave: that raises BrokenPipeError, as `print` does. rich would end the process."""
+
+    def on_broken_pipe(self) -> None:
+        """Raise the error again."""
+        raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
+
+
+out = _Output(theme=_THEME)
 err = Console(theme=_THEME, stderr=True)
 
 
@@ -54,6 +66,19 @@ def width() -> int | None:
 def is_quiet() -> bool:
     """Whether `--quiet` was given: only errors are printed for people."""
     return out.quiet
+
+
+@contextmanager
+def reader_may_leave() -> Iterator[None]:
+    """In the `with` block, let a reader of stdout such as `head` leave early: the rest is lost, and nothing fails.
+
+    See fault F06.
+    """
+    try:
+        yield
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python flushes once more when it ends
 
 
 @contextmanager
