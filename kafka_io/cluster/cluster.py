@@ -164,8 +164,12 @@ class Cluster(Closing):
         """
 
     @abstractmethod
-    def truncations(self, topic: str, read: Mapping[BrokerPartition, tuple[int, int]]) -> dict[BrokerPartition, int]:
+    def truncations(
+        self, topic: str, read: Mapping[BrokerPartition, tuple[int, int]]
+    ) -> dict[BrokerPartition, int | None]:
         """The partitions whose logs were truncated below what was read, each with the first offset that differs.
+
+        The offset is None if the leader does not know the epoch: then only records show whether the log is the same.
 
         A log can be truncated and written again without ever ending earlier. Only brokers from 2.1 on report this
         (KIP-320).

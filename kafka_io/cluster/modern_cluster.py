@@ -205,7 +205,9 @@ class ModernCluster(Cluster):
                 settings = {topic: registered.get(topic, {}) for topic in topics}
         return {topic: self._located(topic, answer) for topic, answer in settings.items()}
 
-    def truncations(self, topic: str, read: Mapping[BrokerPartition, tuple[int, int]]) -> dict[BrokerPartition, int]:
+    def truncations(
+        self, topic: str, read: Mapping[BrokerPartition, tuple[int, int]]
+    ) -> dict[BrokerPartition, int | None]:
         with error_context(self._topic_where(topic)):
             return find_truncations(self.metadata(), topic, read)
 

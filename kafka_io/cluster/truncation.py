@@ -10,9 +10,10 @@ from functools import partial
 
 from kafka_io.brokers.cluster_metadata import ClusterMetadata, Leader
 from kafka_io.error_codes import ErrorCode
-from kafka_io.errors import NOWHERE, AuthorizationFailed, Corrupt
+from kafka_io.errors import NOWHERE, Corrupt
 from kafka_io.messages.offset_for_leader_epoch import (
     LeaderEpochPartition,
+    LeaderEpochPartitionResponse,
     LeaderEpochTopic,
     OffsetForLeaderEpochRequest,
 )
@@ -23,34 +24,36 @@ _UNKNOWN = -1
 
 def find_truncations(
     metadata: ClusterMetadata, topic: str, read: Mapping[BrokerPartition, tuple[int, int]]
-) -> dict[BrokerPartition, int]:
+) -> dict[BrokerPartition, int | None]:
     """The partitions whose logs were truncated below what was read, each with the first offset that differs.
 
-    `read` has the next offset to read and the leader epoch of the last record for each partition. A partition counts as
-    unchanged if its leader does not know the epoch, or if the client is not authorized to ask.
+    `read` has the next offset to read and the leader epoch of the last record for each partition. The offset is None if
+    the leader does not know the epoch, or if the client is not authorized to ask: then only records can show whether
+    the log is the one that was read (fault A01).
 
     Raises:
         NetworkError: a leader cannot be reached.
         LeaderMoved: a partition has no leader.
     """
-    truncations = {}
+    truncations: dict[BrokerPartition, int | None] = {}
     for partition, (offset, epoch) in sorted(read.items()):
         ask = partial(_end_of_epoch, topic, partition.partition, epoch)
-        try:
-            end = metadata.on_leader(topic, partition.partition, ask)
-        except AuthorizationFailed:
-            continue
-        if _UNKNOWN < end < offset:
-            truncations[partition] = end
+        answer = metadata.on_leader(topic, partition.partition, ask)
+        if answer.end_offset < offset:
+            # The answer can be about an older epoch, the largest one that the leader knows. Its end is where the logs
+            # diverge only if the leader has led or followed all that was read.
+            is_known = answer.end_offset > _UNKNOWN and answer.leader_epoch == epoch
+            truncations[partition] = answer.end_offset if is_known else None
     return truncations
 
 
-def _end_of_epoch(topic: str, partition: int, epoch: int, leader: Leader) -> int:
-    """The offset at which the epoch ends according to the leader."""
+def _end_of_epoch(topic: str, partition: int, epoch: int, leader: Leader) -> LeaderEpochPartitionResponse:
+    """The answer of the leader about the end of the epoch; without an end, if the client may not ask."""
     epoch_request = LeaderEpochPartition(partition=partition, current_leader_epoch=leader.epoch, leader_epoch=epoch)
     request = OffsetForLeaderEpochRequest(topics=(LeaderEpochTopic(topic=topic, partitions=(epoch_request,)),))
     answers = [answer for topic_ in leader.connection.request(request).topics for answer in topic_.partitions]
     if not answers:
         raise Corrupt("the answer lacks the requested partition")
-    ErrorCode.check(answers[0].error_code, NOWHERE, right="DESCRIBE")
-    return answers[0].end_offset
+    if answers[0].error_code != ErrorCode.TOPIC_AUTHORIZATION_FAILED:
+        ErrorCode.check(answers[0].error_code, NOWHERE, right="DESCRIBE")
+    return answers[0]

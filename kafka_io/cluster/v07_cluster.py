@@ -109,7 +109,11 @@ class Cluster07(Cluster):
         """Only "delete": brokers of 0.7 do not compact logs."""
         return frozenset({"delete"})
 
-    def truncations(self, topic: str, read: Mapping[BrokerPartition, tuple[int, int]]) -> dict[BrokerPartition, int]:  # noqa: ARG002 - 0.7 has no epochs
+    def truncations(
+        self,
+        topic: str,  # noqa: ARG002 - 0.7 has no epochs
+        read: Mapping[BrokerPartition, tuple[int, int]],  # noqa: ARG002
+    ) -> dict[BrokerPartition, int | None]:
         """Nothing: a log of 0.7 has one writer, which never truncates what it has flushed."""
         return {}
 

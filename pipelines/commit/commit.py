@@ -313,9 +313,7 @@ class LoadChange(Change):
         return {partition: time_ms for partition, time_ms in start_times.items() if partition not in covered}
 
     def _new_last_messages(self) -> LastMessages:
-        """The last message of each partition; none if the topic id identifies the topic."""
-        if self.state.ids.topic_id:
-            return {}
+        """The last message of each partition. A topic id names a topic, and not the content of its logs (fault A02)."""
         newest = dict(self.state.last_messages)
         for facts in self.facts:
             newest_message, last = newest.get(facts.partition), facts.observed.last

@@ -1,4 +1,4 @@
-"""Finds the first offset at which a log and its table differ, where neither epochs nor a topic id show it.
+"""Finds the first offset at which a log and its table differ, where leader epochs do not show it.
 
 A log that was truncated has the same messages as the table up to some offset, and others from there on. So a binary
 search needs only a few messages of both. A log that was created again has no message in common with the table. It may
@@ -6,7 +6,7 @@ also begin before offsets that expired in the table.
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple, TypeGuard
@@ -40,26 +40,33 @@ def has_news(state: TableState, bounds: Mapping[BrokerPartition, Bounds]) -> boo
 
 
 class ComparedMessages(NamedTuple):
-    """The answers of logs that were asked for the last message of the table, if they do not confirm it.
+    """The answers of logs that were asked for the last message of the table.
 
     Args:
+        same: partitions whose log has this message.
         differing: the offsets at which logs have another message.
         out_of_range: partitions whose log has lost the offset since its bounds were read.
         errors: the errors of brokers that did not answer.
     """
 
+    same: set[BrokerPartition]
     differing: dict[BrokerPartition, int]
     out_of_range: set[BrokerPartition]
     errors: dict[BrokerPartition, KafkaIOError]
 
 
 def compare_last_messages(
-    cluster: Cluster, state: TableState, bounds: Mapping[BrokerPartition, Bounds], *, with_idle: bool
+    cluster: Cluster,
+    state: TableState,
+    bounds: Mapping[BrokerPartition, Bounds],
+    *,
+    with_idle: bool,
+    doubtful: Collection[BrokerPartition] = (),
 ) -> ComparedMessages:
     """Compare the last message before each cursor with the one that the log has at its offset.
 
-    Only partitions with something to load are asked, or also idle ones. A message that expired, was compacted or cannot
-    be read contradicts nothing. If the table and the cluster know the same topic id, no log is asked.
+    Only partitions with something to load are asked, and those that are `doubtful`; with idle ones all are asked. A
+    message that expired, was compacted or cannot be read contradicts nothing.
     """
     # A message before the earliest offset has expired and cannot contradict anything. A log that ends at the cursor is
     # idle, and one that ends before the cursor has no message to ask for: it has become shorter.
@@ -67,9 +74,8 @@ def compare_last_messages(
         partition: OffsetRange(partition, message.offset, state.covered[partition][1])
         for partition, message in state.last_messages.items()
         if partition in bounds
-        and not state.findings.same_topic_id
         and bounds[partition].earliest <= message.offset
-        and state.covered[partition][1] < bounds[partition].latest + with_idle
+        and state.covered[partition][1] < bounds[partition].latest + (with_idle or partition in doubtful)
     }
     answers = cluster.last_messages(state.topic.name, ranges) if ranges else {}
     # From 0.8 on, a log that lost the message to compaction answers with the next one. That is no other message.
@@ -81,7 +87,8 @@ def compare_last_messages(
         and not _is_later(answer, ranges[partition])
     }
     return ComparedMessages(
-        differing,
+        same={partition for partition, answer in answers.items() if answer == state.last_messages[partition]},
+        differing=differing,
         out_of_range={partition for partition, answer in answers.items() if isinstance(answer, OffsetOutOfRange)},
         errors={partition: answer for partition, answer in answers.items() if _is_failure(answer)},
     )
@@ -99,9 +106,9 @@ def check_same_logs(cluster: Cluster, state: TableState, bounds: Mapping[BrokerP
         TopicRecreated: a log has another message.
         KafkaIOError: a log cannot be read.
     """
-    differing, _, errors = compare_last_messages(cluster, state, bounds, with_idle=True)
+    _, differing, _, errors = compare_last_messages(cluster, state, bounds, with_idle=True)
     # Logs that end before the cursor were not asked above. They have lost the last message of the table in any case.
-    for partition in sorted(state.last_messages.keys() & bounds.keys()) if not state.findings.same_topic_id else ():
+    for partition in sorted(state.last_messages.keys() & bounds.keys()):
         if bounds[partition].latest < state.covered[partition][1]:
             differing.setdefault(partition, bounds[partition].latest)
     for error in errors.values():
@@ -229,13 +236,8 @@ class DivergenceSearch:
         """
         # A search compares messages byte by byte, and a typed table no longer has their bytes.
         if self.snapshot.layout.is_typed:
-            return self._after_last_common_commit(partition, bound)
-        ranges = [
-            committed
-            for committed in self._ranges(self.table.entries(self.snapshot))
-            if committed.partition == partition and committed.rows and committed.offsets.stop > bound.earliest
-        ]
-        comparison = _Comparison(search=self, ranges=ranges)
+            return self._after_last_common_commit(partition, bound, differs=differs)
+        comparison = _Comparison(search=self, ranges=self._with_rows(partition, bound.earliest))
         # The log has messages of the table before `low`, and none of its messages from `high` on. Where it shows
         # nothing, a message may have been compacted, and nothing would load it again. So it is not taken back.
         low, high = bound.earliest, min(bound.latest, self.state.covered[partition][1])
@@ -249,11 +251,29 @@ class DivergenceSearch:
             else:
                 high = middle if answer is _Shown.NOTHING else offset
                 diverged = diverged if answer is _Shown.NOTHING else offset
-        # A log that has only become shorter shows no other message: it was truncated, and not created again.
-        common = _Shown.SAME in shown_kinds or (
-            _Shown.OTHER not in shown_kinds and not self.with_expired({partition: bound})
+        # A topic with the same id was not created again, whatever its log has lost. A log that has only become shorter
+        # shows no other message: it was truncated, and not created again.
+        common = (
+            self.state.findings.same_topic_id
+            or _Shown.SAME in shown_kinds
+            or (_Shown.OTHER not in shown_kinds and not self.with_expired({partition: bound}))
         )
         return Divergence(offset=diverged, common=common)
+
+    def has_message_at(self, partition: BrokerPartition, bound: Bounds, offset: int) -> bool:
+        """Whether the log has the table's first message at this offset or after it. A typed table cannot show it."""
+        ranges = [] if self.snapshot.layout.is_typed else self._with_rows(partition, offset)
+        end = min(bound.latest, self.state.covered[partition][1])
+        shown = _Comparison(search=self, ranges=ranges).first_shown(max(offset, bound.earliest), end)[1]
+        return not ranges or shown is not _Shown.OTHER
+
+    def _with_rows(self, partition: BrokerPartition, start: int) -> Sequence[CommittedRange]:
+        """The ranges of the partition that have rows, and offsets from `start` on."""
+        return [
+            committed
+            for committed in self._ranges(self.table.entries(self.snapshot))
+            if committed.partition == partition and committed.rows and committed.offsets.stop > start
+        ]
 
     def with_expired(self, bounds: Mapping[BrokerPartition, Bounds]) -> set[BrokerPartition]:
         """The partitions whose log has a message at an offset that the table records as expired.
@@ -276,23 +296,27 @@ class DivergenceSearch:
         by_topic = {incarnation.topic: incarnation.ranges for incarnation in incarnations(entries)}
         return by_topic.get(self.state.topic, ())
 
-    def _after_last_common_commit(self, partition: BrokerPartition, bound: Bounds) -> Divergence:
+    def _after_last_common_commit(self, partition: BrokerPartition, bound: Bounds, *, differs: bool) -> Divergence:
         """Where the log may have diverged from a typed table, which lacks the bytes of its messages.
 
         The ledger has the digest of the last message of each commit. The log has some of them up to one commit, and
         none of the later ones. What is in the table after this commit is loaded again. Compaction may have removed
         some of it from the log, so nothing of a compacted topic is found: the user decides as about another log.
         """
+        cursor = self.state.covered[partition][1]
+        may_be_same = not differs and bound.latest >= cursor  # nothing but an unknown epoch raises a doubt
         if self._may_be_compacted():
-            return Divergence(offset=bound.earliest, common=False)
+            return Divergence(offset=cursor if may_be_same else bound.earliest, common=may_be_same)
         comparable = [
             (message, cursor)
             for message, cursor in self._committed_messages(partition)
             if bound.earliest <= message.offset < bound.latest
         ]
         count = bisect_left(comparable, True, key=lambda committed: not self._is_in_log(partition, *committed))
+        if not comparable and may_be_same:
+            return Divergence(offset=cursor, common=True)
         if not count:
-            return Divergence(offset=bound.earliest, common=False)
+            return Divergence(offset=bound.earliest, common=self.state.findings.same_topic_id)
         # The cursor after the last common message can lie behind the end of a log that became shorter.
         return Divergence(offset=min(comparable[count - 1][1], bound.latest), common=True)
 

@@ -2,8 +2,9 @@
 
 A table keeps all ids of its topic that its loads have seen. Only a contradiction between two ids of the same kind, or a
 leader epoch below the stored one, means that the cluster's topic is another one. Ids that only one side knows are
-learned with the next commit. Without a topic id, the last message before each cursor is read again and compared: a log
-that was created again has another message there. A topic id is learned when the logs of all partitions were compared.
+learned with the next commit. The last message before each cursor is read again and compared: a log that was created
+again, or that was put back to an older copy, has another message there. A topic id is learned when the logs of all
+partitions were compared.
 """
 
 from collections.abc import Collection, Mapping
@@ -127,8 +128,8 @@ def check_epochs(
 ) -> TableState:
     """The state of the table, if no leader epoch is below the one that the table stores.
 
-    Leader epochs only grow, so a lower one belongs to a topic that was created later. The topic id is stronger: with
-    the same id a lower epoch comes from a leader that was deposed.
+    Leader epochs only grow, so a lower one belongs to a topic that was created later. With the same topic id, it comes
+    from a leader that was deposed, or from brokers that were put back to an older copy: see `compare_logs`.
 
     Raises:
         TopicRecreated: an epoch is lower, and the user made no choice.
@@ -161,9 +162,9 @@ def check_divergence(
 def with_topic_id(state: TableState, bounds: Mapping[BrokerPartition, Bounds]) -> TableState:
     """The state with the topic id that the cluster shows. The logs of all partitions must be those of the table.
 
-    When the table has learned the id, its loads compare nothing but the id and leader epochs. So while one partition
-    has no leader, or waits for the user's choice, its last message is needed to recognise its log, and the id is
-    learned by a later load. Partitions that were loaded before brokers had epochs get those of now.
+    With the same id, a log with other messages counts as one that has lost records, and not as one that was created
+    again. So while one partition has no leader, or waits for the user's choice, the id is learned by a later load.
+    Partitions that were loaded before brokers had epochs get those of now.
     """
     if state.findings.shown is None or not state.findings.shown.ids.topic_id:
         return state

@@ -1,7 +1,7 @@
 """Checks whether the topic and its table agree: truncated logs, vanished partitions, another incarnation."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from kafka_io.cluster.cluster import Cluster
 from kafka_io.errors import KafkaIOError, Where
@@ -21,7 +21,6 @@ from resources.errors import CommitRefused, CursorAheadOfLog, LogTruncated, Part
 from resources.settings.choices import Choices
 
 _MAX_LISTED = 5
-_NONE: Mapping[BrokerPartition, Divergence] = {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,13 +29,27 @@ class LogComparison:
 
     Args:
         divergences: where logs diverged from the table.
+        truncated: where leaders say that their logs were truncated, below offsets that the table has.
+        outdated: partitions whose leader has an older epoch than the table, although the topic has the same id.
         errors: the errors of brokers whose logs could not be compared.
         all_same: whether each partition of the table was compared, and its log is the one of the table.
     """
 
     divergences: Mapping[BrokerPartition, Divergence]
+    truncated: Mapping[BrokerPartition, int] = field(default_factory=dict)
+    outdated: frozenset[BrokerPartition] = frozenset()
     errors: Mapping[BrokerPartition, KafkaIOError]
     all_same: bool
+
+    def lost_from(self, state: TableState, bounds: Mapping[BrokerPartition, Bounds]) -> dict[BrokerPartition, int]:
+        """The first offset of the table that each log has lost, and written again. A log may only be shorter."""
+        diverged = {
+            partition: divergence.offset
+            for partition, divergence in self.divergences.items()
+            if divergence.common and divergence.offset < min(bounds[partition].latest, state.covered[partition][1])
+        }
+        # A leader knows exactly where its epochs end, so its answer takes the place of the offset that a search found.
+        return {**diverged, **self.truncated}
 
 
 def compare_logs(
@@ -47,7 +60,7 @@ def compare_logs(
     loads_older: bool,
     with_idle: bool = False,
 ) -> LogComparison:
-    """Compare the messages of logs with those of the table, where no topic id identifies the topic (fault P11).
+    """Compare the logs with the table: by leader epochs, and by messages (faults A01, A02, P11).
 
     A log that became shorter is searched too. If it was only truncated, the plan refuses it without the user's choice,
     and the other partitions are loaded. `loads_older` says that the load also fetches what lies before the table's
@@ -59,14 +72,20 @@ def compare_logs(
         CursorAheadOfLog: a log is empty, so nobody knows whether it is another log, and the user made no choice.
     """
     state = search.state
+    has_id = state.findings.same_topic_id
     # If anything is loaded, idle partitions are compared again after the fetch. What differs there must be found here,
-    # because only here a choice can continue.
+    # because only here a choice can continue. With a topic id, an idle partition says nothing about the others.
     news = loads_older or has_news(state, bounds)
-    differing, out_of_range, errors = compare_last_messages(search.cluster, state, bounds, with_idle=news or with_idle)
+    idle_too = with_idle or (news and not has_id)
+    ends = truncations(search.cluster, state, bounds)
+    same, differing, out_of_range, errors = compare_last_messages(
+        search.cluster, state, bounds, with_idle=idle_too, doubtful=ends.keys()
+    )
+    changed = {id_: end for id_, end in ends.items() if not (id_ in same and _is_unchanged(search, bounds, id_, end))}
+    truncated = {partition: end for partition, end in changed.items() if end is not None}
     # Without news this load fetches nothing, so nobody has to know why a log is shorter. The choice to take rows back
     # needs the answer in any case.
     shorter = _shorter_logs(search, bounds, choices) if news or choices.on_truncated == "rewind" else set()
-    truncated = truncations(search.cluster, state, bounds) if differing else {}
     beginnings = unexplained_beginnings(state, bounds)
     # To look for expired ranges reads the ledger down to its first entry. So only a log that begins at an offset that
     # the table cannot explain leads there.
@@ -74,14 +93,16 @@ def compare_logs(
         partition: Divergence(offset=bounds[partition].earliest, common=False)
         for partition in (search.with_expired(beginnings) if beginnings else ())
     }
-    # Logs whose epochs show where they were truncated need no search. A log that ends before the cursor is searched in
-    # any case: it may belong to another topic, and then its epochs prove nothing.
-    for partition in sorted((differing.keys() - truncated.keys() | shorter) - divergences.keys()):
+    # Logs whose epochs show where they were truncated need no search. Without a topic id, a log that ends before the
+    # cursor is searched in any case: it may belong to another topic, and then its epochs prove nothing.
+    unexplained = (differing.keys() | changed.keys()) - truncated.keys()
+    unexplained |= shorter - truncated.keys() if has_id else shorter
+    for partition in sorted(unexplained - divergences.keys() - errors.keys()):
         try:
             divergences[partition] = search.run(partition, bounds[partition], differs=partition in differing)
         except KafkaIOError as error:
             # The log has another message than the table. If it was created again, so were the logs of all partitions.
-            if partition in differing:
+            if partition in differing and not has_id:
                 raise
             errors[partition] = error
     # This decides whether the topic id may be learned (fault N05). A partition without bounds, or a log that ends
@@ -89,7 +110,35 @@ def compare_logs(
     all_same = news and not divergences and not out_of_range and not errors
     for partition, (_, cursor) in state.covered.items():
         all_same = all_same and partition in bounds and cursor <= bounds[partition].latest
-    return LogComparison(divergences=divergences, errors=errors, all_same=all_same)
+    outdated = _outdated(state, bounds, with_idle=with_idle)
+    return LogComparison(
+        divergences=divergences, truncated=truncated, outdated=outdated, errors=errors, all_same=all_same
+    )
+
+
+def _is_unchanged(
+    search: DivergenceSearch, bounds: Mapping[BrokerPartition, Bounds], partition: BrokerPartition, end: int | None
+) -> bool:
+    """Whether a log has what was loaded, although its leader does not know the epoch, or says that it ends at `end`.
+
+    The log has the last message of the table. A commit of an earlier version can have an older epoch than the records
+    that it loaded: the leader had changed after the plan. Then the log also has the message at the end of the epoch
+    (fault E09).
+    """
+    return end is None or search.has_message_at(partition, bounds[partition], end)
+
+
+def _outdated(
+    state: TableState, bounds: Mapping[BrokerPartition, Bounds], *, with_idle: bool
+) -> frozenset[BrokerPartition]:
+    """The partitions whose leader has an older epoch than the table; idle ones only if the load records something."""
+    return frozenset(
+        partition
+        for partition, epoch in state.epochs.items()
+        if partition in bounds
+        and 0 <= bounds[partition].epoch < epoch
+        and (with_idle or bounds[partition].latest != state.covered[partition][1])
+    )
 
 
 def _shorter_logs(
@@ -98,15 +147,18 @@ def _shorter_logs(
     """The partitions whose log ends before the cursor, if only messages can show whether it is the table's log.
 
     After a cut the ledger has no last message of a partition. Then the rows of the table show whether it is the same
-    log; those of a typed table lack the bytes of messages.
+    log; those of a typed table lack the bytes of messages. With the same topic id, the plan refuses a shorter log, and
+    only the choice to take rows back needs to know where it diverged.
 
     Raises:
         CursorAheadOfLog: such a log has no messages, and the user made no choice.
     """
     state = search.state
     known = state.last_messages.keys() if search.snapshot.layout.is_typed else state.covered.keys()
-    compared = set[BrokerPartition]() if state.findings.same_topic_id else known & bounds.keys()
-    shorter = {partition for partition in compared if bounds[partition].latest < state.covered[partition][1]}
+    if state.findings.same_topic_id and choices.on_truncated == "fail":
+        return set()
+    ends = {partition: bounds[partition].latest for partition in known & bounds.keys()}
+    shorter = {partition for partition, end in ends.items() if end < state.covered[partition][1]}
     empty = {partition for partition in shorter if bounds[partition].earliest >= bounds[partition].latest}
     for partition in sorted(empty if choices.on_truncated == "fail" else ()):
         raise CursorAheadOfLog(
@@ -120,8 +172,8 @@ def _shorter_logs(
 
 def truncations(
     cluster: Cluster, state: TableState, bounds: Mapping[BrokerPartition, Bounds]
-) -> dict[BrokerPartition, int]:
-    """Partitions whose log differs from what was loaded, with the first offset that differs.
+) -> dict[BrokerPartition, int | None]:
+    """Partitions whose log differs from what was loaded, with the first offset that differs; see `Cluster.truncations`.
 
     Only partitions with a new leader epoch are looked up: no log is truncated within one epoch.
     """
@@ -134,32 +186,18 @@ def truncations(
 
 
 def lost_offsets(
-    cluster: Cluster,
-    state: TableState,
-    bounds: Mapping[BrokerPartition, Bounds],
-    choices: Choices,
-    divergences: Mapping[BrokerPartition, Divergence] = _NONE,
+    state: TableState, bounds: Mapping[BrokerPartition, Bounds], choices: Choices, comparison: LogComparison
 ) -> tuple[tuple[OffsetRange, ...], dict[BrokerPartition, LogTruncated]]:
     """The offsets that the table holds and the logs have lost, if the user chose to take them back.
 
-    If not, the errors of partitions whose logs were truncated and written again (faults B03, B04). A log that is only
-    shorter is refused by the plan.
+    If not, the errors of partitions whose logs were truncated and written again (faults B03, B04), or whose leader has
+    an older epoch than the table (fault B02). A log that is only shorter is refused by the plan.
     """
-    diverged = {
-        partition: divergence.offset
-        for partition, divergence in divergences.items()
-        if divergence.common and divergence.offset < bounds[partition].latest
-    }
-    # A leader knows exactly where its epochs end, so its answer takes the place of the offset that a search found.
-    truncated = {**diverged, **truncations(cluster, state, bounds)}
+    truncated = comparison.lost_from(state, bounds)
     if choices.on_truncated == "fail":
         return (), {
-            partition: LogTruncated(
-                f"offsets [{end}, {state.covered[partition][1]}) are in the table, but the log was truncated at {end} "
-                'and written again; on_truncated = "rewind" takes the old rows back',
-                state.topic.where.within(Where(partition=str(partition), offset=end)),
-            )
-            for partition, end in truncated.items()
+            **{partition: _outdated_error(state, partition, bounds[partition]) for partition in comparison.outdated},
+            **{partition: _truncated_error(state, partition, end) for partition, end in truncated.items()},
         }
     # The user chose to take back whatever the log no longer has, also if the log has only become shorter (fault B03).
     shorter = {
@@ -170,6 +208,24 @@ def lost_offsets(
     ends = {**shorter, **truncated}
     lost = (OffsetRange(partition, end, state.covered[partition][1]) for partition, end in sorted(ends.items()))
     return tuple(offsets for offsets in lost if offsets.size > 0), {}
+
+
+def _truncated_error(state: TableState, partition: BrokerPartition, end: int) -> LogTruncated:
+    return LogTruncated(
+        f"offsets [{end}, {state.covered[partition][1]}) are in the table, but the log was truncated at {end} "
+        'and written again; on_truncated = "rewind" takes the old rows back',
+        state.topic.where.within(Where(partition=str(partition), offset=end)),
+    )
+
+
+def _outdated_error(state: TableState, partition: BrokerPartition, bound: Bounds) -> LogTruncated:
+    cursor = state.covered[partition][1]
+    return LogTruncated(
+        f"the broker has leader epoch {bound.epoch}, but the table was loaded from epoch {state.epochs[partition]}: a "
+        "broker that is no longer the leader answers, and the next load continues; or the brokers were put back to an "
+        'older copy, and on_truncated = "rewind" takes back what they have lost',
+        state.topic.where.within(Where(partition=str(partition), offset=cursor)),
+    )
 
 
 def take_back(table: TableStore, snapshot: TableSnapshot, change: CutChange) -> tuple[TableSnapshot, TableState]:

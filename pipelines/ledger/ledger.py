@@ -141,7 +141,8 @@ class TopicFindings:
     """What a run found out about the identity of a table's topic, and what the user chose about it.
 
     Args:
-        same_topic_id: whether the table and the cluster know the same topic id, so that nothing else must be compared.
+        same_topic_id: whether the table and the cluster know the same topic id. Then the topic is the one of the table,
+            but its logs may have lost records and have others now.
         replaced: the former incarnation, if the topic was recreated and the user chose to load the new one into the
             same table.
         adopted: the ids that the table had, if they contradict the cluster's and the user chose to continue.
@@ -165,7 +166,8 @@ class TableState:
         ids: the ids of the topic: those that the table knows, and those that the cluster shows.
         covered: what the table covers.
         epochs: the leader epochs under which the bounds of the partitions were last read, if leaders have epochs.
-        last_messages: the last message before the cursor of each partition, if the topic has no topic id.
+        last_messages: the last message before the cursor of each partition. Earlier versions did not record those of
+            topics with a topic id.
         start_times: for partitions that are not covered, the start that the user chose for the table. Other partitions
             that are not covered begin at offset 0.
         event_time: up to which event time the table is complete; None if the settings do not ask for it.

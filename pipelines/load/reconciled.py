@@ -1,14 +1,21 @@
 """The second stage of a load: the topic and its table agree, or the user chose how to continue."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from kafka_io.errors import LocatedError
+from kafka_io.errors import LeaderMoved
 from kafka_io.model import BrokerPartition, TopicEntry
 from pipelines.commit.replacement import CutChange
-from pipelines.identity.divergence import Divergence, DivergenceSearch
+from pipelines.identity.divergence import DivergenceSearch
 from pipelines.identity.identity import check_divergence, check_epochs, with_topic_id
-from pipelines.identity.truncation import check_incarnation, compare_logs, lost_offsets, take_back, vanished_partitions
+from pipelines.identity.truncation import (
+    LogComparison,
+    check_incarnation,
+    compare_logs,
+    lost_offsets,
+    take_back,
+    vanished_partitions,
+)
 from pipelines.ledger.ledger import RecordedChoice, TableState
 from pipelines.load.discovered import Discovered
 from pipelines.load.run import Run
@@ -38,15 +45,6 @@ class Reconciled(Stage):
     bounds: AllBounds
 
 
-@dataclass(frozen=True, slots=True)
-class _Comparison:
-    """The state after the comparison, where logs diverged from the table, and why logs could not be compared."""
-
-    state: TableState
-    divergences: Mapping[BrokerPartition, Divergence]
-    errors: Mapping[BrokerPartition, LocatedError]
-
-
 def reconcile(run: Run, discovered: Discovered) -> Reconciled:
     """Compare the topic with its table. What logs have lost is taken back if the user chose so, in its own commit.
 
@@ -56,19 +54,22 @@ def reconcile(run: Run, discovered: Discovered) -> Reconciled:
         KafkaIOError: a log may be another one, and cannot be searched.
         LoadError: rows could not be taken back.
     """
-    compared = compare(run, discovered)
-    snapshot, state = discovered.snapshot, compared.state
+    state, compared = compare(run, discovered)
+    snapshot = discovered.snapshot
     topic = discovered.topic.with_ids(state.ids.learned(discovered.topic.ids))
     known = _without(discovered.bounds, compared.errors)
     if state.findings.replaced:
         # Another run may have begun a newer incarnation since this run read the topic, or a broker has old metadata.
         check_incarnation(run.cluster, topic, known)
     warnings = vanished_partitions(state.covered, topic, run.choices)
-    lost, truncated = lost_offsets(run.cluster, state, known, run.choices, compared.divergences)
+    lost, truncated = lost_offsets(state, known, run.choices, compared)
     choices = tuple(RecordedChoice.of("on_truncated", run.choices.on_truncated, offsets) for offsets in lost)
+    # The logs of another incarnation are no reason to take rows back, and it is not a truncation (faults B05, B17).
+    # From 3.1 on, its leader says that it has no topic with the former id.
+    moved = {id_ for id_, error in compared.errors.items() if isinstance(error, LeaderMoved)}
+    if suspected := {*truncated, *moved, *(offsets.partition for offsets in lost)}:
+        check_incarnation(run.cluster, topic, suspected)
     if lost:
-        # The logs of another incarnation are no reason to take rows back (fault B05).
-        check_incarnation(run.cluster, topic, [offsets.partition for offsets in lost])
         cut = CutChange(state=state, ranges=lost, run=run.id, choices=choices)
         snapshot, state = take_back(discovered.table, snapshot, cut)
     return Reconciled(
@@ -83,8 +84,8 @@ def reconcile(run: Run, discovered: Discovered) -> Reconciled:
     )
 
 
-def compare(run: Run, discovered: Discovered) -> _Comparison:
-    """Compare the logs with the table: by leader epochs, and by messages where no topic id identifies the topic.
+def compare(run: Run, discovered: Discovered) -> tuple[TableState, LogComparison]:
+    """The state after the comparison of the logs with the table, and the comparison.
 
     Raises:
         TopicRecreated: a log is another one, and the user made no choice.
@@ -98,12 +99,12 @@ def compare(run: Run, discovered: Discovered) -> _Comparison:
     loads_older = run.window.since is not None
     comparison = compare_logs(search, bounds, run.choices, loads_older=loads_older, with_idle=with_idle)
     if comparison.all_same:
-        # Only here the topic id may be learned: later loads trust it, and compare no messages (fault P11).
         state = with_topic_id(state, bounds)
     state = check_divergence(snapshot, state, comparison.divergences, run.choices)
-    # The rows of a former topic that was replaced or adopted by choice are no rows that this log has lost.
-    divergences = {} if state.findings.replaced or state.findings.adopted else comparison.divergences
-    return _Comparison(state, divergences, comparison.errors)
+    if state.findings.replaced or state.findings.adopted:
+        # The rows of a former topic that was replaced or adopted by choice are no rows that this log has lost.
+        comparison = replace(comparison, divergences={}, truncated={}, outdated=frozenset())
+    return state, comparison
 
 
 def _without(bounds: AllBounds, partitions: Mapping[BrokerPartition, object]) -> AllBounds:

@@ -122,7 +122,16 @@ class ReplayResolver:
             raise ReplayRefused("the table holds nothing of this partition; load the topic first", where)
         answers = cluster.bounds(state.topic.name, sorted(requested or state.covered))
         bounds = {partition: _value(answer) for partition, answer in answers.items()}
-        truncated = truncations(cluster, state, bounds)
+        for partition, bound in bounds.items():
+            if 0 <= bound.epoch < state.epochs.get(partition, -1):
+                raise ReplayRefused(
+                    f"the broker has leader epoch {bound.epoch}, but the table was loaded from epoch "
+                    f"{state.epochs[partition]}: load the topic first",
+                    state.topic.where.within(Where(partition=str(partition))),
+                )
+        # Where a leader does not know the epoch, the last message shows whether the log is the same; see `same_logs`.
+        answers_ = truncations(cluster, state, bounds)
+        truncated = {partition: end for partition, end in answers_.items() if end is not None}
         return cls(cluster=cluster, state=state, bounds=bounds, truncated=truncated, rows=rows)
 
     @property

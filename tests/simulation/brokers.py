@@ -359,7 +359,9 @@ class SimCluster(Cluster):
             ]
         )
 
-    def truncations(self, topic: str, read: Mapping[BrokerPartition, tuple[int, int]]) -> dict[BrokerPartition, int]:
+    def truncations(
+        self, topic: str, read: Mapping[BrokerPartition, tuple[int, int]]
+    ) -> dict[BrokerPartition, int | None]:
         """See Cluster."""
         assert topic == TOPIC
         self.scheduler.seam()
@@ -368,10 +370,16 @@ class SimCluster(Cluster):
         self.check_id(self.answers.cluster_id)
         return self.true_truncations(read)
 
-    def true_truncations(self, read: Mapping[BrokerPartition, tuple[int, int]]) -> dict[BrokerPartition, int]:
+    def true_truncations(self, read: Mapping[BrokerPartition, tuple[int, int]]) -> dict[BrokerPartition, int | None]:
         """The correct answer of `truncations`, without simulated failures."""
-        ends = {id_: self.logs[id_].end_of(epoch) for id_, (_, epoch) in read.items() if id_ in self.logs}
-        return {id_: end for id_, end in ends.items() if end < read[id_][0]}
+        ends: dict[BrokerPartition, int | None] = {}
+        for id_, (offset, epoch) in read.items():
+            log = self.logs.get(id_)
+            if log and log.epoch < epoch:
+                ends[id_] = None
+            elif log and log.end_of(epoch) < offset:
+                ends[id_] = log.end_of(epoch) if log.knows(epoch) else None
+        return ends
 
     @staticmethod
     def message(offset: int, payload: int) -> LastMessage:

@@ -305,8 +305,9 @@ class Oracle:
             offsets = [offset for committed in ranges for offset in self._truncated_offsets(committed)]
             offsets = [offset for offset in offsets if offset >= log.earliest]
             if offsets:
+                end = truncated.get(id_, log.latest)  # None: the leader does not know the epoch
                 require(
-                    truncated.get(id_, log.latest) <= min(offsets),
+                    end is None or end <= min(offsets),
                     f"partition {id_} was truncated at {min(offsets)}, but the report is {truncated}",
                 )
             # A partition without ranges has a cursor, and its log may have been truncated below it.

@@ -3,9 +3,10 @@
 The payload of each record is a number that no other record has, so it shows from which record a row comes.
 """
 
+import copy
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from kafka_io.model import Bounds
 
@@ -65,6 +66,7 @@ class SimLog:
         starts: leader epochs with their start offsets, oldest first.
         segments: the start offsets of segments, if offsets count bytes: a slice may end only at one of them.
         cuts: all truncations so far.
+        restored: when older copies of the disk were put back, with their ends.
         lies: the ticks at which a broker reported wrong bounds.
         damages: the batches that cannot be read.
         gone: the offsets of records that were compacted or lost, and not only expired.
@@ -80,6 +82,7 @@ class SimLog:
     starts: list[tuple[int, int]] = field(default_factory=lambda: [(0, 0)])
     segments: list[int] = field(default_factory=list)
     cuts: list[Cut] = field(default_factory=list)
+    restored: list[Cut] = field(default_factory=list)
     lies: list[int] = field(default_factory=list)
     damages: list[Damage] = field(default_factory=list)
     gone: set[int] = field(default_factory=set)
@@ -160,8 +163,28 @@ class SimLog:
         self.cuts.append(Cut(tick, offset))
 
     def end_of(self, epoch: int) -> int:
-        """The end offset of a leader epoch, as the current leader answers it (KIP-320)."""
+        """The end offset of a leader epoch, or of the largest one below it that the leader knows (KIP-320)."""
         return next((start for number, start in self.starts if number > epoch), self.latest)
+
+    def knows(self, epoch: int) -> bool:
+        """Whether the leader has led or followed in this epoch; it forgets epochs whose records expired."""
+        return epoch < self.starts[0][0] or any(number == epoch for number, _ in self.starts)
+
+    def copy(self) -> Self:
+        """A copy of the broker's disk, which `put_back` restores."""
+        return copy.deepcopy(self)
+
+    def put_back(self, older: Self, tick: int, *, restarts: int = 1) -> None:
+        """Put back an older copy of the disk. After that the broker starts so often, each time with another epoch.
+
+        Records after the end of the copy are lost, and nothing but the records shows it.
+        """
+        for name in ("records", "markers", "written_ms", "starts", "gone", "damages"):
+            setattr(self, name, copy.deepcopy(getattr(older, name)))
+        self.earliest, self.latest, self.open_from = older.earliest, older.latest, None
+        self.restored.append(Cut(tick, self.latest))
+        for _ in range(restarts):
+            self.elect()
 
     def first_written(self, time_ms: int) -> int:
         """The offset of the first record that was written at a time or later, even if it expired; or the log's end."""

@@ -299,7 +299,7 @@ def test_a_load_does_not_continue_after_a_rewind_by_another_run_just_before_or_a
 
     true_truncations = sim.cluster.true_truncations
 
-    def truncations(_topic: str, read: Mapping[BrokerPartition, tuple[int, int]]) -> dict[BrokerPartition, int]:
+    def truncations(_topic: str, read: Mapping[BrokerPartition, tuple[int, int]]) -> dict[BrokerPartition, int | None]:
         rewind_after(CommitKind.LOAD)
         return true_truncations(read)
 

@@ -19,9 +19,9 @@ EPOCHS = OffsetForLeaderEpochRequest.API.key
 OFFERED = {**EVERYTHING, EPOCHS: OffsetForLeaderEpochRequest.API.versions}
 
 
-def answering(end: int, *, partition: int = 0, error: int = 0) -> Handler:
-    """A handler that answers with this end of any epoch."""
-    answer = LeaderEpochPartitionResponse(error_code=error, partition=partition, leader_epoch=3, end_offset=end)
+def answering(end: int, *, partition: int = 0, error: int = 0, known: int = 3) -> Handler:
+    """A handler that answers with this end of the epoch `known`."""
+    answer = LeaderEpochPartitionResponse(error_code=error, partition=partition, leader_epoch=known, end_offset=end)
     topic = LeaderEpochTopicResponse(topic="clicks", partitions=(answer,))
     return lambda _: OffsetForLeaderEpochResponse(topics=(topic,))
 
@@ -31,8 +31,8 @@ def cluster() -> FakeCluster:
     return FakeCluster(logs={0: Log(entries=[], end=100)}, offered=OFFERED)
 
 
-# faults B03, B04; -1: the leader knows nothing of that epoch
-@pytest.mark.parametrize(("end", "truncated_at"), [(50, None), (51, None), (49, 49), (0, 0), (-1, None)])
+# faults B03, B04
+@pytest.mark.parametrize(("end", "truncated_at"), [(50, None), (51, None), (49, 49), (0, 0)])
 def test_a_log_whose_epoch_ends_before_the_offset_was_truncated_there(
     cluster: FakeCluster, end: int, truncated_at: int | None, open_brokers: OpenBrokers
 ) -> None:
@@ -42,10 +42,23 @@ def test_a_log_whose_epoch_ends_before_the_offset_was_truncated_there(
         assert find_truncations(open_brokers(cluster), "clicks", {PARTITION: (50, 3)}) == expected
 
 
-def test_without_authorization_no_truncation_is_reported(cluster: FakeCluster, open_brokers: OpenBrokers) -> None:
+@pytest.mark.parametrize(("end", "known"), [(-1, -1), (49, 2)])
+def test_a_leader_that_does_not_know_the_epoch_does_not_say_that_the_log_is_unchanged(
+    cluster: FakeCluster, end: int, known: int, open_brokers: OpenBrokers
+) -> None:  # fault A01
+    with cluster:
+        cluster.brokers[0].handlers[EPOCHS] = answering(end, known=known)
+        assert find_truncations(open_brokers(cluster), "clicks", {PARTITION: (50, 3)}) == {PARTITION: None}
+        cluster.brokers[0].handlers[EPOCHS] = answering(50, known=2)
+        assert find_truncations(open_brokers(cluster), "clicks", {PARTITION: (50, 3)}) == {}
+
+
+def test_without_authorization_nobody_knows_whether_a_log_was_truncated(
+    cluster: FakeCluster, open_brokers: OpenBrokers
+) -> None:
     with cluster:
         cluster.brokers[0].handlers[EPOCHS] = answering(-1, error=29)
-        assert find_truncations(open_brokers(cluster), "clicks", {PARTITION: (50, 3)}) == {}
+        assert find_truncations(open_brokers(cluster), "clicks", {PARTITION: (50, 3)}) == {PARTITION: None}
 
 
 def test_errors_and_answers_for_others_are_raised(cluster: FakeCluster, open_brokers: OpenBrokers) -> None:

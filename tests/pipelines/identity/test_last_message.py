@@ -11,6 +11,7 @@ import pytest
 from kafka_io.errors import OffsetOutOfRange
 from kafka_io.messages.fetch import FetchRequest
 from kafka_io.model import BrokerPartition
+from kafka_io.records.last_message import LastMessage
 from kafka_io.wire.types import NULL_UUID
 from pipelines.fetch.fetch_runner import fetch_here
 from pipelines.fetch.fetch_task import FetchTask
@@ -26,6 +27,7 @@ from tests.fakes.typed import TypedTopic
 from tests.pipelines.identity.test_holes import answers_policy
 from tests.pipelines.load.test_choices import load
 from tests.pipelines.load.test_run_target import load as load_fetching
+from tests.simulation.brokers import SimCluster
 from tests.simulation.sim_log import ERAS, SimLog
 from tests.simulation.test_found import SimTopic
 
@@ -418,6 +420,18 @@ def test_a_topic_id_is_learned_when_all_partitions_have_been_compared() -> None:
     for expected in ("", sim.cluster.topic_id):
         entry = sim.store.snapshot().entry
         assert entry is not None
-        assert (entry.state.ids.topic_id, bool(entry.state.last_messages)) == (expected, not expected)
+        assert (entry.state.ids.topic_id, bool(entry.state.last_messages)) == (expected, True)  # fault A02
         sim.cluster.logs[sim.id].grow(range(15, 18), lambda: 1)
         assert sim.load(Choices()).error is None
+
+
+@pytest.mark.parametrize("are_equal", [False, True])
+def test_only_messages_that_differ_show_that_a_log_of_0_7_was_created_again(
+    monkeypatch: pytest.MonkeyPatch, *, are_equal: bool
+) -> None:  # fault A15: docs/exactly-once.md#when-does-it-not-hold
+    if are_equal:
+        monkeypatch.setattr(SimCluster, "message", lambda _, offset, __: LastMessage(offset=offset, digest="a beat"))
+    sim, _ = sim_07()
+    sim.cluster.replace_logs()
+    sim.cluster.logs[sim.id].grow(range(100, 130), lambda: 20)
+    assert (sim.load(Choices()).error is None) == are_equal

@@ -6,12 +6,13 @@ import pytest
 
 from kafka_io.model import Bounds, BrokerPartition, OffsetRange, TopicIds
 from pipelines.identity.divergence import Divergence
-from pipelines.identity.truncation import check_incarnation, compare_logs, lost_offsets
+from pipelines.identity.truncation import LogComparison, check_incarnation, compare_logs, lost_offsets
 from pipelines.ledger.ledger import TableState, TopicIdentity
 from resources.errors import TopicRecreated
 from resources.settings.choices import Choices
 
 A = BrokerPartition(None, 0)
+SAME = LogComparison(divergences={}, errors={}, all_same=True)
 
 
 @pytest.mark.parametrize(
@@ -28,8 +29,7 @@ def test_the_table_has_more_than_a_log_that_became_shorter_also_if_the_log_is_em
 ) -> None:  # fault B03
     topic = TopicIdentity(cluster="main", name="clicks", incarnation="7")
     state, bounds = TableState(topic=topic, covered={A: (0, 20)}), {A: Bounds(earliest=earliest, latest=latest)}
-    cluster = Mock(truncations=lambda *_: {})
-    assert lost_offsets(cluster, state, bounds, Choices(on_truncated="rewind")) == (lost, {})
+    assert lost_offsets(state, bounds, Choices(on_truncated="rewind"), SAME) == (lost, {})
 
 
 @pytest.mark.parametrize("is_typed", [False, True])
@@ -39,6 +39,7 @@ def test_a_log_that_became_shorter_is_searched_although_a_cut_removed_its_last_m
     another = Divergence(offset=0, common=False)
     search = Mock(state=TableState(topic=topic, covered={A: (0, 20)}), run=Mock(return_value=another))
     search.snapshot.layout.is_typed, search.with_expired.return_value = is_typed, set()
+    search.cluster.truncations.return_value = {}
     bounds = {A: Bounds(earliest=0, latest=12)}
     comparison = compare_logs(search, bounds, Choices(on_truncated="rewind"), loads_older=False)
     assert comparison.divergences == ({} if is_typed else {A: another})

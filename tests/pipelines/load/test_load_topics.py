@@ -112,8 +112,8 @@ def test_a_run_asks_its_brokers_once_about_all_topics(
         with counted_requests(monkeypatch) as counts:
             assert sum(load.rows for load in many.load(TOPICS).values()) == 2
         assert counts[ListOffsetsRequest] == 3
-        # About all topics, by the fetch, and after it.
-        assert (counts[MetadataRequest], counts[FetchRequest]) == (3, 1)
+        # About all topics, by the fetch, and after it; for the last messages of the topic with news, and its records.
+        assert (counts[MetadataRequest], counts[FetchRequest]) == (3, 2)
 
 
 def test_the_fetches_of_a_run_share_connections(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
