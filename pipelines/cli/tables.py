@@ -22,18 +22,21 @@ if TYPE_CHECKING:
 @click.command("verify")
 @selects_topics
 @click.option("--deep", is_flag=True, help="Also compare each row with the record that the brokers still hold.")
+@click.option("--files", is_flag=True, help="Also read every page of every data file, and check it.")
 @prints_result
-def verify_command(options: GlobalOptions, selection: Selection, deep: bool) -> CommandResult:
+def verify_command(options: GlobalOptions, selection: Selection, deep: bool, files: bool) -> CommandResult:
     """Prove that every committed offset is in its table exactly once.
 
-    The command reads only the tables. If the settings name a state table of the topic, it is computed again from the
-    table of the topic, and compared row by row. With --deep the command also reads the brokers again, as far back as
-    they still hold the records of the tables.
+    The command reads only the tables, and of each row only the columns that identify it. With --files it reads every
+    page of every data file once, and names the files and columns whose bytes are damaged. If the settings name a state
+    table of the topic, it is computed again from the table of the topic, and compared row by row. With --deep the
+    command also reads the brokers again, as far back as they still hold the records of the tables.
 
     \b
     Examples:
       penstock verify --all
       penstock verify clicks --deep
+      penstock verify clicks --files
       penstock verify clicks views --json
     """
     settings = options.settings()
@@ -42,7 +45,7 @@ def verify_command(options: GlobalOptions, selection: Selection, deep: bool) -> 
     for name in selection.clusters(settings):
         with errors.caught(cluster=name):
             tables = selection.tables(settings, name)
-            of_cluster = _deep_proofs(settings, name, tables) if deep else _proofs(settings, name, tables)
+            of_cluster = (_deep_proofs if deep else _proofs)(settings, name, tables, values=files)
             for table, (proof, warnings) in zip(tables, of_cluster, strict=True):
                 proofs.append((table, proof))
                 for warning in warnings:
@@ -74,18 +77,20 @@ def add_state_proof(settings: Settings, table: "LakeTable", record: dict[str, An
     record["errors"] = [printed(proof.failure)] if proof.failure else []
 
 
-def _proofs(settings: Settings, cluster: str, tables: Sequence["LakeTable"]) -> "Iterator[tuple[Proof, Sequence[str]]]":
+def _proofs(
+    settings: Settings, cluster: str, tables: Sequence["LakeTable"], *, values: bool
+) -> "Iterator[tuple[Proof, Sequence[str]]]":
     """The proof of each table, with warnings."""
     from pipelines.verify.last_proof import LastProofs
     from pipelines.verify.verify import verify
     from resources.stores.lake import Lake
 
     last_proofs = LastProofs(Lake.of(settings), cluster)
-    return last_proofs.prove_all(tables, verify)
+    return last_proofs.prove_all(tables, partial(verify, values=values))
 
 
 def _deep_proofs(
-    settings: Settings, cluster: str, tables: Sequence["LakeTable"]
+    settings: Settings, cluster: str, tables: Sequence["LakeTable"], *, values: bool
 ) -> "Iterator[tuple[Proof, Sequence[str]]]":
     """The proof of each table against the brokers, with warnings."""
     from pipelines.cli.output.progress import progress
@@ -104,6 +109,7 @@ def _deep_proofs(
                 format_=settings.format_of(topic),
                 open_registry=partial(open_schema_registry, settings),
                 on_progress=on_progress(topic),
+                values=values,
             )
             yield last_proofs.prove(table, check, deep=True)
 

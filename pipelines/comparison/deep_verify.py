@@ -75,6 +75,7 @@ def deep_verify(
     format_: TopicFormat = RAW_FORMAT,
     open_registry: OpenRegistry = no_registry,
     on_progress: Progress = lambda _done, _total: None,
+    values: bool = False,
 ) -> DeepProof:
     """Check the table as `verify` does, then compare the rows of the newest incarnation with the brokers' records.
 
@@ -85,7 +86,7 @@ def deep_verify(
     Raises:
         LakeUnavailable: the store does not answer.
     """
-    proof = verify(table)
+    proof = verify(table, values=values)
     problems, failure = list(proof.problems), proof.failure
     compared: list[PartitionComparison] = []
     try:

@@ -116,7 +116,13 @@ class SliceFile:
         stream = self._open_files.enter_context(self._files.open_output_stream(self.path))
         self._open_files.callback(self._keep_size, stream)  # after the writer has written the footer
         options = parquet_options(self._codec, self._layout)
-        writer = pq.ParquetWriter(stream, self._layout.file_schema, metadata_collector=self._footers, **options)
+        writer = pq.ParquetWriter(
+            stream,
+            self._layout.file_schema,
+            metadata_collector=self._footers,
+            write_page_checksum=True,  # `verify --files` compares it (fault A14)
+            **options,
+        )
         # A writer whose close has failed would be closed again when it is freed, and print another error.
         self._open_files.callback(setattr, writer, "is_open", False)
         return self._open_files.enter_context(writer)

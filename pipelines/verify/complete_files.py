@@ -14,6 +14,7 @@ from pipelines.delta.delta_table import LakeTable
 from pipelines.layout.file_statistics import outermost_columns
 from pipelines.layout.rows import FILE_SCHEMA
 from pipelines.table.open_table import OpenTable
+from pipelines.verify.file_pages import damaged_column
 from pipelines.verify.range_file import EARLIEST, LATEST, Numbers, Window
 from pipelines.verify.row_counts import IDENTIFYING
 from resources.errors import LakeRefused
@@ -93,6 +94,17 @@ class CompleteFiles:
         damaged = [path for path in self._paths_in(window) if not self._can_be_read(path)]
         self.unreadable += damaged
         return bool(damaged)
+
+    def damaged_pages(self) -> Iterator[tuple[str, str]]:
+        """Read all pages of all files that seem to be whole; gives the damaged ones, each with what is damaged in it.
+
+        Raises:
+            LakeUnavailable: the store does not answer.
+        """
+        paths = [path for path in self._paths if path not in self.unreadable]
+        with lake_errors(self._uri):
+            damaged = each_of(self._uri, partial(damaged_column, self._store), paths, at_once=_FILES_AT_ONCE)
+            yield from ((path, part) for path, part in zip(paths, damaged, strict=True) if part is not None)
 
     def _paths_in(self, window: Window) -> Sequence[str]:
         chosen = (self._last_us >= window.start) & (self._first_us < window.stop)

@@ -72,10 +72,18 @@ class Proof(Failable):
     """The result of `verify` for a topic's table. The table is proven if there is no problem.
 
     A failure is also the problem.
+
+    Args:
+        topic: the topic's name.
+        table: the table's URI.
+        problems: why the table is not proven.
+        partitions: what the table holds.
+        values_read: whether all pages of all data files were read. Otherwise damage in a value is not noticed.
     """
 
     topic: str
     table: str
+    values_read: bool = False
     problems: tuple[str, ...] = ()
     partitions: tuple[PartitionProof, ...] = ()
 
@@ -95,8 +103,10 @@ def proof_of(table: LakeTable, check: Callable[[LakeTable], Proof]) -> Proof:
         return Proof(topic=table.where.topic or "", table=table.uri, problems=(problem,), failure=failure)
 
 
-def verify(table: LakeTable) -> Proof:
+def verify(table: LakeTable, *, values: bool = False) -> Proof:
     """Check the table. This reads the columns that identify rows, and asks no broker.
+
+    With `values`, it reads each page of each data file (fault A14).
 
     Raises:
         LakeUnavailable: the store does not answer.
@@ -126,7 +136,8 @@ def verify(table: LakeTable) -> Proof:
         problems += cursors.mismatched(cursors.newest)
         problems += _short_of_cursor(fold.extents(cursors.newest.topic), cursors.newest.covered)
     problems += _misplaced_files(opened)
-    problems += _file_problems(topic, ranges_of_damaged, files.unreadable)
+    damaged_pages = dict(files.damaged_pages()) if values else {}
+    problems += _file_problems(topic, ranges_of_damaged, dict.fromkeys(files.unreadable, "") | damaged_pages)
     problems += changes.problems(topic, named=bool(counts.outside or counts.miscounts))
     if counts.outside:
         problems.append(f"{counts.outside} rows are outside of every committed range")
@@ -136,6 +147,7 @@ def verify(table: LakeTable) -> Proof:
     return Proof(
         topic=topic,
         table=table.uri,
+        values_read=values,
         problems=tuple(dict.fromkeys(problems[:MAX_PROBLEMS])),
         partitions=tuple(counts.proofs(fold)),
     )
@@ -175,15 +187,20 @@ class _StoredCursors:
 
 
 def _file_problems(
-    topic: str, ranges_of_damaged: Mapping[str, Sequence[str]], unreadable: Sequence[str]
+    topic: str, ranges_of_damaged: Mapping[str, Sequence[str]], unreadable: Mapping[str, str]
 ) -> Iterator[str]:
-    """The problems of damaged files. The values of `ranges_of_damaged` are the ranges of a file, the newest first."""
+    """The problems of damaged files.
+
+    The values of `ranges_of_damaged` are the ranges of a file, the newest first. Those of `unreadable` say which part
+    of a file is damaged, if it is known.
+    """
     repair = f"`penstock replay {topic} --from earliest --to latest`"
     for path, contents in ranges_of_damaged.items():
         listed = ", ".join(reversed(contents)) or "compacted rows"
         yield f"the data file {path} is missing or truncated: it held {listed}; {repair} fetches the rows again"
-    for path in unreadable:
-        yield f"the data file {path} is damaged: move it away, and {repair} fetches its rows again"
+    for path, part in unreadable.items():
+        where = f" in {part}" if part else ""
+        yield f"the data file {path} is damaged{where}: move it away, and {repair} fetches its rows again"
 
 
 def _misplaced_files(opened: OpenTable) -> Iterator[str]:

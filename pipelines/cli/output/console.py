@@ -81,6 +81,9 @@ def proofs(proofs: PrintedResults) -> None:
             state = proof.get("state")
             keys = f"; the state table has the newest row of {count(state['keys'])} keys" if state else ""
             print_sentence(f"{proof['topic']}: {count(rows)} rows, each exactly once{keys}", "proven")
+    if any(proof["proven"] and not proof["values_read"] for proof in proofs):
+        compared = " beyond what the brokers still hold" if deep else ""
+        print_sentence(f"values were not read{compared}; `--files` reads every page")
 
 
 def replays(results: PrintedResults) -> None:

@@ -92,6 +92,7 @@ def test_an_empty_table_is_proven(small: "SmallTable") -> None:
         "problems": [],
         "errors": [],
         "partitions": [],
+        "values_read": False,
     }
 
 
