@@ -146,6 +146,7 @@ class Change(ABC):
             state=replace(self.state, event_time=event_time, findings=TopicFindings()),
             choices=self.choices,
             schemas=seen.with_ids(self.schemas, now_ms=time.time_ns() // 1_000_000),
+            planned_on=snapshot.digest,
         )
         entry, replaced = self.complete(unchanged, table, snapshot)
         entry = replace(entry, state=replace(entry.state, last_messages=_before_cursors(entry.state)))

@@ -35,11 +35,13 @@ from pipelines.table.open_table import file_paths
 from pipelines.table.row_filter import arrow_filter
 from pipelines.table.table_store import CommitConflict, CommitOutcomeUnknown, TableSnapshot
 from resources.errors import (
+    CommitRefused,
     CommitUnknown,
     LakeRefused,
     LakeUnavailable,
     LogTorn,
     RewindRefused,
+    TableNotProven,
     TableReplaced,
 )
 from resources.failpoints import failpoint
@@ -90,11 +92,15 @@ class LakeTable(TableReader):
                 self.where,
             )
 
-    def _check_not_replaced(self, snapshot: TableSnapshot) -> None:
-        """Check that the table still has the commit of the snapshot. A write would create a removed table again.
+    def _has_version(self, snapshot: TableSnapshot) -> bool:
+        """Whether the version of the snapshot is still the same commit. A write would create a removed table again.
 
         No two tables have the same commit: every one has a random id, such as that of the table, of Penstock's entry
-        or of a data file. So this one request shows as much as to open the table again (fault P07).
+        or of a data file. So this one request shows as much as to open the table again (fault P07). If the log was put
+        back to a copy, another commit can have the number of the version (fault E05).
+
+        Raises:
+            TableReplaced: the table was removed, or another one is in its place.
         """
         try:
             digest = next(self.commits(snapshot.version)).digest
@@ -102,6 +108,36 @@ class LakeTable(TableReader):
             digest = ""
         if not digest or digest != snapshot.digest:
             self.newer(snapshot)
+        return digest == snapshot.digest
+
+    def _check_planned(self, snapshot: TableSnapshot) -> None:
+        """Check that a write on top of the snapshot would follow the commit on which it was planned.
+
+        Raises:
+            TableReplaced: see `_has_version`.
+            CommitRefused: it would follow another commit.
+        """
+        if not self._has_version(snapshot):
+            raise CommitRefused(
+                f"the log of the table {self.uri} was put back while this run used it: version {snapshot.version} is "
+                "another commit now, or is not there; run again",
+                self.where,
+            )
+
+    def _check_landed(self, snapshot: TableSnapshot) -> None:
+        """Check the same after a write: the table can be replaced, or its log put back, before the write.
+
+        Raises:
+            TableReplaced: see `_has_version`.
+            TableNotProven: the entry follows another commit than the one on which it was planned.
+        """
+        if not self._has_version(snapshot):
+            raise TableNotProven(
+                f"the log of the table {self.uri} was put back while this run wrote version {snapshot.version + 1}, "
+                f"which does not belong on top of it: `penstock rewind {self.where.topic} --version "
+                f"{snapshot.version}` takes it back",
+                self.where,
+            )
 
     def _create(self) -> TableSnapshot:
         failpoint("no table found")
@@ -189,9 +225,10 @@ class LakeTable(TableReader):
             CommitConflict: another commit is on top of the snapshot already.
             CommitOutcomeUnknown: whether the entry landed is not known.
             LakeRefused: the table does not accept the rows; nothing was written.
-            TableReplaced: see TableStore.
+            TableReplaced, CommitRefused: see TableStore.
+            TableNotProven: the entry was written, but the log was put back before that.
         """
-        self._check_not_replaced(snapshot)
+        self._check_planned(snapshot)
         segment = DeltaVersion.of(snapshot).segment
         files = [facts for facts in new_slices if facts.files]
         # deltalake's delete commits nothing if it finds no row: then the entry is appended without files.
@@ -219,7 +256,7 @@ class LakeTable(TableReader):
         Raises:
             FileExistsError: another commit is on top of the snapshot already.
             OSError: whether the entry landed is not known.
-            TableReplaced: another table is there now.
+            TableReplaced, TableNotProven: see `_check_landed`.
         """
         client = store_client(self.uri, self.lake.options)
         assert client is not None
@@ -227,7 +264,7 @@ class LakeTable(TableReader):
         # Of all writers the store lets only one create this object (faults L05, P13).
         client.create(commit_file(snapshot.version + 1), content)
         failpoint("log entry written")
-        self._check_not_replaced(snapshot)  # again: the table can be replaced between the first check and the write
+        self._check_landed(snapshot)
         version = snapshot.version + 1
         configuration = segment.definition.configuration  # the entry changes columns, and no properties
         self._write_checkpoint(
@@ -262,7 +299,7 @@ class LakeTable(TableReader):
         # deltalake does not say which version it has written, so the commit that must be it is read (fault L03).
         if not self._has_entry(version, entry):
             raise CommitOutcomeUnknown(f"the entry {entry.commit} was written, but the log does not show it")
-        self._check_not_replaced(snapshot)
+        self._check_landed(snapshot)
 
         def create_checkpoint() -> None:
             handle.update_incremental()

@@ -226,6 +226,7 @@ class LedgerEntry:
         schemas: the ids of all schemas that the loads of the table have seen, and digests of their texts.
         written: the rows that a replay or a redecode has written in place of others. The ranges of a replay also name
             rows that it only copied, and a redecode has no ranges.
+        planned_on: the digest of the commit before this one; empty in entries of earlier versions.
     """
 
     commit: str
@@ -241,6 +242,7 @@ class LedgerEntry:
     columns: tuple[DeltaField, ...] = ()
     schemas: SchemaIds = NO_SCHEMAS
     written: tuple[LoadedRange, ...] = ()
+    planned_on: str = ""
 
     @property
     def topic(self) -> TopicIdentity:
@@ -287,6 +289,7 @@ class LedgerEntry:
             "schemas": self.schemas.values,
             "key_schemas": self.schemas.keys,
             "written": self.written,
+            "planned_on": self.planned_on,
             "event_time": state.event_time and state.event_time.as_dict(),
             "schema_texts": self.schemas.value_texts,
             "key_schema_texts": self.schemas.key_texts,
@@ -333,6 +336,7 @@ class LedgerEntry:
             columns=stored.take("columns", tuple[DeltaField, ...], ()),
             schemas=stored.schemas(),
             written=stored.take("written", tuple[LoadedRange, ...], ()),
+            planned_on=stored.take("planned_on", str, ""),
         )
         stored.fields.pop("target", None)
         if stored.fields:

@@ -33,7 +33,15 @@ from pipelines.rewrites.replay_result import PartitionReplay, TopicReplay
 from pipelines.rewrites.staging import StagedFiles, staging_folder
 from pipelines.table.table_store import TableSnapshot
 from pipelines.verify.changes_by_others import ChangesByOthers
-from resources.errors import CommitRefused, LoadError, ReplayRefused, TableMissing, TopicUnknown
+from pipelines.verify.verify import verify
+from resources.errors import (
+    CommitRefused,
+    LoadError,
+    ReplayRefused,
+    TableMissing,
+    TableNotProven,
+    TopicUnknown,
+)
 from resources.failpoints import failpoint
 from resources.progress import Progress, no_progress
 
@@ -45,7 +53,7 @@ def replay(run: Run, table: LakeTable, request: ReplayRequest, on_progress: Prog
     """
     began = run.now()
     try:
-        result = _replay(run, table, request, began, on_progress)
+        result = _proven(table, _replay(run, table, request, began, on_progress))
     except LocatedError as error:
         failure = SliceFailure.of(error, Where(cluster=run.cluster.name, topic=request.topic))
         result = TopicReplay(topic=request.topic, table=table.uri, failure=failure)
@@ -116,6 +124,16 @@ def _replay(run: Run, table: LakeTable, request: ReplayRequest, began: datetime,
         version = _commit(table, snapshot, change)
     staged.remove()
     return replace(result, version=version, changed=changed, partitions=compared)
+
+
+def _proven(table: LakeTable, result: TopicReplay) -> TopicReplay:
+    """The result, which fails if the table is not proven after the replay (fault E05)."""
+    problems = verify(table).problems if result.failure is None else ()
+    if not problems:
+        return result
+    more = f" (and {len(problems) - 1} more problems)" if len(problems) > 1 else ""
+    error = TableNotProven(f"the replay has ended, and the table is still not proven: {problems[0]}{more}", table.where)
+    return replace(result, failure=SliceFailure.of(error, table.where))
 
 
 def _slices(ranges: Sequence[OffsetRange], resolver: ReplayResolver, sizes: SliceSizes) -> Iterator[OffsetRange]:

@@ -47,7 +47,7 @@ class TopicReplay(Failable):
         partitions: the result of each partition.
         seconds: how long the replay took.
 
-    After a failure the table has not changed, unless the error says that this is not known.
+    After a failure the table has not changed, unless `changed` says so, or the error says that this is not known.
     """
 
     topic: str

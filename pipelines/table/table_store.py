@@ -168,6 +168,7 @@ class TableStore(Protocol):
             CommitConflict: another commit is on top of the snapshot already.
             CommitOutcomeUnknown: whether the entry landed is not known.
             TableReplaced: the table of the snapshot was removed, or another table is in its place.
+            CommitRefused: the log was put back, and no longer has the version of the snapshot.
         """
 
     def sync(self, *, after: int) -> None:

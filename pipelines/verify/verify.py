@@ -154,21 +154,29 @@ def verify(table: LakeTable, *, values: bool = False) -> Proof:
 
 
 class _StoredCursors:
-    """Remembers the newest `txn` entries of a log while its commits are read once.
+    """Remembers the newest `txn` entries of a log, and the links of its entries, while its commits are read once.
 
     deltalake reads the whole log for each `txn`, so asking it for every partition takes quadratic time.
 
     Attributes:
         newest: Penstock's newest entry; None if there is none.
+        misplaced: the versions whose entries were planned on another commit than the one before them (fault E05).
     """
 
     def __init__(self) -> None:
         self.newest: LedgerEntry | None = None
+        self.misplaced: list[int] = []
         self._stored: dict[str, int] = {}
 
     def collect(self, commits: Iterable[DeltaCommit]) -> Iterator[tuple[int, LedgerEntry]]:
         """Version and entry of Penstock's commits; `commits` are all of the log, newest first."""
+        planned_on, target = "", None
         for commit in commits:
+            if planned_on not in {"", commit.digest} and len(self.misplaced) < MAX_PROBLEMS:
+                self.misplaced.append(commit.version + 1)
+            planned_on = ""
+            if commit.entry is not None and (target is None or commit.version <= target):  # no rewind has cancelled it
+                planned_on, target = commit.entry.planned_on, commit.entry.target
             for app_id, version in commit.transactions.items():
                 self._stored.setdefault(app_id, version)
             if commit.entry is not None:
@@ -176,7 +184,7 @@ class _StoredCursors:
                 yield commit.version, commit.entry
 
     def mismatched(self, newest: LedgerEntry) -> Iterator[str]:
-        """A problem for each `txn` that is not where the newest entry left it."""
+        """A problem for each `txn` that is not where the newest entry left it, and for each misplaced entry."""
         expected = {SEQUENCE: ("the number of the newest commit", newest.sequence)}
         for partition, (_, cursor) in newest.covered.items():
             expected[newest.topic.app_id(partition)] = (f"partition {partition}: the cursor", cursor)
@@ -184,6 +192,12 @@ class _StoredCursors:
             stored = self._stored.get(app_id)
             if stored != value:
                 yield f"{name} is {stored}, but the newest commit left it at {value}"
+        for version in self.misplaced:
+            yield (
+                f"version {version} was planned on another version {version - 1} than the one in the log, which was "
+                f"put back to a copy, or changed: `penstock rewind {newest.topic.name} --version {version - 1}` takes this "
+                "and what came later back"
+            )
 
 
 def _file_problems(

@@ -6,7 +6,6 @@ _ALL_ALIKE = "either all partitions of a topic have a broker or none has, and wi
 _BOUNDS = "the bounds of a file are wider than the times of its rows, so none has a time of exactly this bound"
 _CLOCK = "it decides about a file or commit whose age is exactly the limit, and both decisions are right"
 
-_DELTALAKE_READS = "deltalake reads the log before it writes, and creates none; the check does not depend on that"
 
 EQUIVALENT: Mapping[tuple[str, str, str], str] = {
     (
@@ -60,11 +59,6 @@ EQUIVALENT: Mapping[tuple[str, str, str], str] = {
         "_outside_log",
         "offset < bound.earliest -> offset <= bound.earliest",
     ): "plan calls this only for an offset outside of the log, and the log's earliest offset is inside",
-    (
-        "pipelines/delta/delta_table.py",
-        "LakeTable.write",
-        "self._check_not_replaced(snapshot) -> pass",
-    ): _DELTALAKE_READS,
     (
         "pipelines/delta/delta_table.py",
         "LakeTable.drop",

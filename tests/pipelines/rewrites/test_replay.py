@@ -366,6 +366,18 @@ def test_a_replay_proves_rows_that_another_program_wrote_as_they_were(modern: Mo
     modern.topic.load()
 
 
+def test_a_replay_fails_if_the_table_is_not_proven_after_it(modern: Modern) -> None:  # fault E05
+    modern.publish(100)
+    modern.topic.load()
+    modern.topic.lose(ONE, 3, 45)
+    result = modern.topic.replay("40", "50", "0")
+    assert result.changed
+    assert "TableNotProven: the replay has ended, and the table is still not proven: partition 0 [0, 25)" in str(
+        result.error
+    )
+    assert modern.topic.replay("0", "25", "0").error is None
+
+
 @pytest.mark.spark
 def test_slices_may_be_fetched_by_spark(modern: Modern, spark: SparkSession) -> None:
     modern.publish(100)
