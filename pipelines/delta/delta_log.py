@@ -5,7 +5,7 @@ handle, but starts with the newest commit of the table. If there are newer commi
 under earlier numbers.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
@@ -17,13 +17,14 @@ import pyarrow.parquet as pq
 
 from kafka_io.errors import Where
 from pipelines.delta.commits import DeltaCommit
-from pipelines.delta.delta_log_segment import DELTA_LOG, commit_file
+from pipelines.delta.delta_log_segment import DELTA_LOG, POINTER, commit_file
 from resources.errors import LogTorn
 from resources.stores.lake import filesystem, lake_errors, list_folder
 from resources.stores.object_reads import ObjectReader
 
 _MAX_COMMITS_AT_ONCE = 64
 _GROWTH = 4
+_CHECKPOINT = "checkpoint."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,17 +82,13 @@ class DeltaLog:
             try:
                 return reader.read(commit_file(version))
             except FileNotFoundError as error:
-                raise LogTorn(
-                    f"{commit_file(version)} of the table {self.uri} is missing: somebody deleted it, for example a "
-                    "clean-up of the log, and it is a part of the ledger. Copy it back; if it is lost, remove the "
-                    "table and load the topic again",
-                    self.where,
-                ) from error
+                raise self._missing(version) from error
 
     def check_newest(self) -> None:
-        """Find out whether the newest commit or a checkpoint is the reason why the table cannot be opened.
+        """Find out whether a commit or a checkpoint is the reason why the table cannot be opened.
 
-        A loss of power can leave them incomplete, because files are complete on disk only when they are synced: see
+        It can be the newest commit, a checkpoint, the pointer to a checkpoint that is gone (fault E06), or a commit
+        that is missing between the newest checkpoint and the newest commit. A loss of power can leave them incomplete, because files are complete on disk only when they are synced: see
         faults L10, L13. Penstock needs no checkpoint, because the commit files before it are still there.
 
         Raises:
@@ -101,12 +98,42 @@ class DeltaLog:
         with lake_errors(self.uri):
             infos = list_folder(files, DELTA_LOG)
         names = [info.base_name.partition(".") for info in infos]
-        versions = [int(number) for number, _, suffix in names if suffix == "json" and number.isdecimal()]
+        versions = {int(number) for number, _, suffix in names if suffix == "json" and number.isdecimal()}
+        checkpoints = {int(number) for number, _, suffix in names if suffix.startswith(_CHECKPOINT)}
         if versions:
             next(self.commits(max(versions)))
+        self._check_pointer(checkpoints)
+        after = max(checkpoints, default=min(versions, default=0) - 1)
+        for version in range(after + 1, max(versions, default=0)):
+            if version not in versions:
+                raise self._missing(version)
         for info in infos:
             if info.base_name.endswith(".checkpoint.parquet"):
                 self._check_checkpoint(f"{DELTA_LOG}/{info.base_name}", files)
+
+    def _check_pointer(self, checkpoints: Collection[int]) -> None:
+        with lake_errors(self.uri):
+            try:
+                pointer = msgspec.json.decode(ObjectReader(self.uri, self.options).read(POINTER))
+                pointed = int(pointer["version"])
+            except FileNotFoundError:
+                return
+            except (LookupError, TypeError, ValueError):  # deltalake reads the log without a pointer that is damaged
+                return
+        if pointed not in checkpoints:
+            raise LogTorn(
+                f"{POINTER} of the table {self.uri} names the checkpoint of version {pointed}, which is not there: "
+                f"somebody deleted it. Penstock does not need it: move {POINTER} away",
+                self.where,
+            )
+
+    def _missing(self, version: int) -> LogTorn:
+        return LogTorn(
+            f"{commit_file(version)} of the table {self.uri} is missing: somebody deleted it, for example a "
+            "clean-up of the log, and it is a part of the ledger. Copy it back; if it is lost, remove the "
+            "table and load the topic again",
+            self.where,
+        )
 
     def _check_checkpoint(self, path: str, files: pafs.FileSystem) -> None:
         with lake_errors(self.uri):

@@ -195,8 +195,8 @@ class _StoredCursors:
         for version in self.misplaced:
             yield (
                 f"version {version} was planned on another version {version - 1} than the one in the log, which was "
-                f"put back to a copy, or changed: `penstock rewind {newest.topic.name} --version {version - 1}` takes this "
-                "and what came later back"
+                f"put back to a copy, or changed: `penstock rewind {newest.topic.name} --version {version - 1}` takes "
+                "this and what came later back"
             )
 
 

@@ -16,7 +16,7 @@ from pipelines.delta import snapshot_checks
 from pipelines.delta.delta_table import LakeTable
 from pipelines.ledger.ledger import SEQUENCE
 from pipelines.maintenance.clean import clean
-from pipelines.verify.verify import verify
+from pipelines.verify.verify import proof_of, verify
 from resources.errors import CommitUnknown, CursorMismatch, LakeUnavailable, LogTorn, TableForeign, TableReplaced
 from resources.stores import durable
 
@@ -68,6 +68,20 @@ def test_a_torn_checkpoint_is_named_with_what_to_do(
     assert verify(twice.table).problems == ()
 
 
+def test_a_pointer_to_a_checkpoint_that_is_gone_is_named_with_what_to_do(twice: "SmallTable") -> None:  # fault E06
+    twice.handle().create_checkpoint()
+    log = Path(twice.uri) / "_delta_log"
+    [checkpoint] = log.glob("*.checkpoint.parquet")
+    checkpoint.unlink()
+    with pytest.raises(LogTorn, match=r"names the checkpoint of version 2, .* move _delta_log/_last_checkpoint away"):
+        twice.table.snapshot()
+    assert "move _delta_log/_last_checkpoint away" in proof_of(twice.table, verify).problems[0]
+    (log / "_last_checkpoint").unlink()
+    assert twice.covered() == {A: (0, 80)}
+    twice.commit(twice.write(80, 90))
+    assert verify(twice.table).problems == ()
+
+
 def test_an_empty_last_entry_is_ignored_and_written_again(
     twice: "SmallTable",
 ) -> None:  # fault L10: the name of the entry is on disk, its bytes are not
@@ -79,7 +93,7 @@ def test_an_empty_last_entry_is_ignored_and_written_again(
 
 def test_a_missing_entry_is_refused_in_one_line(twice: "SmallTable") -> None:  # fault L13
     entry(twice, 1).unlink()
-    with pytest.raises(LakeUnavailable, match="cannot be read or written") as refused:
+    with pytest.raises(LakeUnavailable, match=r"json of the table .* is missing: .* Copy it back") as refused:
         twice.table.snapshot()
     assert "\n" not in str(refused.value)
 
