@@ -88,8 +88,9 @@ class DeltaLog:
         """Find out whether a commit or a checkpoint is the reason why the table cannot be opened.
 
         It can be the newest commit, a checkpoint, the pointer to a checkpoint that is gone (fault E06), or a commit
-        that is missing between the newest checkpoint and the newest commit. A loss of power can leave them incomplete, because files are complete on disk only when they are synced: see
-        faults L10, L13. Penstock needs no checkpoint, because the commit files before it are still there.
+        that is missing between the newest checkpoint and the newest commit. A loss of power can leave them incomplete,
+        because files are complete on disk only when they are synced: see faults L10, L13. Penstock needs no checkpoint,
+        because the commit files before it are still there.
 
         Raises:
             LogTorn: it is the reason.

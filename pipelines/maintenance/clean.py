@@ -31,7 +31,7 @@ from pipelines.rewrites.staging import STAGING_FOLDER
 from pipelines.table.table_store import TableSnapshot
 from resources.errors import TableForeign
 from resources.failpoints import failpoint
-from resources.stores.lake import filesystem, lake_errors, list_folder
+from resources.stores.lake import files_below, filesystem, lake_errors, list_folder
 from resources.stores.unfinished_uploads import UnfinishedUploads, UploadsUnknown
 
 _COMPACTION = "penstock.compaction"
@@ -221,15 +221,14 @@ def _data_files(table: LakeTable) -> Iterator[pafs.FileInfo]:
         if top.base_name.startswith(("_", ".")) and not top.base_name.startswith(_PARTITION_FOLDERS):
             continue
         is_folder = top.type == pafs.FileType.Directory
-        for info in list_folder(files, top.path, recursive=True) if is_folder else [top]:
-            if info.type == pafs.FileType.File and info.base_name.endswith(".parquet"):
+        for info in files_below(table.uri, files, top.path) if is_folder else [top]:
+            if info.base_name.endswith(".parquet"):
                 yield info
 
 
 def _staged_files(table: LakeTable) -> list[pafs.FileInfo]:
     """The files of replays that were killed."""
-    infos = list_folder(filesystem(table.uri, table.lake.options), STAGING_FOLDER, recursive=True)
-    return [info for info in infos if info.type == pafs.FileType.File]
+    return files_below(table.uri, filesystem(table.uri, table.lake.options), STAGING_FOLDER)
 
 
 def merge(

@@ -1,5 +1,6 @@
 """The lake: one Delta table per topic under one root. Paths and options are passed to deltalake unchanged."""
 
+import os
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -198,6 +199,23 @@ def list_folder(files: pafs.FileSystem, folder: str, *, recursive: bool = False)
         return list(files.get_file_info(selector))
     except FileNotFoundError:
         return list(files.get_file_info(selector))
+
+
+def files_below(uri: str, files: pafs.FileSystem, folder: str) -> list[pafs.FileInfo]:
+    """All files below a folder of the table at `uri`; none if it does not exist.
+
+    Links to folders are not followed: what is behind them does not belong to the table (fault E14). Stores of objects
+    have none.
+    """
+    root = durable.local_path(uri)
+    if root is None:
+        infos = list_folder(files, folder, recursive=True)
+    elif (root / folder).is_symlink():
+        infos = []
+    else:
+        below = (Path(parent, name) for parent, _, names in os.walk(root / folder) for name in names)
+        infos = files.get_file_info([path.relative_to(root).as_posix() for path in below])
+    return [info for info in infos if info.type == pafs.FileType.File]
 
 
 def write_file(files: pafs.FileSystem, path: str, content: bytes) -> None:

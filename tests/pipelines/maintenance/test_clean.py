@@ -22,6 +22,7 @@ from pipelines.layout.layout import RAW
 from pipelines.maintenance import clean as cleaning
 from pipelines.maintenance.clean import CleanResult, clean
 from pipelines.maintenance.rewind import plan_rewind, rewind
+from pipelines.rewrites.staging import remove_staged, staging_folder
 from pipelines.verify.verify import verify
 from resources import failpoints
 from resources.errors import LakeUnavailable, RewindRefused
@@ -63,6 +64,40 @@ def test_orphans_are_collected_when_they_are_old_enough(filled: "SmallTable") ->
     assert result.bytes > 0
     assert (old.exists(), young.exists()) == (False, True)
     assert verify(filled.table).proven
+
+
+@pytest.mark.parametrize(
+    "link", ["linked", "date=2026-01-02/linked", "_replays", "_replays/run", "date=2026-01-03"], ids=str
+)
+def test_files_behind_a_link_to_a_folder_are_not_those_of_the_table(
+    link: str, filled: "SmallTable", tmp_path: Path
+) -> None:  # fault E14
+    foreign = tmp_path / "foreign"
+    foreign.mkdir()
+    for name in ("theirs.parquet", "also.parquet"):
+        (foreign / name).write_bytes(b"rows")
+        os.utime(foreign / name, (0, 0))
+    path = Path(filled.uri) / link
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.symlink_to(foreign)
+    (foreign / "loop").symlink_to(filled.uri)
+    assert cleaned(filled, dry_run=True).collected == ()
+    assert cleaned(filled).collected == ()
+    assert sorted(file.name for file in foreign.iterdir()) == ["also.parquet", "loop", "theirs.parquet"]
+    assert path.is_symlink()
+
+
+def test_staged_files_are_removed_without_what_a_link_among_them_leads_to(
+    filled: "SmallTable", tmp_path: Path
+) -> None:  # fault E14
+    (foreign := tmp_path / "theirs").mkdir()
+    (foreign / "theirs.parquet").write_bytes(b"rows")
+    staged = Path(filled.uri) / staging_folder("run")
+    staged.mkdir(parents=True)
+    (staged / "linked").symlink_to(foreign)
+    remove_staged(filled.table, staging_folder("run"))
+    assert not staged.exists()
+    assert (foreign / "theirs.parquet").exists()
 
 
 def test_a_file_in_a_deeper_folder_is_collected_too(filled: "SmallTable") -> None:
