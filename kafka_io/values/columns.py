@@ -1,13 +1,14 @@
 """Decides which column each field of a value goes into, and which columns are added for new fields.
 
 A decoder states the fields of a schema as Arrow fields of the types that `decoding.py` lists. The columns are those of
-the table. A field goes into the column of its own name. Four entries in the metadata of fields say more:
+the table. A field goes into the column of its own name. Five entries in the metadata of fields say more:
 
     comment   what the schema documents
     aliases   earlier names of the field, separated by commas
     field     in a column: the name of its field, if the column has another name
     type      the full name of the field's type in Avro, and after it the names that the type had before; for a member
               of a union also the names of types such as `long` and `array`
+    connect   the field is a date or time only by its name in Kafka Connect; see `has_numbers_of`
 
 A column never changes its type, so a field whose type changes gets another column: `price_2` with `field = price`.
 
@@ -27,7 +28,7 @@ from pyarrow import types
 from kafka_io.errors import InvalidSchema
 from kafka_io.values.column_types import content_field, content_type, holds, is_promotion, is_union, with_content_type
 
-COMMENT, ALIASES, FIELD, TYPE = b"comment", b"aliases", b"field", b"type"
+COMMENT, ALIASES, FIELD, TYPE, CONNECT = b"comment", b"aliases", b"field", b"type", b"connect"
 _KINDS = frozenset({"null", "boolean", "int", "long", "float", "double", "bytes", "string", "array", "map"})
 """The types of Avro that have no names of their own."""
 
@@ -44,6 +45,20 @@ def described(
     metadata = {COMMENT: comment, ALIASES: ",".join(aliases), TYPE: ",".join(type_names)}
     known = {key: value.encode() for key, value in metadata.items() if value}
     return pa.field(name, kind, metadata=known or None)
+
+
+def with_connect(field: pa.Field) -> pa.Field:
+    """The field with the mark that only its name in Kafka Connect says what its numbers mean."""
+    return field.with_metadata({**(field.metadata or {}), CONNECT: b"time"})
+
+
+def has_numbers_of(column: pa.Field, field: pa.Field) -> bool:
+    """Whether a column has the plain numbers of a field that Kafka Connect names a date or a time.
+
+    Versions up to 0.6 did not know these names. Their columns keep their type, and what their numbers mean.
+    """
+    marks = (column.metadata or {}).keys()
+    return types.is_int64(column.type) and CONNECT in (field.metadata or {}) and not marks & {CONNECT, b"json"}
 
 
 def field_name(column: pa.Field) -> str:
@@ -138,11 +153,15 @@ def _assigned(
                 by_name[name].append(place)
         for index, field in enumerate(fields):
             places = (place for name in names_of_field(field) for place in by_name.get(name, ()))
-            fitting = (place for place in places if place not in taken and holds(columns[place].type, field.type))
+            fitting = (place for place in places if place not in taken and _fits(columns[place], field))
             if index not in assigned and (first := min(fitting, default=None)) is not None:
                 assigned[index] = first
                 taken.add(first)
     return [assigned.get(index) for index in range(len(fields))]
+
+
+def _fits(column: pa.Field, field: pa.Field) -> bool:
+    return holds(column.type, field.type) or has_numbers_of(column, field)
 
 
 def _are_members(fields: Iterable[pa.Field]) -> bool:

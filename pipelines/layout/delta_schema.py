@@ -5,7 +5,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from kafka_io.values.columns import ALIASES, COMMENT, FIELD, TYPE
+from kafka_io.values.columns import ALIASES, COMMENT, CONNECT, FIELD, TYPE
 from kafka_io.values.json.reading import JSON_READING
 
 DeltaField = Mapping[str, Any]
@@ -24,7 +24,7 @@ _SIMPLE: Mapping[str, pa.DataType] = {
 }
 _PRECISION = 38
 _COMMENT = COMMENT.decode()
-_OWN_KEYS = {ALIASES.decode(), FIELD.decode(), TYPE.decode(), JSON_READING.decode()}
+_OWN_KEYS = {key.decode() for key in (ALIASES, CONNECT, FIELD, TYPE, JSON_READING)}
 
 
 def delta_fields(columns: Iterable[pa.Field]) -> Sequence[DeltaField]:

@@ -9,6 +9,7 @@
     decimal                                   decimal(38, scale)
     date                                      date32
     time-millis, time-micros                  long: microseconds since midnight
+    io.debezium.time.* in `connect.name`      as the logical type of that unit: date, time or local timestamp
     timestamp-*                               timestamp[us, UTC]
     local-timestamp-*                         timestamp[us]
     duration                                  struct of months, days and milliseconds, each a long
@@ -43,7 +44,7 @@ from kafka_io.values.avro.schema import (
     Union,
     type_names,
 )
-from kafka_io.values.columns import TYPE, described
+from kafka_io.values.columns import TYPE, described, with_connect
 
 VALUE = "value"
 """Column of a schema that is not a record."""
@@ -64,6 +65,7 @@ _LOGICAL = {
     "date": pa.date32(),
     "time-millis": pa.int64(),
     "time-micros": pa.int64(),
+    "time-nanos": pa.int64(),
     **{f"timestamp-{unit}": pa.timestamp("us", "UTC") for unit in ("millis", "micros", "nanos")},
     **{f"local-timestamp-{unit}": pa.timestamp("us") for unit in ("millis", "micros", "nanos")},
     "uuid": pa.string(),
@@ -101,6 +103,13 @@ class TypeNode:
         if isinstance(self.avro, Union):
             return self.values[0].type_names if len(self.values) == 1 else ()
         return type_names(self.avro)
+
+    @property
+    def is_connect(self) -> bool:
+        """Whether only Debezium's name says what its numbers mean; of a union with null the same of its other type."""
+        if isinstance(self.avro, Union):
+            return len(self.values) == 1 and self.values[0].is_connect
+        return isinstance(self.avro, Primitive) and self.avro.is_connect
 
     @property
     def is_struct_of_members(self) -> bool:
@@ -144,7 +153,8 @@ def type_node(schema: AvroType) -> TypeNode:
 
 def field_of(name: str, node: TypeNode) -> pa.Field:
     """A field of this name and type. A type that is always null is a text, because Delta has no type for null."""
-    return described(name, node.column if node.column is not None else pa.string(), type_names=node.type_names)
+    field = described(name, node.column if node.column is not None else pa.string(), type_names=node.type_names)
+    return with_connect(field) if node.is_connect else field
 
 
 class _Unfolding:
@@ -208,13 +218,14 @@ class _Unfolding:
 
 def _fields(record: RecordType, inside: tuple[TypeNode, ...]) -> Iterator[pa.Field]:
     for record_field, node in zip(record.fields, inside, strict=True):
-        yield described(
+        field = described(
             record_field.name,
             node.column or pa.null(),
             comment=record_field.doc,
             aliases=record_field.aliases,
             type_names=node.type_names,
         )
+        yield with_connect(field) if node.is_connect else field
 
 
 def _is_merged(values: list[TypeNode]) -> bool:

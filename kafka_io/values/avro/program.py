@@ -27,7 +27,7 @@ from kafka_io.values.avro.schema import (
 )
 from kafka_io.values.column_buffers import Node
 from kafka_io.values.column_types import is_union
-from kafka_io.values.columns import assign, assign_members, field_name
+from kafka_io.values.columns import assign, assign_members, field_name, has_numbers_of
 from kafka_io.values.kernels import avro_program as op
 from kafka_io.values.kernels.column_buffers import ROOT
 
@@ -38,6 +38,7 @@ _NULL = Primitive("null")
 # Factors of SCALED to microseconds.
 _SCALES = {
     "time-millis": 1000,
+    "time-nanos": -1000,
     "timestamp-millis": 1000,
     "local-timestamp-millis": 1000,
     "timestamp-nanos": -1000,
@@ -292,14 +293,14 @@ class Programs:
 
     def _leaf(self, kind: TypeNode, node: int) -> None:
         column, avro = self._nodes[node].field.type, kind.avro
-        is_bytes = _is_bytes(column)
+        is_bytes, is_plain = _is_bytes(column), has_numbers_of(self._nodes[node].field, field_of("", kind))
         match avro:
             case Primitive("boolean") if types.is_boolean(column):
                 self._emit(op.BOOLEAN, node)
             case Primitive("int" | "long") if types.is_float64(column) and types.is_int64(kind.column):
                 self._emit(op.LONG_TO_DOUBLE, node, _SCALES.get(avro.logical, 1), int(avro.name == "int"))
-            case Primitive("int" | "long") if column.equals(kind.column):
-                scale, is_int = _SCALES.get(avro.logical), int(avro.name == "int")
+            case Primitive("int" | "long") if column.equals(kind.column) or is_plain:
+                scale, is_int = None if is_plain else _SCALES.get(avro.logical), int(avro.name == "int")
                 largest = _INT64_MAX // scale if scale else 0
                 self._emit(op.LONG if scale is None else op.SCALED, node, scale or 0, is_int, largest)
             case Primitive("float" | "double") if types.is_float64(column):

@@ -28,6 +28,16 @@ _LOGICAL = {
     },
     "string": {"uuid"},
 }
+_CONNECT = {
+    ("int", "io.debezium.time.Date"): "date",
+    ("int", "io.debezium.time.Time"): "time-millis",
+    ("long", "io.debezium.time.MicroTime"): "time-micros",
+    ("long", "io.debezium.time.NanoTime"): "time-nanos",
+    ("long", "io.debezium.time.Timestamp"): "local-timestamp-millis",
+    ("long", "io.debezium.time.MicroTimestamp"): "local-timestamp-micros",
+    ("long", "io.debezium.time.NanoTimestamp"): "local-timestamp-nanos",
+}
+"""The logical types of numbers that only have a name of Debezium, in `connect.name`."""
 _FIXED_LOGICAL = {"duration": 12, "uuid": 16}
 """Logical types of a fixed type, with the size that they require."""
 _MAX_SCALE = 38
@@ -37,10 +47,14 @@ NO_DEFAULT = object()
 
 @dataclass(frozen=True, slots=True)
 class Primitive:
-    """A type without a name; `logical` is empty, or one of the logical types of `name`."""
+    """A type without a name; `logical` is empty, or one of the logical types of `name`.
+
+    If `is_connect`, only Debezium's name of the type says which logical type it has.
+    """
 
     name: str
     logical: str = ""
+    is_connect: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,7 +267,10 @@ def _primitive(kind: str, declared: Mapping[str, Any]) -> AvroType:
     if kind == "bytes" and logical == "decimal":
         scale = _decimal_scale(declared, None)
         return Primitive(kind) if scale is None else Decimal(scale)
-    return Primitive(kind, logical if isinstance(logical, str) and logical in _LOGICAL.get(kind, ()) else "")
+    if isinstance(logical, str) and logical in _LOGICAL.get(kind, ()):
+        return Primitive(kind, logical)
+    of_connect = _CONNECT.get((kind, str(declared.get("connect.name"))), "")
+    return Primitive(kind, of_connect, is_connect=bool(of_connect))
 
 
 def _fixed(declared: Mapping[str, Any]) -> FixedBytes | Decimal:

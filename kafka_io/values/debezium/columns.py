@@ -41,6 +41,8 @@ _ROWS = (AFTER, BEFORE)
 
 _MAX_DEPTH = 32
 _UTC, _LOCAL = pa.timestamp("us", tz="UTC"), pa.timestamp("us")
+_DECIMAL, _DIGITS = "org.apache.kafka.connect.data.Decimal", 38
+_SCALES = frozenset(map(str, range(_DIGITS + 1)))
 _CONNECT_TYPES: Mapping[str, pa.DataType] = {
     **dict.fromkeys(("int8", "int16", "int32", "int64"), pa.int64()),
     **dict.fromkeys(("float", "float32", "double", "float64"), pa.float64()),
@@ -50,11 +52,15 @@ _CONNECT_TYPES: Mapping[str, pa.DataType] = {
 }
 _SEMANTIC_TYPES: Mapping[str, tuple[pa.DataType, JsonReading | None]] = {
     "io.debezium.time.Date": (pa.date32(), JsonReading.EPOCH_DAYS),
+    "io.debezium.time.Time": (pa.int64(), JsonReading.TIME_MILLIS),
+    "io.debezium.time.MicroTime": (pa.int64(), JsonReading.TIME_MICROS),
+    "io.debezium.time.NanoTime": (pa.int64(), JsonReading.TIME_NANOS),
     "io.debezium.time.Timestamp": (_LOCAL, JsonReading.EPOCH_MILLIS),
     "io.debezium.time.MicroTimestamp": (_LOCAL, JsonReading.EPOCH_MICROS),
     "io.debezium.time.NanoTimestamp": (_LOCAL, JsonReading.EPOCH_NANOS),
     "io.debezium.time.ZonedTimestamp": (_UTC, None),
     "org.apache.kafka.connect.data.Date": (pa.date32(), JsonReading.EPOCH_DAYS),
+    "org.apache.kafka.connect.data.Time": (pa.int64(), JsonReading.TIME_MILLIS),
     "org.apache.kafka.connect.data.Timestamp": (_UTC, JsonReading.EPOCH_MILLIS),
 }
 
@@ -208,6 +214,8 @@ def _field(name: str, schema: Any, depth: int) -> pa.Field:  # noqa: PLR0911 - o
     if not isinstance(schema, dict) or depth > _MAX_DEPTH:
         return json_text(name)
     kind, comment, semantic = str(schema.get("type")), str(schema.get("doc", "")), str(schema.get("name"))
+    if semantic == _DECIMAL and (scale := _scale(schema)) is not None:
+        return json_field(name, pa.decimal128(_DIGITS, scale), JsonReading.DECIMAL_BYTES, comment)
     if semantic in _SEMANTIC_TYPES:
         return json_field(name, *_SEMANTIC_TYPES[semantic], comment)
     if kind in _CONNECT_TYPES:
@@ -221,3 +229,10 @@ def _field(name: str, schema: Any, depth: int) -> pa.Field:  # noqa: PLR0911 - o
         value = _field("value", schema.get("values"), depth + 1)
         return json_text(name, comment) if reading_of(value) else json_field(name, pa.map_(pa.string(), value))
     return json_text(name, comment)
+
+
+def _scale(schema: Mapping[str, Any]) -> int | None:
+    """The scale of a decimal, which its schema has as a text; None if a column cannot have it."""
+    parameters = schema.get("parameters")
+    scale = str(parameters.get("scale")) if isinstance(parameters, dict) else ""
+    return int(scale) if scale in _SCALES else None

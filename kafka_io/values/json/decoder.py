@@ -35,7 +35,7 @@ from kafka_io.values.columns import aliases, field_name
 from kafka_io.values.decoding import DecodedValues, FailedValue, in_order
 from kafka_io.values.framing import read_frames
 from kafka_io.values.json.reading import JsonReading, reading_of
-from kafka_io.values.kernels import json_rows
+from kafka_io.values.kernels import json_rows, json_scalars
 from kafka_io.values.kernels.column_buffers import LIST, MAP, STRUCT
 from kafka_io.values.kernels.json_program import (
     BAD_BASE64,
@@ -68,6 +68,7 @@ from kafka_io.values.kernels.json_program import (
     READ_BOOL,
     READ_DATE,
     READ_DECIMAL,
+    READ_DECIMAL_BYTES,
     READ_DOUBLE,
     READ_EPOCH,
     READ_EPOCH_DAYS,
@@ -97,6 +98,9 @@ _READINGS: Mapping[JsonReading, tuple[int, int]] = {
     JsonReading.EPOCH_MICROS: (READ_EPOCH, 1),
     JsonReading.EPOCH_NANOS: (READ_EPOCH, -1_000),
     JsonReading.EPOCH_DAYS: (READ_EPOCH_DAYS, 1),
+    JsonReading.TIME_MILLIS: (READ_EPOCH, 1_000),
+    JsonReading.TIME_MICROS: (READ_EPOCH, 1),
+    JsonReading.TIME_NANOS: (READ_EPOCH, -1_000),
 }
 _BY_BUFFER_KIND = {STRUCT: READ_STRUCT, LIST: READ_LIST, MAP: READ_MAP}
 _BY_TYPE = {
@@ -255,7 +259,7 @@ def _program_of(nodes: list[Node], unwatched: Collection[str]) -> JsonProgram:
     key_table = np.array(keys, np.int64)
     assert key_table.shape[1] == KEY_COLUMNS
     # A code point that takes up to four bytes can be written as two escapes of six.
-    scratch = np.empty(6 * int(key_table[:, NAME_SIZE].max()), np.uint8)
+    scratch = np.empty(max(6 * int(key_table[:, NAME_SIZE].max()), json_scalars.DECIMAL_TEXT), np.uint8)
     return JsonProgram(readings, key_table, np.array(slots, np.int64), read_only(bytes(names)), scratch)
 
 
@@ -275,11 +279,11 @@ def _members_by_key(members: Mapping[int, pa.Field]) -> dict[bytes, list[int]]:
 
 def _reading_of(node: Node) -> tuple[int, int, int]:
     """The op that reads a buffer, and its two parameters."""
-    reading = reading_of(node.field)
+    reading, kind = reading_of(node.field), node.field.type
+    if pa.types.is_decimal128(kind):
+        return READ_DECIMAL if reading is None else READ_DECIMAL_BYTES, kind.scale, kind.precision
     if reading is not None:
         return (*_READINGS[reading], 0)
-    if pa.types.is_decimal128(node.field.type):
-        return READ_DECIMAL, node.field.type.scale, node.field.type.precision
     read: int = _BY_BUFFER_KIND[node.buffer_kind] if node.buffer_kind in _BY_BUFFER_KIND else _BY_TYPE[node.field.type]
     return read, 0, 0
 

@@ -27,6 +27,13 @@ MAX_VALUES, MAX_BYTES = 1_000, 4 << 20
 _MAX_MEMBERS, _MAX_DEPTH = 256, 16
 _INT64 = range(-(1 << 63), 1 << 63)
 _DECIMAL_LIMIT = 10**38
+_BEFORE_TYPED: Mapping[JsonReading, pa.DataType] = {
+    JsonReading.DECIMAL_BYTES: pa.binary(),
+    JsonReading.TIME_MILLIS: pa.int64(),
+    JsonReading.TIME_MICROS: pa.int64(),
+    JsonReading.TIME_NANOS: pa.int64(),
+}
+"""What columns of versions up to 0.6 hold of values with these readings."""
 # Each number type holds those before it.
 _NUMBERS: Sequence[pa.DataType] = (pa.int64(), pa.decimal128(38, 0), pa.float64())
 
@@ -320,7 +327,9 @@ def _reads(column: pa.Field, new: pa.Field) -> bool:
     if same_type and reading_of(column) is reading_of(new):
         return True
     if JSON_READING in (new.metadata or {}):
-        return False
+        # A column of an earlier version keeps the bytes or the number of what has a type of its own now.
+        kind = _BEFORE_TYPED.get(reading_of(new) or JsonReading.TEXT)
+        return column.type == kind and reading_of(column) is None
     # The decimals of samples have no digits after the point; others are declared and also read texts.
     is_declared_decimal = types.is_decimal(column.type) and column.type.scale > 0
     if types.is_string(new.type):

@@ -19,6 +19,10 @@ class JsonReading(StrEnum):
     EPOCH_MICROS = "epoch-us"
     EPOCH_NANOS = "epoch-ns"
     EPOCH_DAYS = "epoch-days"  # a date is an integer since 1970-01-01
+    TIME_MILLIS = "time-ms"  # a long is the time of day in microseconds, read from an integer of this unit
+    TIME_MICROS = "time-us"
+    TIME_NANOS = "time-ns"
+    DECIMAL_BYTES = "decimal-bytes"  # a decimal is the base64 of the bytes of its unscaled number, or a number
 
 
 def reading_of(field: pa.Field) -> JsonReading | None:

@@ -24,7 +24,7 @@ NO_KEY = 0
 # How a value is read.
 READ_STRUCT, READ_LIST, READ_MAP, READ_BOOL, READ_LONG, READ_DOUBLE, READ_DECIMAL = range(7)
 READ_STRING, READ_BASE64, READ_DATE, READ_TIMESTAMP, READ_LOCAL_TIMESTAMP = range(7, 12)
-READ_JSON, READ_EPOCH, READ_EPOCH_DAYS = range(12, 15)
+READ_JSON, READ_EPOCH, READ_EPOCH_DAYS, READ_DECIMAL_BYTES = range(12, 16)
 
 MAX_DEPTH = 128
 # Parts of `work`: stacks of the open nodes, of the last keys, of the positions at which the open values begin, of the

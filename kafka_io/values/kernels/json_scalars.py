@@ -4,6 +4,7 @@ import numpy as np
 
 from kafka_io.jit.compiling import device_function, merged, subroutine
 from kafka_io.jit.scalars import ByteArray, Int64s, copy
+from kafka_io.values.kernels.avro_buffers import put_decimal
 from kafka_io.values.kernels.column_buffers import (
     BYTES,
     CONTENT,
@@ -27,10 +28,12 @@ from kafka_io.values.kernels.json_program import (
     HAS_NEW_KEY,
     NOT_A_KEY,
     OP,
+    OUT_OF_RANGE,
     READ_BASE64,
     READ_BOOL,
     READ_DATE,
     READ_DECIMAL,
+    READ_DECIMAL_BYTES,
     READ_EPOCH,
     READ_JSON,
     READ_STRING,
@@ -54,6 +57,8 @@ from kafka_io.values.kernels.json_texts import (
 )
 from kafka_io.values.kernels.times import HAS_ZONE, NO_ZONE, scan_date, scan_timestamp
 
+DECIMAL_TEXT = 48
+"""The longest text of the bytes of a decimal. Those of 38 digits need 24 characters."""
 _BASE64 = np.full(256, -1, np.int64)
 _BASE64[np.frombuffer(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/", np.uint8)] = range(64)
 _PAD = ord("=")
@@ -76,7 +81,7 @@ def put_map_key(data: ByteArray, position: int, end: int, node: int, buffers: Bu
 
 
 @merged
-def put_scalar(
+def put_scalar(  # noqa: PLR0912
     data: ByteArray,
     position: int,
     end: int,
@@ -100,6 +105,10 @@ def put_scalar(
             return -after, 0
         status = put_bytes(data, position, after - position, node, buffers)
         return status, after if status == OK else 0
+    if read == READ_DECIMAL_BYTES:
+        if is_number:
+            return put_parsed_number(data, position, end, node, READ_DECIMAL, program, buffers)
+        return _decimal_bytes(data, position, end, node, program.scratch, buffers) if byte == QUOTE else (status, 0)
     if read >= READ_EPOCH:
         if is_number:
             status, after, number = epoch(data, position, end, read, program.readings[node, EXTRA])
@@ -143,6 +152,22 @@ def _text(data: ByteArray, position: int, end: int, node: int, read: int, buffer
         used += stop - position
     put_end(node, used, buffers)
     return OK, stop + 1
+
+
+@device_function
+def _decimal_bytes(
+    data: ByteArray, position: int, end: int, node: int, scratch: ByteArray, buffers: BufferArrays
+) -> tuple[int, int]:
+    """Append the decimal whose bytes are the base64 text at `position`: (status, position after it)."""
+    stop, _has_escapes = text_end(data, position + 1, end)
+    if stop < 0:
+        return -stop, 0
+    if stop - position > DECIMAL_TEXT:
+        return OUT_OF_RANGE, 0
+    size = _from_base64(data, position + 1, stop, scratch, 0)
+    if size <= 0:
+        return BAD_BASE64, 0
+    return OK if put_decimal(scratch, 0, size, node, buffers) == OK else OUT_OF_RANGE, stop + 1
 
 
 @subroutine

@@ -2,12 +2,14 @@
 
 import json
 from collections.abc import Iterator
+from decimal import Decimal
 from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import fastavro
 import pytest
+from deltalake import DeltaTable
 
 from kafka_io.testing.schema_registry.server import EmbeddedSchemaRegistry
 from tests.fakes.cluster import FakeCluster
@@ -213,3 +215,82 @@ def test_changes_of_mongodb_are_rows_or_keep_what_they_say(topic: TypedTopic) ->
         (None, None, "the text of the row: the document is not complete (byte 1)", values(event("u", None, "{"))[0]),
     ]
     assert topic.deep().problems == ()
+
+
+TIMES = {
+    "day": ("int", "io.debezium.time.Date", 15706),
+    "at_ms": ("long", "io.debezium.time.Timestamp", 1_357_020_000_001),
+    "at_us": ("long", "io.debezium.time.MicroTimestamp", 1_357_020_000_000_001),
+    "at_ns": ("long", "io.debezium.time.NanoTimestamp", 1_357_020_000_000_001_999),
+    "time_ms": ("int", "io.debezium.time.Time", 86_399_999),
+    "time_us": ("long", "io.debezium.time.MicroTime", 1),
+    "time_ns": ("long", "io.debezium.time.NanoTime", 1_999),
+}
+"""Fields whose names in Kafka Connect say that they are dates and times: type in Avro, name, value."""
+
+
+def avro_envelope(fields: list[dict[str, Any]]) -> dict[str, Any]:
+    row = {"type": "record", "name": "Value", "fields": fields}
+    members = [{"name": "after", "type": ["null", row]}, {"name": "op", "type": "string"}]
+    return {"type": "record", "name": "Envelope", "fields": members}
+
+
+def avro_event(schema_id: int, schema: dict[str, Any], row: dict[str, Any]) -> bytes:
+    body = BytesIO()
+    fastavro.schemaless_writer(body, fastavro.parse_schema(schema), {"after": row, "op": "c"})
+    return b"\0" + schema_id.to_bytes(4, "big") + body.getvalue()
+
+
+def test_the_same_events_in_json_and_in_avro_give_the_same_types(topic: TypedTopic, tmp_path: Path) -> None:
+    # fault A16
+    amount = {"type": "bytes", "logicalType": "decimal", "precision": 10, "scale": 2}
+    named = [{"name": name, "type": {"type": kind, "connect.name": own}} for name, (kind, own, _) in TIMES.items()]
+    schema = avro_envelope([*named, {"name": "amount", "type": ["null", amount]}])
+    row = {name: value for name, (_, _, value) in TIMES.items()}
+    with EmbeddedSchemaRegistry() as registry:
+        id_ = registry.register("clicks-value", json.dumps(schema))
+        topic.registries = {"main": {"url": registry.url}}
+        topic.format_ = {**topic.format_, "registry": "main"}
+        topic.fake.logs = {0: log_of([avro_event(id_, schema, {**row, "amount": Decimal("123.45")})])}
+        assert topic.load().error is None
+        in_avro = DeltaTable(topic.table.uri).to_pyarrow_table()
+        assert topic.deep().problems == ()
+    decimal = {"type": "bytes", "name": "org.apache.kafka.connect.data.Decimal", "parameters": {"scale": "2"}}
+    fields = [
+        *({"field": name, "type": {"int": "int32", "long": "int64"}[kind], "name": own}
+          for name, (kind, own, _) in TIMES.items()),
+        {**decimal, "field": "amount"},
+    ]  # fmt: skip
+    event_ = {"schema": connect(*fields), "payload": event("c", None, {**row, "amount": "MDk="})}
+    topic.folder, topic.format_ = tmp_path / "other", {"format": "debezium"}
+    topic.fake.logs = {0: log_of(values(event_))}
+    assert topic.load().error is None
+    in_json = DeltaTable(topic.table.uri).to_pyarrow_table()
+    names = [*TIMES, "amount"]
+    assert in_json.select(names).equals(in_avro.select(names))
+    assert topic.deep().problems == ()
+    [[time_ms, time_us, time_ns, amount_]] = [
+        list(row.values()) for row in topic.rows("time_ms", "time_us", "time_ns", "amount")
+    ]
+    assert (time_ms, time_us, time_ns, amount_) == (86_399_999_000, 1, 1, Decimal("123.45"))
+
+
+def test_a_column_that_has_numbers_already_keeps_them(topic: TypedTopic) -> None:  # fault A16
+    def schema(*, is_named: bool) -> dict[str, Any]:
+        kinds = {name: {"type": kind, **({"connect.name": own} if is_named else {})}
+                 for name, (kind, own, _) in TIMES.items()}  # fmt: skip
+        return avro_envelope([{"name": name, "type": kind} for name, kind in kinds.items()])
+
+    row = {name: value for name, (_, _, value) in TIMES.items()}
+    with EmbeddedSchemaRegistry() as registry:
+        plain, named = schema(is_named=False), schema(is_named=True)
+        ids = [registry.register("clicks-value", json.dumps(each)) for each in (plain, named)]
+        topic.registries = {"main": {"url": registry.url}}
+        topic.format_ = {**topic.format_, "registry": "main"}
+        topic.fake.logs = {0: log_of([avro_event(ids[0], plain, row)])}
+        assert topic.load().error is None
+        append(topic.fake.logs[0], [avro_event(ids[1], named, row)])
+        load = topic.load()
+        assert (load.error, load.bad_records, load.warnings) == (None, 0, ())
+        assert topic.rows(*TIMES) == [row, row]
+        assert topic.deep().problems == ()

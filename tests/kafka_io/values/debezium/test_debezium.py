@@ -1,8 +1,10 @@
 """Change events of Debezium: the row after the change, and what changed it."""
 
+import base64
 import json
 from collections.abc import Mapping
 from datetime import UTC, date, datetime
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -19,6 +21,7 @@ from kafka_io.values.debezium.columns import (
 )
 from kafka_io.values.debezium.decoder import DebeziumDecoder
 from kafka_io.values.json.decoder import JsonDecoder
+from kafka_io.values.json.inference import grow_by_fields
 from kafka_io.values.json.reading import JsonReading, reading_of
 
 SOURCE = {"lsn": 24023128, "table": "orders"}
@@ -276,3 +279,42 @@ def test_a_field_of_the_row_that_is_named_as_a_column_about_the_event_has_a_colu
     [decoded] = decoded_alone(event("c", None, row))
     assert (decoded["value__op"], decoded["__v"], decoded["value__source"]) == ("own", 1, 2)
     assert (decoded["__op"], decoded["__source"]) == ("c", SOURCE)
+
+
+SEMANTIC: Mapping[str, tuple[dict[str, Any], list[Any], list[Any]]] = {
+    "a decimal": (
+        {"type": "bytes", "name": "org.apache.kafka.connect.data.Decimal", "parameters": {"scale": "2"}},
+        ["MDk=", "gA==", "AA==", 12.5, "S0oxAaY3hQ8I1zMyAAAAAA==", "/////////////////////w=="],
+        [Decimal("123.45"), Decimal("-1.28"), Decimal("0.00"), Decimal("12.50"), None, Decimal("-0.01")],
+    ),
+    "a time in ms": ({"type": "int32", "name": "io.debezium.time.Time"}, [1, 86_399_999], [1_000, 86_399_999_000]),
+    "a time in us": ({"type": "int64", "name": "io.debezium.time.MicroTime"}, [1, -5], [1, -5]),
+    "a time in ns": ({"type": "int64", "name": "io.debezium.time.NanoTime"}, [1_999], [1]),
+    "a time of Connect": ({"type": "int32", "name": "org.apache.kafka.connect.data.Time"}, [7], [7_000]),
+}
+
+
+@pytest.mark.parametrize(("schema", "given", "expected"), SEMANTIC.values(), ids=SEMANTIC)
+def test_the_schema_gives_decimals_their_scale_and_times_their_unit(  # fault A16
+    schema: dict[str, Any], given: list[Any], expected: list[Any]
+) -> None:
+    row = {"type": "struct", "fields": [{**schema, "field": "x"}]}
+    envelope = {"type": "struct", "fields": [{**row, "field": "after"}, {"field": "op", "type": "string"}]}
+    values = [{"schema": envelope, "payload": {"op": "c", "after": {"x": value}}} for value in given]
+    columns = columns_of_debezium_json([json.dumps(values[0]).encode()])
+    decoded = DebeziumDecoder(columns, JsonDecoder).decode(values_of(*values))
+    assert decoded.rows["x"].to_pylist() == expected
+    assert [failure.row for failure in decoded.failures] == [row for row, value in enumerate(expected) if value is None]
+    # A column of an earlier version keeps its type, and no other is added for the same field.
+    kind = {"bytes": pa.binary()}.get(schema["type"], pa.int64())
+    before = pa.schema([("x", kind), ("__op", pa.string()), ("__ts_ms", pa.int64())])
+    assert grow_by_fields(before, columns) == before
+    raw = DebeziumDecoder(before, JsonDecoder).decode(values_of(values[0])).rows["x"].to_pylist()[0]
+    assert raw == (base64.b64decode(given[0]) if kind == pa.binary() else given[0])
+
+
+@pytest.mark.parametrize("parameters", [None, {}, {"scale": "-1"}, {"scale": "39"}, {"scale": []}, 7])
+def test_a_decimal_without_a_scale_that_a_column_can_have_is_bytes(parameters: Any) -> None:
+    member = {"field": "a", "type": "bytes", "name": "org.apache.kafka.connect.data.Decimal", "parameters": parameters}
+    event = schema_of(json.dumps({"field": "after", "type": "struct", "fields": [member]}))
+    assert columns_of_debezium_json([event]).field("a").type == pa.binary()
