@@ -2,16 +2,20 @@
 
 from collections.abc import Iterator
 
+import msgspec
+
 from kafka_io.errors import Where
 from pipelines.delta.commits import DeltaCommit, newest_commits
 from pipelines.delta.delta_log_segment import TableDefinition
 from pipelines.delta.open_version import DeltaVersion, unreadable_features
 from pipelines.delta.write_options import CONFIGURATION, LOG_CLEANUP
+from pipelines.layout.delta_schema import names_of
 from pipelines.layout.layout import TableLayout
 from pipelines.ledger.ledger import SEQUENCE
 from pipelines.table.table_store import TableSnapshot
-from resources.errors import TableForeign
+from resources.errors import LakeRefused, TableForeign
 
+_NUL = "\\u0000"  # as JSON has it
 _TXN_EXPIRY = "delta.setTransactionRetentionDuration"
 
 
@@ -47,6 +51,7 @@ def checked_snapshot(
             where,
         )
     _check_log_is_kept(uri, where, definition.configuration.get(LOG_CLEANUP))
+    _check_names(uri, where, definition.schema_json)
     if stored is None:
         # Reads the whole delta log. It is needed only if no commit since Penstock's newest one sets this `txn`, which
         # Penstock's commits do: otherwise the newest commit that sets it decides, as in the order of the commits.
@@ -85,5 +90,17 @@ def _check_log_is_kept(uri: str, where: Where, cleanup: str | None) -> None:
             f"the table {uri} sets {LOG_CLEANUP} = {cleanup or 'true (by default)'}, so other writers delete "
             "old entries of its log, which contain the ledger; set the property to false again, for example with "
             f"ALTER TABLE ... SET TBLPROPERTIES ('{LOG_CLEANUP}' = 'false')",
+            where,
+        )
+
+
+def _check_names(uri: str, where: Where, schema_json: str) -> None:
+    """Check that readers can open the table (fault E01)."""
+    names = names_of(msgspec.json.decode(schema_json)) if _NUL in schema_json else ()
+    column = next((name for name in names if "\0" in name), None)
+    if column is not None:
+        raise LakeRefused(
+            f"no reader opens the table {uri}, because a version before 0.7 gave it a column with a NUL in its name, "
+            f"{column!r}: docs/typed-tables.md#a-column-has-a-nul-in-its-name has the way on",
             where,
         )

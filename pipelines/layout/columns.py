@@ -108,7 +108,7 @@ def stored_type(kind: pa.DataType) -> pa.DataType:
 
 
 def rename_warnings(present: pa.Schema, after: pa.Schema) -> Iterator[str]:
-    """The warnings about fields for which a load adds a column of another name."""
+    """The warnings about fields for which a load adds a column, or a member of one, of another name."""
     before, others = set(present.names), dict[str, pa.DataType]()
     for column in after:
         name = field_name(column)
@@ -117,6 +117,22 @@ def rename_warnings(present: pa.Schema, after: pa.Schema) -> Iterator[str]:
             why = f"had the type {others[name]} before" if name in others else "has a name that is reserved or taken"
             yield f"the field {name!r} {why}: the new column {column.name} holds it, with the type {column.type}"
         others[name] = column.type
+    known = {path for path, _ in _members(present)}
+    for path, name in _members(after):
+        if path not in known and "\0" in name:
+            yield f"the field {name!r} has a NUL in its name: the member {path} of a column holds it"
+
+
+def _members(fields: Iterable[pa.Field], path: str = "") -> Iterator[tuple[str, str]]:
+    """The fields inside these ones: their paths, and the names of the fields that they hold."""
+    for field in fields:
+        here, kind = f"{path}{field.name}", field.type
+        if path:
+            yield here, field_name(field)
+        while pa.types.is_list(kind) or pa.types.is_map(kind):
+            kind = content_type(kind)
+        if pa.types.is_struct(kind):
+            yield from _members(kind, f"{here}.")
 
 
 def missing_columns(present: pa.Schema, of_files: pa.Schema, others: Sequence[str] = ()) -> pa.Schema:

@@ -1,6 +1,6 @@
 """Arrow columns as fields of Delta's schema, which is JSON, and back: with comments, aliases and names of fields."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -112,3 +112,14 @@ def type_text(type_: Any) -> str:
     if type_["type"] == "map":
         return f"map<{type_text(type_['keyType'])}, {type_text(type_['valueType'])}>"
     return f"array<{type_text(type_['elementType'])}>"
+
+
+def names_of(type_: Any) -> Iterator[str]:
+    """The names of all columns of a type of Delta's schema, and of all fields inside them."""
+    if isinstance(type_, str):
+        return
+    for field in type_.get("fields", ()):
+        yield field["name"]
+        yield from names_of(field["type"])
+    for part in ("elementType", "keyType", "valueType"):
+        yield from names_of(type_.get(part, ""))

@@ -25,8 +25,27 @@ def test_a_dot_in_a_name_is_no_path(documents: list[Any], format_: dict[str, Any
     assert check_table([values, values[:1]], {"format": "json", **format_})[0]["_error"] is None
 
 
+_ZERO = "a\0b"
+_NULS: Mapping[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "beside its twin": ({_ZERO: 1, "a_b": 2}, {}),
+    "nested": ({"x": {_ZERO: 1}, "l": [{"\0": [{_ZERO: "\0"}]}]}, {}),
+    "of events": ({"op": "c", "after": {_ZERO: 1}, "source": {_ZERO: 2}}, {"format": "debezium"}),
+    "declared": ({_ZERO: 1}, {"columns": {_ZERO: "long", "b": "string"}}),
+    "in a schema": ({_ZERO: {_ZERO: 1}}, {"json_schema": json.dumps({"properties": {_ZERO: {
+        "additionalProperties": {"type": "integer"}, "type": "object"}}})}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("document", "format_"), _NULS.values(), ids=_NULS)
+def test_a_nul_in_a_name_is_replaced(document: dict[str, Any], format_: dict[str, Any]) -> None:  # fault E01
+    value = json.dumps(document).encode()
+    [row, again] = check_table([[value], [value]], {"format": "json", **format_})
+    assert (row["_error"], again["_error"]) == (None, None)
+    assert "\0" not in "".join(row)
+
+
 @pytest.mark.spark
 def test_spark_finds_each_row_by_each_of_its_values(spark: SparkSession) -> None:
-    first = [b'{"id": 1, "x": {"y": 2.5, "z": true}, "t": "a`b", "b.c": -0.0}', None]
+    first = [b'{"id": 1, "x": {"y": 2.5, "z\\u0000": true}, "t": "a`b", "b.c": -0.0, "b": {"c": 1}}', None]
     rows = check_table([first, [b'{"id": 7, "l": [1, 2]}']], {"format": "json"}, session=spark)
     assert [row["id"] for row in rows] == [1, None, 7]

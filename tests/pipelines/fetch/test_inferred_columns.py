@@ -1,22 +1,24 @@
 """The columns of JSON without a declared schema come from its values, and grow with them; no key is lost."""
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
-from unittest.mock import Mock
+from unittest.mock import Mock, patch
 
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
+from kafka_io.values import columns
 from kafka_io.values.columns import described
 from kafka_io.values.json.inference import MAX_VALUES
 from pipelines.fetch.decoding import Decoding, no_registry
 from pipelines.layout.layout import RAW, TYPED, TableLayout
 from pipelines.rewrites.topic_schema import topic_schema
-from resources.errors import TooManyColumns
+from resources.errors import LakeRefused, TooManyColumns
 from resources.settings.topic_formats import Format, TopicFormat
 from tests.fakes.cluster import FakeCluster
 from tests.fakes.typed import CountedFetches, TypedTopic, append, log_of
@@ -248,3 +250,34 @@ def test_keys_may_need_exactly_the_maximum_of_columns(monkeypatch: pytest.Monkey
     decoding.learn((), [described(name, pa.int64()) for name in ("a", "b")])
     with pytest.raises(TooManyColumns, match="would need 3 columns, and 2 are allowed"):
         decoding.learn((), [described("c", pa.int64())])
+
+
+def test_a_nul_in_a_name_is_replaced_with_a_warning(topic: TypedTopic) -> None:  # fault E01
+    append(topic.fake.logs[0], documents({"a\0b": 1, "c": [{"d\0": 2}]}))
+    load = topic.load()
+    assert (load.error, load.warnings) == (None, (
+        "the field 'a\\x00b' has a name that is reserved or taken: the new column a_b holds it, with the type int64",
+        "the field 'd\\x00' has a NUL in its name: the member c.d_ of a column holds it",
+    ))  # fmt: skip
+    assert topic.rows("a_b", "c")[-1] == {"a_b": 1, "c": [{"d_": 2}]}
+    append(topic.fake.logs[0], documents({"a\0b": 1, "c": [{"d\0": 2}]}))
+    assert topic.load().warnings == ()
+
+
+def test_a_table_with_a_nul_in_a_name_stops_with_a_way_on(topic: TypedTopic) -> None:  # fault E01
+    topic.load()
+    append(topic.fake.logs[0], documents({"x": [{"a\0b": 1}]}))
+    with patch.object(columns, "_REFUSED", re.compile("[ ]")):  # as in versions before 0.7
+        assert topic.load().error is None
+    append(topic.fake.logs[0], documents({"id": 3}))
+    assert "no reader opens the table" in str(topic.load().error)
+    with pytest.raises(LakeRefused, match=r"a column with a NUL in its name, 'a\\x00b'"):
+        topic.table.snapshot()
+    log = Path(topic.table.uri) / "_delta_log"
+    damaged = [path for path in log.glob("0*.json") if "u0000" in path.read_text()]
+    [first] = damaged
+    first.rename(topic.folder / "taken back")
+    load = topic.load()
+    assert (load.error, load.rows) == (None, 2)
+    assert topic.rows("x")[-2:] == [{"x": [{"a_b": 1}]}, {"x": None}]
+    assert topic.deep().problems == ()
