@@ -47,11 +47,18 @@ class Schema:
         schema = self.resolved(schema)
         if isinstance(schema, list):
             values = [branch for branch in schema if branch != "null"]
-            return len(values) > 1 or any(self.has_column(branch, inside) for branch in values)
+            return len(values) > 1 or any(
+                self.is_record(branch) or self.has_column(branch, inside) for branch in values
+            )
         if schema["type"] == "record":
             inner = (*inside, schema["name"])
             return schema["name"] in inside or any(self.has_column(field["type"], inner) for field in schema["fields"])
         return bool(schema["type"] != "null")
+
+    def is_record(self, schema: Any) -> bool:
+        """Whether a type is a record. In a union it is visible even if it has no fields."""
+        schema = self.resolved(schema)
+        return not isinstance(schema, list) and bool(schema["type"] == "record")
 
     def row(self, data: bytes) -> dict[str, Any] | None:
         """The row of a value, by column; None for a null record. Raises Refused."""
@@ -117,6 +124,8 @@ class _Reader:
         if not 0 <= index < len(branches):
             raise Refused("branch")
         value = self.read(branches[index], inside, depth, as_json=as_json)
+        if value is None and self._schema.is_record(branches[index]):
+            value = "{}"
         values = [branch for branch in branches if branch != "null"]
         is_merged = {json.dumps(branch) for branch in values} in ({'"int"', '"long"'}, {'"float"', '"double"'})
         if as_json or len(values) < 2 or is_merged or branches[index] == "null":

@@ -63,11 +63,16 @@ class FastavroSchema(avro.Schema):
     def _of_union(self, branches: list[Any], value: Any, plain: Any, inside: tuple[str, ...]) -> Any:
         values = _values(branches)
         if value is None or len(values) == 1:
-            return None if value is None else self._value(values[0], value, plain, inside)
+            return None if value is None else self._visible(values[0], value, plain, inside)
         member, branch, value, plain = _branch(values, value, plain)
-        column = self._value(branch, value, plain, inside)
+        column = self._visible(branch, value, plain, inside)
         is_merged = sorted(map(str, values)) in (["int", "long"], ["double", "float"])
         return column if is_merged else {**dict.fromkeys(map(_member, range(len(values)))), member: column}
+
+    def _visible(self, schema: Any, value: Any, plain: Any, inside: tuple[str, ...]) -> Any:
+        """A value of a union; a record without fields is a text."""
+        column = self._value(schema, value, plain, inside)
+        return "{}" if column is None and self.is_record(schema) else column
 
     def _struct(self, schema: Any, value: Any, plain: Any, inside: tuple[str, ...]) -> Any:
         if schema["name"] in inside:

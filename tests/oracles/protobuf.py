@@ -67,11 +67,7 @@ def is_strict(message: Any, body: bytes) -> bool:
 
 def _struct(value: Any, open_types: tuple[str, ...]) -> dict[str, Any]:
     names = (*open_types, value.DESCRIPTOR.full_name)
-    return {
-        field.name: _field(value, field, names)
-        for field in value.DESCRIPTOR.fields
-        if _has_column(field.message_type, names) or _is_map(field)
-    }
+    return {field.name: _field(value, field, names) for field in value.DESCRIPTOR.fields}
 
 
 def _is_map(field: Any) -> bool:
@@ -91,11 +87,8 @@ def _kind(message: Any, names: tuple[str, ...]) -> str:
 
 
 def _has_column(message: Any, names: tuple[str, ...]) -> bool:
-    """Whether a type has a column: a message has none if none of its fields has one."""
-    if message is None or _kind(message, names) != "struct":
-        return True
-    names = (*names, message.full_name)
-    return any(_is_map(field) or _has_column(field.message_type, names) for field in message.fields)
+    """Whether a type has a column as the value of a map: a message without fields has none."""
+    return message is None or _kind(message, names) != "struct" or bool(message.fields)
 
 
 def _field(value: Any, field: Any, names: tuple[str, ...]) -> Any:
@@ -126,9 +119,9 @@ def _single(content: Any, field: Any, names: tuple[str, ...]) -> Any:  # noqa: P
             return _duration(content)
         case "wrapper":
             return _single(content.value, content.DESCRIPTOR.fields_by_name["value"], names)
-        case "json":
-            return _json(content)
-    return _struct(content, names)
+        case "struct" if field.message_type.fields:
+            return _struct(content, names)
+    return _json(content)
 
 
 def _timestamp(content: Any) -> datetime:

@@ -19,15 +19,16 @@
     another union                             struct of member0, member1 ...: one for each type but null; columns of
                                               these names if the union is the whole schema
     recursive reference                       string: JSON
+    record without fields, in a union         string: {}, because the union says whether it is there
 
 Nanoseconds are cut to microseconds, towards the past. A decimal is refused if it needs more than 38 digits. A field
-that is always null has no column, and neither has a record without fields.
+that is always null has no column, and neither has a record without fields that is always there.
 
 A schema whose type is not a record has one column, `value`; its null is a row of nulls.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
@@ -183,7 +184,7 @@ class _Unfolding:
                 inside = self.node(values, level + 1)
                 return TypeNode(avro=avro, column=pa.map_(pa.string(), field_of("value", inside)), inside=(inside,))
             case Union(branches):
-                return self._union(avro, tuple(self.node(branch, level + 1) for branch in branches))
+                return self._union(avro, tuple(self._branch(branch, level + 1) for branch in branches))
             case RecordType():
                 return self._record(avro, level)
 
@@ -195,6 +196,11 @@ class _Unfolding:
             raise InvalidSchema(f"the records of the Avro schema are nested deeper than {_MAX_RECORDS} levels")
         if level > _MAX_LEVELS:
             raise InvalidSchema(f"the types of the Avro schema are nested deeper than {_MAX_LEVELS} levels")
+
+    def _branch(self, avro: AvroType, level: int) -> TypeNode:
+        """A type of a union. A record without columns is one text, which says that it is there (fault A12)."""
+        node = self.node(avro, level)
+        return replace(node, column=pa.string()) if node.column is None and isinstance(avro, RecordType) else node
 
     def _union(self, avro: Union, branches: tuple[TypeNode, ...]) -> TypeNode:
         node = TypeNode(avro=avro, column=None, inside=branches)

@@ -35,6 +35,7 @@ _MAX_OPS = 1_000_000
 _INT64_MAX = (1 << 63) - 1
 _NO_NODE = -1
 _NULL = Primitive("null")
+_NO_FIELDS = b"{}"
 # Factors of SCALED to microseconds.
 _SCALES = {
     "time-millis": 1000,
@@ -141,6 +142,8 @@ class Programs:
             self._member(kind, self._assigned_members(node, [field_of("", kind)])[0], node)
         elif kind.is_recursion:
             self._raw(kind, node)
+        elif isinstance(avro, RecordType) and column.equals(pa.string()):
+            self._presence(kind, node)
         elif isinstance(avro, RecordType) and types.is_struct(column):
             self._emit(op.STRUCT, node)
             self._members(node, kind.record_fields, kind.inside)
@@ -290,6 +293,15 @@ class Programs:
         self._emit(op.RAW, node)
         self._skip(kind.avro)
         self._emit(op.RAW_END, node, self.raw_types.index(kind.avro))
+
+    def _presence(self, kind: TypeNode, node: int) -> None:
+        """Ops that check a record and put the text of one without fields; another record does not fit."""
+        if kind.column != pa.string():
+            self._refuse(kind, node)
+            return
+        self._skip(kind.avro)
+        self._emit(op.SYMBOL, node, len(self._symbols), 1)
+        self._symbols.append(_NO_FIELDS)
 
     def _leaf(self, kind: TypeNode, node: int) -> None:
         column, avro = self._nodes[node].field.type, kind.avro

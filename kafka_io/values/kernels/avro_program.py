@@ -54,6 +54,7 @@ SKIP_FIXED = 31  # A: size
 SKIP_BOOLEAN = 32
 REFUSE = 33  # the value has a type that the column does not hold; A: number of the reason
 END = 34
+SYMBOL = 35  # reads nothing; A: the symbol, B: 1
 
 # Results, after OK and FULL.
 CUT, BAD_NUMBER, BAD_LENGTH, BAD_COUNT, BAD_TEXT, BAD_SYMBOL, BAD_BRANCH, BAD_BOOLEAN = range(2, 10)

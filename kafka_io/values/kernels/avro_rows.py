@@ -38,6 +38,7 @@ from kafka_io.values.kernels.avro_program import (
     SKIP_FIXED,
     SKIP_LONG,
     STRUCT,
+    SYMBOL,
     TOO_DEEP,
     TOO_LONG,
     TOO_MANY,
@@ -152,6 +153,8 @@ def _value(  # noqa: PLR0912 - one branch for each kind of op
                 position += number
         elif op <= LAST_FIXED or op in (SKIP_FIXED, SKIP_BOOLEAN):
             status, position = put_fixed(op, data, position, end, ops[place, A], node, buffers)
+        elif op == SYMBOL:
+            status = put_symbol(op, 0, place, node, program, buffers)  # type: ignore[arg-type]
         elif op == END:
             if position == end:
                 return OK, pc, position

@@ -16,13 +16,15 @@
     google.protobuf.Int64Value and others     as the value; null if it is not set
     google.protobuf.Struct, Value, ListValue  string: JSON
     a message that contains itself            string: JSON
+    a message without fields                  string: {}, because it says which member of a oneof is set; as the values
+                                              of a map it is null
 
-Nanoseconds are cut to microseconds, towards the past. A message without fields has no column. A field that is not set
+Nanoseconds are cut to microseconds, towards the past. A field that is not set
 is null if Protobuf can distinguish this from its default, as for `optional`, messages and members of a oneof; otherwise
 it has the default. A field of proto2 that declares a default has that default.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
@@ -65,7 +67,7 @@ class ProtobufNode:
     """The type of a field, or of the items of a list or map, where it is used.
 
     Args:
-        column: the type of the column; None for a message without fields.
+        column: the type of the column; None for a message without fields that is a value of a map.
         descriptor: the field; None for the outermost message.
         message: of a message, its descriptor.
         kind: `scalar`, `message`, `wrapper`, `time`, `json`, `list` or `map`.
@@ -151,9 +153,11 @@ class _Unfolding:
             kind = pa.map_(key.column, pa.string() if value.column is None else value.column)
             return ProtobufNode(column=kind, kind="map", descriptor=descriptor, message=message, inside=(key, value))
         item = self._single(descriptor)
+        if item.column is None:
+            item = replace(item, column=pa.string(), kind="json")
         if not is_repeated(descriptor):
             return item
-        column = None if item.column is None else pa.list_(pa.field("element", item.column))
+        column = pa.list_(pa.field("element", item.column))
         return ProtobufNode(column=column, kind="list", descriptor=descriptor, message=message, inside=(item,))
 
     def _single(self, descriptor: Any) -> ProtobufNode:

@@ -163,6 +163,40 @@ def test_a_recursive_type_is_json_where_it_recurs() -> None:
     assert [json.loads(child) for child in row["children"]] == [leaf, leaf]
 
 
+def empty(name: str) -> dict[str, Any]:
+    return {"type": "record", "name": name, "fields": []}
+
+
+# fault A12
+def test_a_record_without_fields_is_visible_where_a_union_says_whether_it_is_there() -> None:
+    assert rows_of([empty("Created"), empty("Deleted")], ("Deleted", {}), ("Created", {})) == [
+        {"member0": None, "member1": "{}"},
+        {"member0": "{}", "member1": None},
+    ]
+    assert rows_of(record(flag=["null", empty("Flag")], id="int"), {"flag": {}, "id": 1}, {"flag": None, "id": 2}) == [
+        {"flag": "{}", "id": 1},
+        {"flag": None, "id": 2},
+    ]
+    nothing_inside = {**empty("Nothing"), "fields": [{"name": "x", "type": "null"}]}
+    assert rows_of(record(a=["long", empty("Flag"), nothing_inside]), {"a": ("Nothing", {"x": None})}, {"a": 7}) == [
+        {"a": {"member0": None, "member1": None, "member2": "{}"}},
+        {"a": {"member0": 7, "member1": None, "member2": None}},
+    ]
+    assert rows_of(["null", empty("Flag")], {}, None) == [{"value": "{}"}, {"value": None}]
+    assert rows_of(record(a=empty("Flag"), id="int"), {"a": {}, "id": 1}) == [{"id": 1}]
+
+
+def test_a_record_that_gets_its_first_field_gets_another_column() -> None:
+    before = record(flag=["null", empty("Flag")])
+    after = record(flag=["null", {**empty("Flag"), "fields": [{"name": "x", "type": "int"}]}])
+    columns = grow(
+        grow(pa.schema([]), columns_of_avro(parse_avro(json.dumps(before)))),
+        columns_of_avro(parse_avro(json.dumps(after))),
+    )
+    rows = rows_of(before, {"flag": {}}, columns=columns) + rows_of(after, {"flag": {"x": 1}}, columns=columns)
+    assert rows == [{"flag": "{}", "flag_2": None}, {"flag": None, "flag_2": {"x": 1}}]
+
+
 def test_long_texts_and_lists_grow_the_memory_of_the_decoder_and_later_batches_fit() -> None:
     schema = record(x="string", y={"type": "array", "items": "string"})
     values = [{"x": "x" * 100_000, "y": ["y" * 10] * 10_000}, {"x": "", "y": []}] * 3

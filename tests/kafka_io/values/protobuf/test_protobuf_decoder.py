@@ -135,10 +135,24 @@ def test_a_message_inside_itself_is_json() -> None:
     assert decoded_row == {"id": 1, "next": '{"next":{"id":"3"}}', "others": ['{"id":"4"}']}
 
 
-def test_a_message_without_fields_has_no_column() -> None:
+# fault A12
+def test_a_message_without_fields_is_a_text_that_says_that_it_is_there() -> None:
     schema = proto3("message A { E a = 1; repeated E b = 2; map<string, E> c = 3; int32 d = 4; } message E {}")
-    assert columns_of_protobuf(schema).names == ["c", "d"]
-    assert row(schema, b"\x0a\0\x12\0\x1a\5\x0a\1x\x12\0\x20\1") == {"c": [("x", None)], "d": 1}
+    assert [str(column.type) for column in columns_of_protobuf(schema)][:2] == ["string", "list<element: string>"]
+    assert row(schema, b"\x0a\0\x12\0\x1a\5\x0a\1x\x12\0\x20\1") == {"a": "{}", "b": ["{}"], "c": [("x", None)], "d": 1}
+    assert row(schema, b"") == {"a": None, "b": [], "c": [], "d": 0}
+
+
+# fault A12
+def test_a_oneof_of_messages_without_fields_keeps_which_member_is_set() -> None:
+    schema = proto3("message A { oneof what { Created a = 1; Deleted b = 2; } } message Created {} message Deleted {}")
+    assert row(schema, b"\x0a\0") == {"a": "{}", "b": None}
+    assert row(schema, b"\x12\0") == {"a": None, "b": "{}"}
+    assert row(schema, b"\x0a\0\x12\2\x08\1") == {
+        "a": None,
+        "b": "{}",
+    }  # the last member counts; it has an unknown field
+    assert row(schema, b"") == {"a": None, "b": None}
 
 
 def test_an_enum_is_its_first_name_or_its_number_if_it_has_no_name() -> None:
@@ -253,7 +267,10 @@ def test_groups_are_messages() -> None:
     schema = proto2(
         "message A { repeated group B = 1 { optional int32 c = 1; optional group D = 2 { } } optional int32 e = 2; }"
     )
-    assert row(schema, b"\x0b\x08\1\x13\x14\x0c\x0b\x0c\x10\5") == {"b": [{"c": 1}, {"c": None}], "e": 5}
+    assert row(schema, b"\x0b\x08\1\x13\x14\x0c\x0b\x0c\x10\5") == {
+        "b": [{"c": 1, "d": "{}"}, {"c": None, "d": None}],
+        "e": 5,
+    }
 
 
 # Values that are refused
