@@ -27,7 +27,7 @@ _REASONS = {
     avro_program.BAD_SYMBOL: "the enum has no such symbol",
     avro_program.BAD_BRANCH: "the union has no such branch",
     avro_program.BAD_BOOLEAN: "a boolean is neither 0 nor 1",
-    avro_program.OUT_OF_RANGE: "a time does not fit into 64 bits of microseconds",
+    avro_program.OUT_OF_RANGE: "a date or time is outside of the years 1 to 9999",
     avro_program.BIG_DECIMAL: "a decimal needs more than 38 digits",
     avro_program.TOO_DEEP: f"values are nested deeper than {avro_program.MAX_DEPTH} levels",
     avro_program.TOO_MANY: f"arrays have more than {avro_program.FREE_ITEMS} items without bytes",

@@ -32,7 +32,6 @@ from kafka_io.values.kernels import avro_program as op
 from kafka_io.values.kernels.column_buffers import ROOT
 
 _MAX_OPS = 1_000_000
-_INT64_MAX = (1 << 63) - 1
 _NO_NODE = -1
 _NULL = Primitive("null")
 _NO_FIELDS = b"{}"
@@ -44,6 +43,14 @@ _SCALES = {
     "local-timestamp-millis": 1000,
     "timestamp-nanos": -1000,
     "local-timestamp-nanos": -1000,
+}
+# Units of dates and times that must be in the years 1 to 9999. The range of nanoseconds is smaller.
+_UNITS_PER_DAY = {
+    "date": 1,
+    "timestamp-millis": 86_400_000,
+    "local-timestamp-millis": 86_400_000,
+    "timestamp-micros": 86_400_000_000,
+    "local-timestamp-micros": 86_400_000_000,
 }
 _SKIPS = {
     "boolean": (op.SKIP_BOOLEAN, 0, 0),
@@ -313,8 +320,8 @@ class Programs:
                 self._emit(op.LONG_TO_DOUBLE, node, _SCALES.get(avro.logical, 1), int(avro.name == "int"))
             case Primitive("int" | "long") if column.equals(kind.column) or is_plain:
                 scale, is_int = None if is_plain else _SCALES.get(avro.logical), int(avro.name == "int")
-                largest = _INT64_MAX // scale if scale else 0
-                self._emit(op.LONG if scale is None else op.SCALED, node, scale or 0, is_int, largest)
+                units = 0 if is_plain else _UNITS_PER_DAY.get(avro.logical, 0)
+                self._emit(op.LONG if scale is None else op.SCALED, node, scale or 0, is_int, units)
             case Primitive("float" | "double") if types.is_float64(column):
                 self._emit(op.FLOAT if avro.name == "float" else op.DOUBLE, node)
             case Primitive("bytes" | "string" as name) if is_bytes:

@@ -48,6 +48,7 @@ from kafka_io.values.kernels.column_buffers import (
     put_real,
     used_bytes,
 )
+from kafka_io.values.kernels.times import FIRST_DAY, LAST_DAY
 
 _INT32_MIN, _INT32_MAX = -(1 << 31), (1 << 31) - 1
 # 10^38 as two halves.
@@ -104,16 +105,13 @@ def put_long(op: int, number: int, place: int, node: int, program: AvroProgram, 
     factor = program.ops[place, A]
     if program.ops[place, B] != 0 and (number < _INT32_MIN or number > _INT32_MAX):
         return BAD_NUMBER
+    units_per_day = program.ops[place, C]
+    if units_per_day and not FIRST_DAY * units_per_day <= number < (LAST_DAY + 1) * units_per_day:
+        return OUT_OF_RANGE
     if op == LONG:
         put_number(node, number, buffers)
     elif op == SCALED:
-        max_number = program.ops[place, C]
-        if factor <= 0:
-            put_number(node, number // -factor, buffers)
-        elif number > max_number or number < -max_number:
-            return OUT_OF_RANGE
-        else:
-            put_number(node, number * factor, buffers)
+        put_number(node, number // -factor if factor <= 0 else number * factor, buffers)
     elif op == LONG_TO_DOUBLE:
         put_real(node, float(number) * float(factor), buffers)
     return OK

@@ -13,8 +13,8 @@ OP, NODE, A, B, C = range(5)
 PROGRAM_COLUMNS = 5
 
 # Ops that begin with a varint.
-LONG = 0  # to a buffer of longs; B: 1 if it is an int
-SCALED = 1  # as LONG, multiplied by A if it is at most C, or divided by -A and rounded down
+LONG = 0  # to a buffer of longs; B: 1 if it is an int; C: of a date or time, its units in a day, to check its range
+SCALED = 1  # as LONG, multiplied by A, or divided by -A and rounded down
 LONG_TO_DOUBLE = 2  # to a buffer of doubles, multiplied by A; B as for LONG
 TEXT = 3  # a length and a text in UTF-8
 BYTES_OP = 4  # a length and bytes

@@ -115,6 +115,36 @@ def test_each_type_has_its_column_and_value(schema: Any, value: Any, column: pa.
     assert rows_of(declared, {"x": value}) == [{"x": expected}]
 
 
+FIRST_DAY, LAST_DAY = (
+    date.min.toordinal() - date(1970, 1, 1).toordinal(),
+    date.max.toordinal() - date(1970, 1, 1).toordinal(),
+)
+
+
+# fault E02
+@pytest.mark.parametrize(
+    ("kind", "logical", "per_day"),
+    [
+        ("int", "date", 1),
+        *(("long", f"{local}timestamp-{unit}", per_day) for local in ("", "local-") for unit, per_day in
+          (("millis", 86_400_000), ("micros", 86_400_000_000))),
+    ],
+)  # fmt: skip
+def test_a_time_that_readers_in_python_cannot_read_is_refused(kind: str, logical: str, per_day: int) -> None:
+    schema = record(
+        a={"type": kind, "logicalType": logical}, b={"type": "array", "items": {"type": kind, "logicalType": logical}}
+    )
+    first, last = FIRST_DAY * per_day, (LAST_DAY + 1) * per_day - 1
+    items = varint(1)
+    bodies = [varint(number) + items + varint(0) + varint(0) for number in (first - 1, first, last, last + 1)]
+    bodies += [varint(0) + items + varint(number) + varint(0) for number in (first, last + 1)]
+    decoded = decode_bodies(schema, *bodies)
+    assert list(reasons(decoded)) == [0, 3, 5]
+    assert reasons(decoded)[0] == "a: a date or time is outside of the years 1 to 9999 (byte 0)"
+    years = {row["a"].year for row in decoded.rows.to_pylist() if row["a"]}  # as readers in Python read them
+    assert years == {1, 1970, 9999}
+
+
 def test_nanoseconds_are_cut_towards_the_past() -> None:
     decoded = decode_bodies({"type": "long", "logicalType": "timestamp-nanos"}, varint(-1), varint(1999))
     assert decoded.rows.column("value").to_pylist() == [
@@ -440,7 +470,7 @@ def blocks(*counts: int) -> bytes:
         (["null", "int", "long"], varint(-1), "no such branch"),
         ({"type": "enum", "name": "E", "symbols": ["A"]}, varint(1), "no such symbol"),
         ({"type": "enum", "name": "E", "symbols": []}, varint(0), "no such symbol"),
-        ({"type": "long", "logicalType": "timestamp-millis"}, varint(2**62), "64 bits"),
+        ({"type": "long", "logicalType": "timestamp-millis"}, varint(2**62), "years 1 to 9999"),
         (
             {"type": "bytes", "logicalType": "decimal", "precision": 50},
             encoded("bytes", (10**38).to_bytes(16, "big")),
