@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kafka_io.model import OffsetRange
+from kafka_io.values.column_types import content_type, with_content_type
 from pipelines.comparison.table_rows import LiveRows, OffsetArray, numbers
 from pipelines.layout.columns import TOMBSTONE_COLUMN
 from pipelines.layout.layout import TableLayout
@@ -193,10 +194,30 @@ def _pieces(batches: Iterable[pa.RecordBatch], compared: OffsetRange, layout: Ta
 
 def _differences(of_table: pa.RecordBatch, of_broker: pa.RecordBatch) -> Mask:
     differ = np.zeros(of_table.num_rows, np.bool_)
-    for table_column, broker_column in zip(of_table.columns, of_broker.columns, strict=True):
+    for table_column, broker_column in zip(
+        map(_with_bits, of_table.columns), map(_with_bits, of_broker.columns), strict=True
+    ):
         if not table_column.equals(broker_column):
             differ |= _column_differences(table_column, broker_column)
     return differ
+
+
+def _with_bits(column: pa.Array) -> pa.Array:
+    """The column with the bits of its floating-point numbers.
+
+    NaN is not equal to itself (fault E03), and 0.0 is equal to -0.0.
+    """
+    kind = _bits_type(column.type)
+    return column if kind == column.type else column.view(kind)
+
+
+def _bits_type(kind: pa.DataType) -> pa.DataType:
+    """The type with whole numbers of the same size in the place of floating-point numbers."""
+    if pa.types.is_struct(kind):
+        return pa.struct([member.with_type(_bits_type(member.type)) for member in kind])
+    if pa.types.is_map(kind) or pa.types.is_list(kind):
+        return with_content_type(kind, _bits_type(content_type(kind)))
+    return {pa.float32(): pa.int32(), pa.float64(): pa.int64()}.get(kind, kind)
 
 
 def _column_differences(of_table: pa.Array, of_broker: pa.Array) -> Mask:

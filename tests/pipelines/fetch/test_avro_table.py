@@ -132,6 +132,43 @@ def test_times_without_a_zone_are_stored_as_utc_also_inside_of_lists_and_maps(
     assert topic.deep().problems == ()
 
 
+NAN = float("nan")
+NUMBERS: Fields = [
+    {"name": "id", "type": "long"},
+    {"name": "plain", "type": "float"},
+    {"name": "listed", "type": {"type": "array", "items": ["null", "double"]}},
+    {"name": "named", "type": {"type": "map", "values": "float"}},
+    {"name": "inner", "type": {"type": "record", "name": "Inner", "fields": [{"name": "x", "type": "double"}]}},
+    {"name": "either", "type": ["string", "double"]},
+]
+
+
+# fault E03
+def test_a_number_that_is_none_equals_itself_in_a_deep_verify(
+    topic: TypedTopic, registry: EmbeddedSchemaRegistry
+) -> None:
+    numbers = registry.register("clicks-value", schema(NUMBERS))
+    rows = [
+        {"plain": NAN, "listed": [], "named": {}, "inner": {"x": 1.5}, "either": "a"},
+        {"plain": 0.5, "listed": [None, NAN], "named": {"k": NAN}, "inner": {"x": NAN}, "either": NAN},
+        {"plain": -0.0, "listed": [0.0], "named": {}, "inner": {"x": 0.0}, "either": float("inf")},
+    ]
+    values = [framed(numbers, NUMBERS, id=number, **row) for number, row in enumerate(rows)]
+    topic.fake.logs = {0: log_of(values)}
+    assert (topic.load().error, topic.deep().problems) == (None, ())
+    assert not topic.replay().changed
+
+
+def test_a_zero_with_another_sign_is_another_value(topic: TypedTopic, registry: EmbeddedSchemaRegistry) -> None:
+    fields: Fields = [{"name": "id", "type": {"type": "array", "items": "double"}}]
+    number = registry.register("clicks-value", schema(fields))
+    topic.fake.logs = {0: log_of([framed(number, fields, id=[-0.0])])}
+    topic.load()
+    topic.fake.logs = {0: log_of([framed(number, fields, id=[0.0])])}
+    [problem] = topic.deep().problems
+    assert problem.endswith("1 row, at offsets 0")
+
+
 def event(schema_id: int, union: Sequence[Any], name: str, **values: Any) -> bytes:
     """A value of one of the records of a union, as Confluent's serializer writes it."""
     body = BytesIO()
