@@ -7,8 +7,7 @@ from typing import Any
 import pyarrow as pa
 
 from pipelines.delta.delta_table import LakeTable
-from pipelines.increments.difference import ledger_difference
-from pipelines.increments.rows import SpanRows
+from pipelines.increments.rows import all_rows
 from pipelines.increments.source import NOTHING, ConsumerProgress, SourceVersion
 from pipelines.ledger.failure import SliceFailure
 from pipelines.state_tables.changes import KeyComparison
@@ -19,7 +18,9 @@ from pipelines.table.table_store import TableSnapshot
 from resources.errors import LoadError
 from resources.printed import HIDDEN
 from resources.settings.topic_options import TopicOptions
+from resources.stores.lake import lake_errors
 
+_BATCH_ROWS = 32_768
 _WITH_PLACE = "broker, partition, place"
 
 
@@ -86,7 +87,7 @@ def _prove(table: LakeTable, topic: TopicOptions) -> StateProof:
     content = [name for name in definition.schema.names if name != POSITION]
     numbers = incarnation_numbers(table.entries(snapshot))
     with KeyComparison(definition, numbers, topic.state.memory_mib, content) as comparison:
-        comparison.take_rows(_all_rows(table, snapshot, source.name, definition))
+        comparison.take_rows(_every_row(table, snapshot, definition))
         files = StateFiles.of(output.uri, output.options, writer.handle)
         comparison.take_present(files, only_touched=False)
         comparison.decide(with_present=False)
@@ -99,20 +100,20 @@ def _snapshot_at(table: LakeTable, progress: ConsumerProgress) -> TableSnapshot:
     return TableSnapshot(version=progress.version, entry=None, layout=opened.layout, open_table=opened)
 
 
-def _all_rows(
-    table: LakeTable, snapshot: TableSnapshot, source: str, definition: StateDefinition
-) -> pa.RecordBatchReader:
-    """All rows of the version, with the column `_deleted`."""
-    spans = ledger_difference(table.entries(snapshot), -1, snapshot.version).added
-    rows = SpanRows(lake=table.lake, opened=snapshot.opened, layout=snapshot.layout, source=source, spans=spans)
-    reader = rows.reader()
-    deleted = pa.field(DELETED, pa.bool_())
+def _every_row(table: LakeTable, snapshot: TableSnapshot, definition: StateDefinition) -> pa.RecordBatchReader:
+    """Every row of the files of the version, with the column `_deleted`.
+
+    An update reads only the rows that the ledger names, in files whose statistics can have them. The proof trusts
+    neither of the two, so it also finds keys that an update has not seen (fault A07).
+    """
+    dataset = all_rows(snapshot.opened, table.lake.options, snapshot.layout.partition_column)
 
     def batches() -> Iterator[pa.RecordBatch]:
-        for batch in reader:
-            yield batch.append_column(deleted, definition.deleted(batch))
+        with lake_errors(table.uri):
+            for batch in dataset.to_batches(batch_size=_BATCH_ROWS, batch_readahead=2, fragment_readahead=1):
+                yield batch.append_column(DELETED, definition.deleted(batch))
 
-    return pa.RecordBatchReader.from_batches(reader.schema.append(deleted), batches())
+    return pa.RecordBatchReader.from_batches(dataset.schema.append(pa.field(DELETED, pa.bool_())), batches())
 
 
 def _judged(comparison: KeyComparison, uri: str, version: int) -> StateProof:

@@ -6,6 +6,7 @@ key may come back by a backfill or a replay. `_state_position` is what the row i
 
 import hashlib
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Self
@@ -15,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import Schema
 
+from kafka_io.values.columns import field_name
 from pipelines.delta.delta_table import LakeTable
 from pipelines.delta.write_options import CONFIGURATION
 from pipelines.increments.delta_output import DeltaOutput
@@ -55,7 +57,7 @@ class StateDefinition:
         topic_table: the URI of the topic's table, for messages.
         layout: the layout of the topic's table.
         source_schema: its columns.
-        keys: the columns that are the key.
+        keys: the columns that are the key. A field whose type has changed has several columns, and all of them count.
         order: the fields that order rows, as paths; empty for the event time of the record and the offset.
     """
 
@@ -74,11 +76,12 @@ class StateDefinition:
         """
         assert topic.state is not None
         layout, schema = snapshot.layout, snapshot.opened.schema()
+        named = [layout.name(name) if name == RECORD_KEY else name for name in topic.state.key]
         definition = cls(
             topic_table=snapshot.opened.uri,
             layout=layout,
             source_schema=schema,
-            keys=tuple(layout.name(name) if name == RECORD_KEY else name for name in topic.state.key),
+            keys=tuple(dict.fromkeys(column for name in named for column in _columns_of(name, layout.values))),
             order=topic.state.order or _debezium_order(topic, schema),
         )
         definition._check()
@@ -91,6 +94,21 @@ class StateDefinition:
         for name in (*self.keys, *self.order):
             if pa.types.is_nested(self._type_of(name)):
                 raise self._refused(f"has no single value in {name}, which the settings of the state table name")
+        for path in self.order:
+            self._check_one_type(path)
+
+    def _check_one_type(self, path: str) -> None:
+        """Check that all values of an order can be compared: those of other types are in other columns (fault A07)."""
+        fields: Iterable[pa.Field] = self.layout.values
+        for name in [path] if path in self.source_schema.names else path.split("."):
+            columns = _columns_of(name, fields)
+            if len(columns) > 1:
+                raise self._refused(
+                    f"has the field {path} with several types, in {' and '.join(columns)}, so it cannot order rows: "
+                    "set `order` of the state table to a field with one type"
+                )
+            kinds = [field.type for field in fields if field.name == name]
+            fields = list(kinds[0]) if kinds and pa.types.is_struct(kinds[0]) else ()
 
     def _type_of(self, path: str) -> pa.DataType:
         """The type of a column, or of a member of a column."""
@@ -161,6 +179,13 @@ class StateDefinition:
         if _OP not in rows.schema.names:
             return tombstones
         return pc.or_(tombstones, pc.fill_null(pc.equal(rows.column(_OP), "d"), fill_value=False))
+
+
+def _columns_of(name: str, fields: Iterable[pa.Field]) -> list[str]:
+    """The columns with the values of the field that has the column `name`. Each type of its values has one."""
+    fields = list(fields)
+    field = next((field_name(column) for column in fields if column.name == name), None)
+    return [column.name for column in fields if field_name(column) == field] or [name]
 
 
 def _debezium_order(topic: TopicOptions, schema: pa.Schema) -> tuple[str, ...]:

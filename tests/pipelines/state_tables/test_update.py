@@ -15,10 +15,12 @@ from deltalake import DeltaTable, write_deltalake
 
 from kafka_io.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest
 from kafka_io.model import BrokerPartition, OffsetRange
+from kafka_io.records.build import Record, record_batch
 from pipelines.commit.commit import commit
 from pipelines.commit.replacement import CutChange
 from pipelines.delta.delta_table import LakeTable
 from pipelines.identity.identity import table_state
+from pipelines.increments.rows import SpanRows
 from pipelines.maintenance.clean import clean
 from pipelines.state_tables import changes as state_changes
 from pipelines.state_tables import files as state_files
@@ -395,6 +397,78 @@ def test_a_new_column_gets_into_the_state_table(fake: FakeCluster, tmp_path: Pat
     rows = DeltaTable(state_output(topic.table).uri).to_pyarrow_table().sort_by("id").to_pylist()
     assert [row["more"] for row in rows] == [[1], None]
     assert [row["place"] for row in rows] == [{"x": 2, "y": 3}, {"x": 1, "y": None}]
+
+
+# fault A07
+@pytest.mark.parametrize("key", ["id", "id_2"])
+def test_a_key_is_a_field_and_not_one_of_its_columns(key: str, fake: FakeCluster, tmp_path: Path) -> None:
+    topic = TypedTopic(fake=fake, folder=tmp_path / "lake", format_={"format": "json", "state": {"key": "id"}})
+    append(fake.logs[0], [b'{"id": 1, "name": "a"}', b'{"id": 2, "name": "b"}'])
+    assert topic.load().error is None
+    assert typed_state(topic) == {1: "a", 2: "b"}
+    append(fake.logs[0], [b'{"id": "x", "name": "c"}', b'{"id": "y", "name": "d"}', b'{"id": 2, "name": "e"}'])
+    assert topic.load().error is None
+    topic = replace(topic, format_={"format": "json", "state": {"key": key}})
+    settings = topic.settings.options_of("clicks")
+    update_state(topic.table, settings)
+    rows = DeltaTable(state_output(topic.table).uri).to_pyarrow_table().to_pylist()
+    assert {(row["id"], row["id_2"]): row["name"] for row in rows} == {
+        (1, None): "a",
+        (2, None): "e",
+        (None, "x"): "c",
+        (None, "y"): "d",
+    }
+    append(fake.logs[0], [b'{"id": "y", "name": "f"}', b'{"name": "no key"}'])
+    assert topic.load().error is None
+    done = update_state(topic.table, settings)
+    assert (done.changed, done.added, done.rebuilt) == (1, 0, False)
+    assert prove_state(topic.table, settings).problems == ()
+    append(fake.logs[0], [b'{"id": {"part": 1}, "name": "g"}'])
+    assert topic.load().error is None
+    with pytest.raises(OutputRefused, match="has no single value in id_3"):
+        update_state(topic.table, settings)
+
+
+# fault A07
+def test_a_key_of_the_record_with_two_types_counts_too(fake: FakeCluster, tmp_path: Path) -> None:
+    topic = TypedTopic(
+        fake=fake,
+        folder=tmp_path / "lake",
+        format_={"format": "json", "key_format": "json", "state": {"key": "_kafka_key_id"}},
+    )
+    for keys in ([b'{"id": 1}', b'{"id": 2}'], [b'{"id": "x"}']):
+        records = [
+            Record(offset=fake.logs[0].end + number, key=key, value=b'{"name": "a"}') for number, key in enumerate(keys)
+        ]
+        fake.logs[0].entries.append((records[-1].offset, record_batch(records)))
+        fake.logs[0].end += len(keys)
+        assert topic.load().error is None
+        update_state(topic.table, topic.settings.options_of("clicks"))
+    proof = prove_state(topic.table, topic.settings.options_of("clicks"))
+    assert (proof.problems, proof.keys) == ((), 3)
+
+
+# fault A07
+@pytest.mark.parametrize("order", ["revision", "place.revision"])
+def test_an_order_with_two_types_cannot_be_compared(order: str, fake: FakeCluster, tmp_path: Path) -> None:
+    state = {"key": "id", "order": order}
+    topic = TypedTopic(fake=fake, folder=tmp_path / "lake", format_={"format": "json", "state": state})
+    append(fake.logs[0], [b'{"id": 1, "revision": 9, "place": {"revision": 9}}'])
+    assert topic.load().error is None
+    update_state(topic.table, topic.settings.options_of("clicks"))
+    append(fake.logs[0], [b'{"id": 1, "revision": "10", "place": {"revision": "10"}}'])
+    assert topic.load().error is None
+    with pytest.raises(OutputRefused, match="with several types, in revision and revision_2, so it cannot order rows"):
+        update_state(topic.table, topic.settings.options_of("clicks"))
+
+
+# fault A07
+def test_verify_reads_rows_that_an_update_has_not_read(history: KeyedHistory, monkeypatch: pytest.MonkeyPatch) -> None:
+    history.load(("a", "1"), ("b", "1"))
+    files = SpanRows.files
+    monkeypatch.setattr(SpanRows, "files", lambda rows: files(rows)[1:])
+    update_state(history.table, BY_KEY)
+    assert "2 keys have no row in the state table" in proof_after(history).problems[0]
 
 
 # fault N53
