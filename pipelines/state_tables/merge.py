@@ -4,13 +4,14 @@ The files, the removed files and the progress are one entry of the Delta log. It
 or not at all: deltalake must not try it again on a newer version, whose files are others.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from deltalake import CommitProperties, DeltaTable
+from deltalake import CommitProperties, DeltaTable, Schema
+from deltalake.transaction import AddAction, RemoveAction
 
 from pipelines.delta.write_options import AFTER_COMMIT
 from pipelines.state_tables.changes import KeyComparison
@@ -60,15 +61,8 @@ class StateMerge:
         failpoint("state files written")
         writer.check_complete()
         removals = [] if self.replaces_all else [self.present.files[number].removal() for number in sorted(rewritten)]
-        properties.max_commit_retries = 0
-        handle.create_write_transaction(
-            [*removals, *writer.actions],
-            mode="overwrite" if self.replaces_all else "append",
-            schema=self.definition.delta_schema if self.replaces_all else handle.schema(),
-            partition_by=[],
-            commit_properties=properties,
-            post_commithook_properties=AFTER_COMMIT,
-        )
+        replaced = self.definition.delta_schema if self.replaces_all else None
+        _write_entry([*removals, *writer.actions], handle, properties, replaced)
 
     def _rewritten(self) -> set[int]:
         if self.replaces_all:
@@ -97,6 +91,37 @@ class StateMerge:
                 columns |= {DELETED: self.definition.deleted(rows), POSITION: positions}
                 yield _as(self.definition.schema, pa.RecordBatch.from_pydict(columns))
             first += batch.num_rows
+
+
+class ProgressWrite:
+    """See TableWrite: only the progress, for a topic's table that has other files and the same rows."""
+
+    failure: BaseException | None = None
+
+    def schema(self) -> Any:
+        """The table exists, so no columns are needed."""
+
+    def write(self, handle: DeltaTable, properties: CommitProperties) -> None:
+        """Write the entry on top of the version of the handle."""
+        _write_entry([], handle, properties)
+
+
+def _write_entry(
+    actions: Sequence[AddAction | RemoveAction],
+    handle: DeltaTable,
+    properties: CommitProperties,
+    replaced: Schema | None = None,
+) -> None:
+    """Write an entry that lands on the version of the handle, or not at all."""
+    properties.max_commit_retries = 0
+    handle.create_write_transaction(
+        list(actions),
+        mode="append" if replaced is None else "overwrite",
+        schema=replaced or handle.schema(),
+        partition_by=[],
+        commit_properties=properties,
+        post_commithook_properties=AFTER_COMMIT,
+    )
 
 
 def _as(schema: pa.Schema, rows: pa.RecordBatch) -> pa.RecordBatch:

@@ -15,7 +15,7 @@ from pipelines.state_tables.files import StateFiles
 from pipelines.state_tables.state_table import DELETED, POSITION, StateDefinition, state_output
 from pipelines.state_tables.update import CONSUMER, DEFINITION, incarnation_numbers
 from pipelines.table.table_store import TableSnapshot
-from resources.errors import LoadError
+from resources.errors import LakeUnavailable, LoadError, SourceFilesCleaned
 from resources.printed import HIDDEN
 from resources.settings.topic_options import TopicOptions
 from resources.stores.lake import lake_errors
@@ -76,8 +76,10 @@ def _prove(table: LakeTable, topic: TopicOptions) -> StateProof:
     again = f"run `penstock state {table.where.topic}`"
     if writer.handle is None or writer.progress == NOTHING:
         return StateProof(table=output.uri, problems=(f"there is no state table yet: {again}",))
-    source.difference(writer.progress)  # it fails if the state was made from another table
-    snapshot = _snapshot_at(table, writer.progress)
+    difference = source.difference(writer.progress)  # it fails if the state was made from another table
+    # The newest version has the same rows after a compaction, and its files were not deleted (fault E04).
+    is_newest = not (difference.added or difference.removed)
+    snapshot = source.snapshot if is_newest else _snapshot_at(table, writer.progress)
     definition = StateDefinition.of(topic, snapshot)
     version = writer.progress.version
     if writer.mark(DEFINITION) != definition.number:
@@ -109,9 +111,18 @@ def _every_row(table: LakeTable, snapshot: TableSnapshot, definition: StateDefin
     dataset = all_rows(snapshot.opened, table.lake.options, snapshot.layout.partition_column)
 
     def batches() -> Iterator[pa.RecordBatch]:
-        with lake_errors(table.uri):
-            for batch in dataset.to_batches(batch_size=_BATCH_ROWS, batch_readahead=2, fragment_readahead=1):
-                yield batch.append_column(DELETED, definition.deleted(batch))
+        try:
+            with lake_errors(table.uri):
+                for batch in dataset.to_batches(batch_size=_BATCH_ROWS, batch_readahead=2, fragment_readahead=1):
+                    yield batch.append_column(DELETED, definition.deleted(batch))
+        except LakeUnavailable as error:
+            if not isinstance(error.__cause__, FileNotFoundError):
+                raise
+            raise SourceFilesCleaned(
+                f"version {snapshot.version} of the table {table.uri} has lost files to housekeeping, so the state "
+                f"table of this version cannot be compared: run `penstock state {table.where.topic}`, and verify again",
+                table.where,
+            ) from error
 
     return pa.RecordBatchReader.from_batches(dataset.schema.append(pa.field(DELETED, pa.bool_())), batches())
 

@@ -24,7 +24,7 @@ from pipelines.ledger.incarnations import effective_entries
 from pipelines.ledger.ledger import Coverage, LedgerEntry
 from pipelines.state_tables.changes import KeyComparison
 from pipelines.state_tables.files import StateFiles
-from pipelines.state_tables.merge import StateMerge
+from pipelines.state_tables.merge import ProgressWrite, StateMerge
 from pipelines.state_tables.state_table import StateDefinition, state_output
 from pipelines.table.table_store import TableSnapshot
 from resources.errors import SourceFilesCleaned
@@ -112,9 +112,21 @@ def _run(table: LakeTable, topic: TopicOptions, *, rebuild: bool) -> StateUpdate
     increment.difference = source.difference(NOTHING if rebuild else writer.progress)
     failpoint("increment known")
     if not (increment or rebuild):
-        return result
+        return _without_change(result, increment, writer)
     update = _Update(increment=increment, writer=writer, topic=topic, definition=definition, rebuild=rebuild)
     return replace(result, version=source.snapshot.version, rebuilt=rebuild, **update.run())
+
+
+def _without_change(result: StateUpdate, increment: Increment, writer: DeltaWriter) -> StateUpdate:
+    """The result of an increment without rows. The progress moves on over compactions.
+
+    Otherwise housekeeping would delete the files of the version that the state table has (fault E04).
+    """
+    progress = increment.source.progress
+    if progress != writer.progress:
+        summary = increment.summary()
+        writer.commit(OutputChange(rows=ProgressWrite(), removed="", scope="", progress=progress, summary=summary))
+    return replace(result, since=progress.version, version=progress.version)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -202,13 +202,51 @@ def test_a_compaction_of_the_state_table_meanwhile_is_noticed(
     assert DeltaTable(uri).version() == 5
 
 
-def test_a_compaction_and_a_second_update_change_nothing(history: KeyedHistory) -> None:
-    history.load(("a", "1"))
+# fault E04
+def test_the_progress_moves_over_a_compaction_and_a_second_update_changes_nothing(history: KeyedHistory) -> None:
+    for value in ("1", "2", "3"):
+        history.load(("a", value))
     update(history)
-    version = DeltaTable(state_output(history.table).uri).version()
+    before = state_output(history.table).open()
+    assert before is not None
     history.happen("compaction")
-    assert not update(history).changed
-    assert DeltaTable(state_output(history.table).uri).version() == version
+    for _ in range(2):
+        done = update(history)
+        newest = history.table.snapshot().version
+        assert (done.since, done.version, done.changed) == (newest, newest, 0)
+        after = state_output(history.table).open()
+        assert after is not None
+        assert (after.version(), after.file_uris()) == (before.version() + 1, before.file_uris())
+
+
+# fault E04
+@pytest.mark.parametrize("updates", [False, True])
+def test_a_state_table_is_proven_after_housekeeping_without_new_rows(updates: bool, history: KeyedHistory) -> None:
+    for value in ("1", "2", "3"):
+        history.load(("a", value))
+    update(history)
+    for _ in range(2):  # the first one merges files, and the second one deletes those that were merged
+        clean(history.table, keep=timedelta(0), target_bytes=1_000_000, dry_run=False)
+    if updates:
+        update(history)
+    assert proof_after(history).problems == ()
+
+
+# fault E04
+def test_a_state_table_without_the_files_of_its_version_has_to_be_updated_before_it_is_proven(
+    history: KeyedHistory,
+) -> None:
+    for value in ("1", "2", "3"):
+        history.load(("a", value))
+    update(history)
+    clean(history.table, keep=timedelta(0), target_bytes=1_000_000, dry_run=False)
+    history.load(("a", "4"))
+    clean(history.table, keep=timedelta(0), target_bytes=1, dry_run=False)
+    [problem] = proof_after(history).problems
+    assert "has lost files to housekeeping, so the state table of this version cannot be compared" in problem
+    assert "run `penstock state clicks`" in problem
+    update(history)
+    assert proof_after(history).problems == ()
 
 
 def test_rows_without_a_key_move_the_progress_only(history: KeyedHistory) -> None:
