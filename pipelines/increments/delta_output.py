@@ -4,9 +4,13 @@ The progress is the version of a `txn` whose appId names consumer and source. de
 a newer entry, which its handle has not seen, has the same appId. So the entry is written on the handle from which the
 progress was read, and that handle is never refreshed: of two processes of a consumer one lands. A fresh handle would
 accept any version, also a lower one.
+
+A further `txn` has a number of the writer's own. If the answer to a write is lost, this number finds the commit. The
+progress does not: another process may have committed the same increment (fault E19).
 """
 
 import json
+import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -82,6 +86,7 @@ class DeltaWriter:
     source: str
     handle: DeltaTable | None
     progress: ConsumerProgress = NOTHING
+    number: int = field(default_factory=lambda: secrets.randbits(63))
 
     @property
     def app_id(self) -> str:
@@ -132,10 +137,10 @@ class DeltaWriter:
     def commit(self, change: OutputChange) -> None:
         """Write the rows and the progress in one commit of the table."""
         write = self._write_of(change)
+        before = -1 if self.handle is None else self.handle.version()  # a write moves the handle on
         try:
             with lake_errors(self.output.uri):
                 handle = self._handle(write.schema())
-            before = handle.version()
             failpoint("before increment entry")
             write.write(handle, self.properties(change))
             failpoint("after increment entry")
@@ -144,8 +149,7 @@ class DeltaWriter:
                 raise write.failure from write.failure.__cause__
             if isinstance(error, OutputRefused):
                 raise
-            self._settle(change, error)
-            before = -1 if self.handle is None else self.handle.version()
+            self._settle(error, before)
         self._sync(after=before)
 
     def _write_of(self, change: OutputChange) -> TableWrite:
@@ -192,28 +196,30 @@ class DeltaWriter:
             app_transactions=[
                 Transaction(self.app_id, progress.version),
                 Transaction(f"{self.app_id}/commit", progress.fingerprint),
+                Transaction(f"{self.app_id}/writer", self.number),
                 *(Transaction(f"{self.app_id}/{name}", number) for name, number in change.marks.items()),
             ],
         )
 
-    def _settle(self, change: OutputChange, error: Exception) -> None:
+    def _settle(self, error: Exception, before: int) -> None:
         """Find out whether a write that failed has landed after all; it may have, if its answer was lost.
 
         Raises:
-            IncrementOvertaken: another process has committed another increment.
+            IncrementOvertaken: another process has committed an increment.
             CommitUnknown: the output does not answer.
             LakeUnavailable: the write did not land.
         """
         failpoint("increment write failed")
         try:
-            stored = self.stored(self.output.open())
+            newest = self.output.open()
+            if newest is not None and self._has_landed(newest, before):
+                return
+            stored = self.stored(newest)
         except LakeUnavailable as unreadable:
             raise CommitUnknown(
                 f"the commit failed ({reason_of(error)}), and the output {self.output.uri} cannot be read to see "
                 "whether it landed; run again"
             ) from unreadable
-        if stored == change.progress != self.progress:
-            return  # it landed, or another process has committed the same increment
         if stored != self.progress or isinstance(error, CommitFailedError):
             raise self._overtaken() from error
         if isinstance(error, LakeUnavailable):
@@ -221,6 +227,11 @@ class DeltaWriter:
         refused = isinstance(error, SchemaMismatchError | DeltaProtocolError) or is_refusal(error)
         kind = LakeRefused if refused else LakeUnavailable
         raise kind(f"the output {self.output.uri} cannot be written: {reason_of(error)}") from error
+
+    def _has_landed(self, newest: DeltaTable, before: int) -> bool:
+        """Whether one of the commits after a version is the writer's own."""
+        commits = self.output.table.commits(newest.version(), after=before)
+        return any(commit.transactions.get(f"{self.app_id}/writer") == self.number for commit in commits)
 
     def _overtaken(self) -> IncrementOvertaken:
         return IncrementOvertaken(

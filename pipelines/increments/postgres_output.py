@@ -114,7 +114,7 @@ class PostgresWriter:
     def commit(self, change: OutputChange) -> None:
         """See OutputWriter. An error inside the transaction takes everything back."""
         rows = WatchedRows(change.rows.toArrow() if is_spark_frame(change.rows) else change.rows)
-        types = sql_types(rows.schema)
+        types, own_id = sql_types(rows.schema), None
         with rows.own_error(), self.output.open() as connection:
             failpoint("before output transaction")
             try:
@@ -123,12 +123,13 @@ class PostgresWriter:
                     self.table.remove(connection, change.removed)
                     failpoint("rows removed")
                     self._copy(connection, rows)
+                    [own_id] = connection.execute("select txid_current()").fetchone() or [None]
                     failpoint("rows inserted")
                 failpoint("output transaction committed")
             except psycopg.OperationalError as error:
                 if not connection.closed:  # the transaction has ended without effect
                     raise
-                self._settle(change.progress, error)
+                self._settle(change.progress, own_id, error)
         failpoint("after output transaction")
 
     @contextmanager
@@ -160,14 +161,16 @@ class PostgresWriter:
             for batch in rows.reader():
                 copy.write(csv_rows(batch))
 
-    def _settle(self, progress: ConsumerProgress, error: psycopg.Error) -> None:
+    def _settle(self, progress: ConsumerProgress, own_id: int | None, error: psycopg.Error) -> None:
         """Find out whether a transaction whose connection broke has landed.
 
         The same move of the progress is tried and taken back. It waits for the lost session, which may still be at work
-        on its COMMIT. If the move succeeds, the lost session has ended without effect.
+        on its COMMIT. If the move succeeds, the lost session has ended without effect. Otherwise the id of the
+        transaction tells whether it has moved the progress, because another process may have committed the same
+        increment (fault E19). Without an id, COMMIT was not sent.
 
         Raises:
-            IncrementOvertaken: another process has committed another increment.
+            IncrementOvertaken: another process has committed an increment.
             CommitUnknown: Postgres does not answer.
             LakeUnavailable: the transaction did not land.
         """
@@ -177,7 +180,8 @@ class PostgresWriter:
                     with self._transaction(connection, rollback=True):
                         self.table.move_progress(connection, self.progress, progress)
                 except IncrementOvertaken:
-                    if self.table.progress(connection) == progress:
+                    status = own_id and connection.execute("select txid_status($1::bigint)", [own_id]).fetchone()
+                    if status == ("committed",):
                         return
                     raise
         except (LakeUnavailable, OutputBusy, OutputRefused) as unreadable:

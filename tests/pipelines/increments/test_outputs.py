@@ -94,13 +94,17 @@ def test_only_removing_rows_is_a_change(output: IncrementOutput, stored: StoredO
     assert begin(output).progress == FIRST
 
 
-# fault N41
-def test_a_second_writer_on_the_same_progress_is_overtaken(output: IncrementOutput, stored: StoredOutput) -> None:
+# faults N41, E19
+@pytest.mark.parametrize("progress", [SECOND, ConsumerProgress(version=3, fingerprint=3)], ids=["same", "other"])
+@pytest.mark.parametrize("removed", ["", "_source_offset IN (2, 3)"], ids=["append", "replace"])
+def test_a_second_writer_on_the_same_progress_is_overtaken(
+    progress: ConsumerProgress, removed: str, output: IncrementOutput, stored: StoredOutput
+) -> None:
     begin(output).commit(change(rows(1)))
     early, late = begin(output), begin(output)
     early.commit(change(rows(2), SECOND))
     with pytest.raises(IncrementOvertaken):
-        late.commit(change(rows(2), ConsumerProgress(version=3, fingerprint=3)))
+        late.commit(change(rows(3), progress, removed=removed))
     assert [row["_source_offset"] for row in own_columns(stored)] == [1, 2]
     assert begin(output).progress == SECOND
 
@@ -206,6 +210,33 @@ def test_a_change_whose_answer_was_lost_is_found(error: Exception, delta: DeltaO
         begin(delta).commit(change(rows(1)))
     assert begin(delta).progress == FIRST
     assert DeltaTable(delta.uri).to_pyarrow_table().num_rows == 1
+
+
+# fault E19
+@pytest.mark.parametrize("error", [OSError("no answer"), CommitFailedError("conflict")])
+def test_a_change_that_did_not_land_is_not_the_same_increment_of_another_process(
+    error: Exception, delta: DeltaOutput
+) -> None:
+    begin(delta).commit(change(rows(1)))
+    late = begin(delta)
+    begin(delta).commit(change(rows(2), SECOND))
+    with lost_answer(error, lands=False), pytest.raises(IncrementOvertaken):
+        late.commit(change(rows(3), SECOND))
+
+
+# fault E19
+def test_a_change_whose_answer_was_lost_is_found_below_the_next_one(delta: DeltaOutput) -> None:
+    begin(delta).commit(change(rows(1)))
+
+    def write(*arguments: Any, **options: Any) -> None:
+        write_deltalake(*arguments, **options)
+        with patch.object(delta_output, "write_deltalake", write_deltalake):
+            begin(delta).commit(change(rows(3), ConsumerProgress(version=3, fingerprint=3)))
+        raise OSError("no answer")
+
+    with patch.object(delta_output, "write_deltalake", write):
+        begin(delta).commit(change(rows(2), SECOND))
+    assert DeltaTable(delta.uri).to_pyarrow_table().num_rows == 3
 
 
 @pytest.mark.parametrize(

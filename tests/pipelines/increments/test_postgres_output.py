@@ -105,13 +105,15 @@ def test_a_commit_is_unknown_if_postgres_does_not_answer_any_more(output: Postgr
         behind_proxy.begin("c", "s").commit(change(rows(2), SECOND))
 
 
-def test_a_lost_commit_after_which_another_process_committed_is_overtaken(output: PostgresOutput) -> None:
+# fault E19
+@pytest.mark.parametrize("version", [2, 3], ids=["same", "other"])
+def test_a_lost_commit_after_which_another_process_committed_is_overtaken(version: int, output: PostgresOutput) -> None:
     output.begin("c", "s").commit(change(rows(1)))
     other = output.begin("c", "s")
     settle = PostgresWriter._settle
 
     def settle_late(writer: PostgresWriter, *arguments: object) -> None:
-        other.commit(change(rows(3), replace(SECOND, version=3)))
+        other.commit(change(rows(3), replace(SECOND, version=version)))
         settle(writer, *arguments)  # type: ignore[arg-type]
 
     with (
