@@ -4,6 +4,7 @@ import json
 import subprocess
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 
 import dagster as dg
@@ -16,9 +17,8 @@ from pipelines.defs.sensors.sensor_cursors import cursor_from
 from resources.explanations.codes import UNEXPECTED, code_of_kind, coded
 
 _TIMEOUT_S = 60
-_MAX_EVENTS = 1000
-"""How many evaluations one tick reads. The next tick reads those after them."""
-_EVALUATION = dg.DagsterEventType.ASSET_CHECK_EVALUATION
+_PLANNED = 10
+"""How many runs that have planned a check, and did not get to it, are passed over to find its newest result."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,14 +45,12 @@ class Watched:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckStates:
-    """The cursor of the sensor of checks: how far it has read, and which checks did not pass then.
+    """The cursor of the sensor of checks: for which of them it has sent an alert.
 
     Args:
-        after: the number of the newest event that was read; None before the first tick.
         failing: the severity of each check that does not pass, by its name.
     """
 
-    after: int | None = None
     failing: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -111,7 +109,9 @@ def _sentence(error: Any) -> str:
 def failed_checks_sensor(name: str, command: Sequence[str], watched: Watched) -> dg.SensorDefinition:
     """The sensor that alerts of checks: once when a check of a table stops passing, and once when it gets worse.
 
-    It reads every evaluation in the order of the events, whichever run reported it, so no evaluation hides another.
+    It compares the newest result of each check with the one of its last tick, whichever run reported it. It does not
+    read events in their order: the default storage of Dagster has a database for each run, and so no order of events
+    (fault E16).
     """
 
     @dg.sensor(
@@ -121,34 +121,36 @@ def failed_checks_sensor(name: str, command: Sequence[str], watched: Watched) ->
         default_status=dg.DefaultSensorStatus.RUNNING,
     )
     def failed_checks(context: dg.SensorEvaluationContext) -> dg.SensorResult:
-        states = cursor_from(context.cursor, CheckStates)
-        failing, after, alerts = dict(states.failing), states.after, 0
-        for number, run_id, evaluation in _evaluations(context.instance, after):
-            after = number
-            if evaluation.asset_key not in watched.keys:
+        assert context.repository_def is not None
+        keys = [key for key in context.repository_def.asset_graph.asset_check_keys if key.asset_key in watched.keys]
+        before, failing, alerts = cursor_from(context.cursor, CheckStates).failing, dict[str, str](), 0
+        for run_id, evaluation in _newest_evaluations(context.instance, keys):
+            if evaluation.passed:
                 continue
             check = f"{evaluation.asset_key.to_user_string()}:{evaluation.check_name}"
-            if evaluation.passed:
-                failing.pop(check, None)
-            elif failing.get(check) != evaluation.severity.value:
-                failing[check] = evaluation.severity.value
+            failing[check] = evaluation.severity.value
+            if before.get(check) != failing[check]:
                 _run_command(command, _check_alert(context.instance, run_id, evaluation))
                 alerts += 1
-        cursor = msgspec.json.encode(CheckStates(after=after, failing=failing)).decode()
+        cursor = msgspec.json.encode(CheckStates(failing=failing)).decode()
         reason = f"alerts: {alerts}; checks that do not pass: {len(failing)}"
         return dg.SensorResult(skip_reason=reason, cursor=cursor)
 
     return failed_checks
 
 
-def _evaluations(instance: dg.DagsterInstance, after: int | None) -> Iterator[tuple[int, str, dg.AssetCheckEvaluation]]:
-    """The evaluations after an event, each with its number and its run; the oldest first."""
-    events_after = dg.EventRecordsFilter(event_type=_EVALUATION, after_cursor=after)
-    records = instance.event_log_storage.get_event_records(events_after, limit=_MAX_EVENTS, ascending=True)
-    for record in records:
-        event = record.event_log_entry.dagster_event
-        if event is not None:
-            yield record.storage_id, record.event_log_entry.run_id, event.asset_check_evaluation_data
+def _newest_evaluations(
+    instance: dg.DagsterInstance, keys: Sequence[dg.AssetCheckKey]
+) -> Iterator[tuple[str, dg.AssetCheckEvaluation]]:
+    """The newest evaluation of each check that has one, and its run."""
+    storage = instance.event_log_storage
+    for key, newest in sorted(storage.get_latest_asset_check_execution_by_key(keys).items()):
+        # A run plans its checks before it evaluates them, and perhaps never does so.
+        records = chain([newest], storage.get_asset_check_execution_history(key, limit=_PLANNED, cursor=newest.id))
+        for record in records:
+            if isinstance(record.evaluation, dg.AssetCheckEvaluation):
+                yield record.run_id, record.evaluation
+                break
 
 
 def _check_alert(instance: dg.DagsterInstance, run_id: str, evaluation: dg.AssetCheckEvaluation) -> dict[str, Any]:

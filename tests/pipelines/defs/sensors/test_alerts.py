@@ -1,7 +1,7 @@
 """Alerts: the user's command receives them for real runs, from sensors that are evaluated as by the daemon."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -39,8 +39,19 @@ class World:
                 raise self.fails
 
         assets = [dg.asset(key=key)(body) for key in (*ours, dg.AssetKey("other"))]
+        checks = [dg.AssetCheckSpec("coverage", asset=key) for key in (*ours, dg.AssetKey("other"))]
         jobs = [dg.define_asset_job(f"job_of_{key.path[-1]}", selection=[key]) for key in (*ours, dg.AssetKey("other"))]
-        self.defs = dg.Definitions(assets=assets, jobs=jobs, executor=dg.in_process_executor)
+
+        jobs.append(dg.define_asset_job("checks", selection=dg.AssetSelection.all_asset_checks()))
+
+        @dg.multi_asset_check(specs=checks, can_subset=True)
+        def evaluated_elsewhere(context: dg.AssetCheckExecutionContext) -> Iterator[dg.AssetCheckResult]:
+            yield from ()
+            raise RuntimeError("nothing is evaluated here")
+
+        self.defs = dg.Definitions(
+            assets=assets, asset_checks=[evaluated_elsewhere], jobs=jobs, executor=dg.in_process_executor
+        )
 
     def run(self, job: str, *topics: str) -> dg.ExecuteInProcessResult:
         """Execute a run, then evaluate the sensor of failed runs for its end, as the daemon does."""
@@ -71,9 +82,30 @@ class World:
             )
         )
 
+    def evaluate(self, topic: str, severity: dg.AssetCheckSeverity | None) -> None:
+        """The same in a run, as by the schedules that watch topics and verify tables."""
+
+        @dg.op
+        def evaluate(context: dg.OpExecutionContext) -> None:
+            evaluation = dg.AssetCheckEvaluation(
+                asset_key=dg.AssetKey(topic),
+                check_name="coverage",
+                passed=severity is None,
+                severity=severity or ERROR,
+                metadata={},
+            )
+            context.log_event(evaluation)  # type: ignore[arg-type] # Dagster takes it in ops, too
+
+        @dg.job
+        def evaluates() -> None:
+            evaluate()
+
+        evaluates.execute_in_process(instance=self.instance)
+
     def tick(self) -> None:
         """Evaluate the sensor of checks once."""
-        with dg.build_sensor_context(instance=self.instance, cursor=self.cursor) as context:
+        repository = self.defs.get_repository_def()
+        with dg.build_sensor_context(instance=self.instance, cursor=self.cursor, repository_def=repository) as context:
             self.cursor = self.failed_checks.evaluate_tick(context).cursor
 
 
@@ -153,6 +185,35 @@ def test_no_other_evaluation_hides_a_failed_proof(instance: dg.DagsterInstance, 
     world.tick()
     world.tick()
     assert [alert["asset"] for alert in alerts_in(tmp_path / "alerts")] == ["clicks", "views"]
+
+
+# fault E16
+@pytest.mark.parametrize("storage", ["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
+def test_checks_give_alerts_on_every_storage_at_every_tick(
+    storage: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    """The default storage has a database for each run; the one for production is shared by all."""
+    overrides: dict[str, Any] = {"telemetry": {"enabled": False}}
+    if storage == "postgres":
+        url = request.getfixturevalue("postgres_dsn").replace("postgresql:", "postgresql+psycopg2:")
+        overrides["storage"] = {"postgres": {"postgres_url": url}}
+    with dg.DagsterInstance.local_temp(str(tmp_path), overrides=overrides) as instance:
+        assert instance.event_log_storage.is_run_sharded == (storage == "sqlite")
+        world = World(instance, writes(tmp_path / "alerts"))
+        for severity, alerts in ((None, 0), (WARN, 1), (ERROR, 2), (ERROR, 2), (None, 2), (ERROR, 3)):
+            world.evaluate("clicks", severity)
+            world.tick()
+            assert len(alerts_in(tmp_path / "alerts")) == alerts
+        assert {alert["job"] for alert in alerts_in(tmp_path / "alerts")} == {"evaluates"}
+
+
+# fault E16
+def test_a_run_that_never_evaluates_its_checks_hides_no_result(instance: dg.DagsterInstance, tmp_path: Path) -> None:
+    world = World(instance, writes(tmp_path / "alerts"))
+    world.report("clicks", ERROR, "not proven: a file is missing")
+    assert not world.defs.resolve_job_def("checks").execute_in_process(instance=instance, raise_on_error=False).success
+    world.tick()
+    assert [alert["asset"] for alert in alerts_in(tmp_path / "alerts")] == ["clicks"]
 
 
 @pytest.mark.parametrize(
