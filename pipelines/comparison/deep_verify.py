@@ -105,9 +105,9 @@ def deep_verify(
     except LocatedError as error:
         failure = SliceFailure.of(error, table.where)
         problems.append(f"nothing was compared with the brokers: {error}")
-    values = {item.name: getattr(proof, item.name) for item in fields(proof)}
+    of_table = {item.name: getattr(proof, item.name) for item in fields(proof)}
     changed = {"problems": tuple(problems), "compared": tuple(compared), "failure": failure}
-    return DeepProof(**{**values, **changed})
+    return DeepProof(**{**of_table, **changed})
 
 
 def _skipped(table: LakeTable, snapshot: TableSnapshot) -> OffsetSet:

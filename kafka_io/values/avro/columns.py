@@ -21,9 +21,9 @@
     recursive reference                       string: JSON
     record without fields, in a union         string: {}, because the union says whether it is there
 
-Nanoseconds are cut to microseconds, towards the past. A date or time is refused if it is outside of the years 1 to 9999,
-and a decimal if it needs more than 38 digits. A field
-that is always null has no column, and neither has a record without fields that is always there.
+Nanoseconds are cut to microseconds, towards the past. A date or time is refused if it is outside of the years 1 to
+9999, and a decimal if it needs more than 38 digits. A field that is always null has no column, and neither has a record
+without fields that is always there.
 
 A schema whose type is not a record has one column, `value`; its null is a row of nulls.
 """
