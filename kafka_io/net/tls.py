@@ -3,8 +3,9 @@
 import re
 import socket
 import ssl
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from typing import NoReturn
 
 from kafka_io.closing import closed_on_error
@@ -44,8 +45,8 @@ def tls_context(tls: Tls) -> ssl.SSLContext:
             context.load_verify_locations(tls.ca)
     if tls.certificate is not None:
         # The password is always a function: without one OpenSSL would wait for a password on the terminal.
-        password = _no_password if tls.key_password is None else tls.key_password.read().reveal
-        with _naming_files(f"certificate {tls.certificate}, key {tls.key or 'in the same file'}"):
+        password = _Password(_no_password if tls.key_password is None else tls.key_password.read().reveal)
+        with _naming_files(f"certificate {tls.certificate}, key {tls.key or 'in the same file'}", password):
             context.load_cert_chain(tls.certificate, tls.key, password)
     return context
 
@@ -120,10 +121,26 @@ def _no_password() -> NoReturn:
     raise TlsFailed("the key is encrypted; set `key_password` to a reference to its password")
 
 
+@dataclass(slots=True)
+class _Password:
+    """The function that OpenSSL asks for the password of a key, and whether it did."""
+
+    reveal: Callable[[], bytes]
+    was_asked: bool = False
+
+    def __call__(self) -> bytes:
+        self.was_asked = True
+        return self.reveal()
+
+
 @contextmanager
-def _naming_files(files: str) -> Iterator[None]:
+def _naming_files(files: str, password: _Password | None = None) -> Iterator[None]:
     try:
         yield
+    except ssl.SSLError as error:
+        # OpenSSL gives no reason for a wrong password, and neither for a file that is no PEM file (fault F06).
+        without = "the password of the key is wrong" if password and password.was_asked else "a file is no PEM file"
+        raise TlsFailed(f"cannot use {files}: {system_reason(error) if error.reason else without}") from error
     except OSError as error:
         raise TlsFailed(f"cannot use {files}: {system_reason(error)}") from error
     except ValueError as error:

@@ -2,7 +2,6 @@
 
 import os
 import shlex
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pipelines.cli.config_tests.new_settings import settings_text
-from pipelines.cli.options import GlobalOptions
+from pipelines.cli.options import GlobalOptions, has_terminal
 from pipelines.cli.output import console
 from pipelines.cli.output.result import CommandResult, ends_of, prints_result
 from resources.printed import printed
@@ -120,7 +119,7 @@ def _ask_for_address() -> tuple[str | None, str | None]:
 
 def _ask(question: str, option: str, *, default: str | None = None) -> str:
     """The answer of the user. Without a terminal, a missing option is wrong use."""
-    if not sys.stdin.isatty():
+    if not has_terminal():
         raise click.UsageError(f"give {option}: there is no terminal to ask at")
     answer: str = click.prompt(question, default=default, show_default=bool(default), err=True)
     return answer.strip()

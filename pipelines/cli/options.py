@@ -212,11 +212,16 @@ def usage_errors() -> Iterator[None]:
         raise click.UsageError(str(error)) from None
 
 
+def has_terminal() -> bool:
+    """Whether a person can answer questions. A process can also start with a closed stdin."""
+    return sys.stdin is not None and sys.stdin.isatty()
+
+
 def confirm(question: str, *, yes: bool) -> None:
     """Ask the user for confirmation, unless `--yes` was given. Without it the command ends with exit code 1."""
     if yes:
         return
-    if not sys.stdin.isatty():
+    if not has_terminal():
         raise click.UsageError("confirmation is needed and there is no terminal: give --yes")
     if not click.confirm(question, err=True):
         raise click.ClickException("nothing was changed")

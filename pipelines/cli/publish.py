@@ -1,8 +1,9 @@
 """The command `penstock publish`: sends the lines of a file as messages."""
 
+import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import IO
+from typing import IO, Any
 
 import click
 
@@ -29,9 +30,19 @@ class PublishedTopic:
     messages: int
 
 
+class _Lines(click.File):
+    """A file with lines; `-` is stdin."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Open it. A closed stdin is wrong use."""
+        if value == "-" and sys.stdin is None:
+            self.fail("stdin is closed: give a file, or pipe lines into the command", param, ctx)
+        return super().convert(value, param, ctx)
+
+
 @click.command("publish")
 @topic_argument
-@click.argument("file", type=click.File("rb"))
+@click.argument("file", type=_Lines("rb"))
 @cluster_option
 @click.option("--codec", type=click.Choice(_CODECS), default="none", help="How to compress.")
 @click.option(

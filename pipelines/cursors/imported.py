@@ -41,7 +41,7 @@ def read_text(path: Path) -> str:
         OffsetsUnreadable: as `read_bytes`; or the file is not UTF-8.
     """
     try:
-        return read_bytes(path).decode()
+        return read_bytes(path).decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise OffsetsUnreadable(f"{path} is not UTF-8 text") from error
 

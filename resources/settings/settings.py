@@ -442,7 +442,7 @@ class Settings(Section):
         """
         file = cls.path(path)
         try:
-            data = tomllib.loads(file.read_text(encoding="utf-8"))
+            data = tomllib.loads(file.read_text(encoding="utf-8-sig"))  # an editor may begin it with a mark (BOM)
         except FileNotFoundError:
             hint = f"give its path with --settings or the variable {PATH_VARIABLE}"
             raise SettingsError(f"there is no settings file {file}; {hint}") from None
@@ -478,6 +478,15 @@ class Settings(Section):
         return settings.model_copy(update={"lake": str((folder / Path(settings.lake).expanduser()).resolve())})
 
 
+def _belonging(name: str) -> str:
+    """The end of a sentence about a key in the wrong section: the sections that have it (fault F06)."""
+    from resources.settings.settings_reference import sections  # noqa: PLC0415 - it is made from this module
+
+    pages = [page for page in sections() if any(key.name == name for key in page.keys)]
+    places = [f"[{place}]" if place else "the top of the file" for page in pages for place in page.places]
+    return f" of this section; it belongs to {' or '.join(places)}" if places else ""
+
+
 def _sentence(error: ValidationError) -> str:
     """The sentence about the first problem, with its key. A sentence of our own checks follows the key and a colon."""
     key, name, phrase = first_problem(error)
@@ -485,7 +494,7 @@ def _sentence(error: ValidationError) -> str:
     known |= {field.name for section in DATACLASS_SECTIONS for field in fields(section)}
     # A value where the name of a topic would be a section is an unknown key.
     if phrase == UNKNOWN_KEY or (phrase == NO_SECTION and name not in known):
-        return f"{key} {UNKNOWN_KEY}{did_you_mean(name, sorted(known))}"
+        return f"{key} {UNKNOWN_KEY}{_belonging(name) if name in known else did_you_mean(name, sorted(known))}"
     if phrase.startswith(("is ", "must ")):
         return f"{key} {phrase}"
     # The checks of kafka_io name their section, which is the end of the key here.

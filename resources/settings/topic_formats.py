@@ -193,7 +193,7 @@ class TopicFormat(Section):
         if self.columns:
             return columns_of_settings(self.columns)
         file = self.schema_file
-        return columns_of_json_schema(file.read_text(encoding="utf-8") if file else self.json_schema)
+        return columns_of_json_schema(file.read_text(encoding="utf-8-sig") if file else self.json_schema)
 
     def declared_messages(self) -> "ProtobufSchema":
         """The message types of `proto_file`.

@@ -57,7 +57,7 @@ def _imports(main: Any, folders: Sequence[Path]) -> list[Any]:
 def _read_text(file: Path, name: str) -> Any:
     """The descriptor of a `.proto` file under the name that imports have."""
     try:
-        return file_of_text(name, file.read_text(encoding="utf-8"))
+        return file_of_text(name, file.read_text(encoding="utf-8-sig"))
     except UnicodeDecodeError as error:
         raise InvalidSchema(f"{file}: the text is not valid UTF-8") from error
     except InvalidSchema as error:

@@ -134,10 +134,13 @@ def test_the_client_certificate_is_sent_to_a_broker_that_requests_it(
         (Tls(ca="/no/such/ca.pem"), "ca /no/such/ca.pem: no such file"),
         (Tls(ca=ENCRYPTED), "ca .*encrypted.key"),
         (Tls(certificate="/no/such/loader.pem"), "certificate /no/such/loader.pem, key in the same file: no such file"),
-        (Tls(certificate=CA), "certificate .*ca.pem, key in the same file"),
+        (Tls(certificate=CA), "certificate .*ca.pem, key in the same file: a file is no PEM file"),
         (Tls(certificate=LOADER, key=str(GOLDEN / "broker.pem")), "key .*broker.pem: .*mismatch"),
         (Tls(certificate=LOADER, key=ENCRYPTED), "the key is encrypted; set `key_password`"),
-        (Tls(certificate=LOADER, key=ENCRYPTED, key_password=SecretReference("env", "WRONG")), "key .*encrypted.key"),
+        (
+            Tls(certificate=LOADER, key=ENCRYPTED, key_password=SecretReference("env", "WRONG")),
+            "key .*encrypted.key: the password of the key is wrong",  # fault F06
+        ),
         (Tls(certificate=LOADER, key=ENCRYPTED, key_password=SecretReference("env", "LONG")), "key .*1024 bytes"),
         (Tls(ca="nul\0"), "a path, the contents or the password .* is not valid"),
     ],

@@ -1,6 +1,7 @@
 """Every command has help with examples, explained options, fixed exit codes, and prints no traceback."""
 
 import os
+import shlex
 import signal
 import socket
 import subprocess
@@ -13,7 +14,9 @@ from click.testing import CliRunner
 
 from pipelines.cli.main import main
 from resources.explanations.explanation import ExitCode
+from tests.docs.pages import ROOT
 from tests.pipelines.cli.walking import WIDTH, commands, examples_of, help_of, words_of
+from tests.small_table import SmallTable
 
 ALL = [pytest.param(path, command, id=" ".join(path)) for path, command in commands()]
 LEAVES = [parameter for parameter in ALL if not isinstance(parameter.values[1], click.Group)]
@@ -121,3 +124,26 @@ def test_a_closed_pipe_changes_nothing_but_the_output(arguments: tuple[str, ...]
     usual = subprocess.run(command, capture_output=True, timeout=60, check=False)
     assert (closed.returncode, closed.stderr) == (usual.returncode, usual.stderr)
     assert usual.stdout
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("publish", "clicks", "-"), "Invalid value for 'FILE': stdin is closed: give a file, or pipe lines"),
+        (("rewind", "clicks", "--version", "0"), "confirmation is needed and there is no terminal: give --yes"),
+        (("init",), "give --bootstrap or --zookeeper: there is no terminal to ask at"),
+    ],
+)
+def test_a_closed_stdin_is_wrong_use(
+    arguments: tuple[str, ...], sentence: str, tmp_path: Path, small: SmallTable
+) -> None:  # fault F06
+    small.commit(small.write(0, 50))
+    small.commit(small.write(50, 60))
+    file = () if arguments == ("init",) else ("--settings", settings(tmp_path))
+    command = shlex.join(penstock(*file, *arguments))
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    completed = subprocess.run(
+        f"{command} <&-", shell=True, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+    )
+    assert (completed.returncode, sentence in completed.stderr) == (ExitCode.WRONG_USE, True), completed.stderr

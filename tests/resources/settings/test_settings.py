@@ -6,6 +6,7 @@ import pytest
 
 from resources.settings.settings import PATH_VARIABLE, Settings, SettingsError
 from resources.settings.settings_reference import sections
+from resources.settings.topic_formats import TopicFormat
 from resources.settings.topic_sections import TopicRules
 
 MINIMAL = """
@@ -174,3 +175,35 @@ def test_deny_overrides_allow_and_an_empty_pattern_matches_nothing(
     allow: tuple[str, ...], deny: tuple[str, ...], topic: str, *, allowed: bool
 ) -> None:
     assert TopicRules(allow=allow, deny=deny).allows(topic) == allowed
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        (
+            'on_corrupt = "skip"',
+            r"on_corrupt is not a setting of this section; it belongs to \[choices\] or \[clusters",
+        ),
+        ("caps.attempt = 1", "caps.attempt is not a setting; did you mean 'attempts'"),
+        (
+            "caps.cron = '@daily'",
+            r"caps.cron is not .*; it belongs to the top of the file or \[schedules.NAME\]",
+        ),
+        ("clusters.main.lake = 'x'", r"clusters.main.lake is not .* it belongs to the top of the file$"),
+    ],
+)
+def test_a_key_in_the_wrong_section_is_told_its_section(text: str, sentence: str, tmp_path: Path) -> None:  # fault F06
+    file = tmp_path / "penstock.toml"
+    file.write_text(f'{text}\nlake = "lake"\nclusters.main.bootstrap = "b:1"\n')
+    with pytest.raises(SettingsError, match=sentence):
+        Settings.load(file)
+
+
+def test_a_file_may_begin_with_a_mark_of_utf_8(tmp_path: Path) -> None:  # fault F06
+    file = tmp_path / "penstock.toml"
+    schema = tmp_path / "schema.json"
+    schema.write_text('{"type": "object", "properties": {"id": {"type": "integer"}}}', encoding="utf-8-sig")
+    text = 'lake = "lake"\n[clusters.main]\nbootstrap = "b:1"\n'
+    file.write_text(text, encoding="utf-8-sig")
+    assert Settings.load(file).clusters["main"].bootstrap == "b:1"
+    assert TopicFormat(format="json", json_schema=str(schema)).declared_columns().names == ["id"]

@@ -34,6 +34,12 @@ def test_imports_are_found_beside_the_file_or_in_the_first_folder_that_has_them(
     assert columns.field("place").type.field("b").type == pa.struct({"first": pa.int64()})
 
 
+def test_a_file_may_begin_with_a_mark_of_utf_8(tmp_path: Path) -> None:  # fault F06
+    order = write(tmp_path, "order.proto", "message Order { int32 id = 1; }")
+    order.write_text(order.read_text(), encoding="utf-8-sig")
+    assert columns_of_protobuf(read_protobuf(order)).names == ["id"]
+
+
 def test_a_descriptor_set_contains_the_imports_and_the_comments(tmp_path: Path) -> None:
     text = 'import "place.proto"; message Order {\n// Where to.\nPlace place = 1; }'
     order = write(tmp_path, "order.proto", text)
