@@ -52,3 +52,15 @@ def test_a_process_that_handled_an_interruption_of_exec_ends_with_its_own_exit_c
     forgotten = f"{handled}\nfrom resources.machines import own_process; own_process.forget_interruptions()"
     codes = [subprocess.run([sys.executable, "-c", text], check=False).returncode for text in (handled, forgotten)]
     assert codes == [-signal.SIGINT, 0]  # otherwise nobody has to forget it
+
+
+@pytest.mark.slow
+def test_duckdb_prints_nothing_at_the_end() -> None:  # fault F06
+    code = (
+        "from resources.machines import own_process; own_process.begin()\n"
+        "from resources.machines.duckdb_connections import connect_duckdb\n"
+        "with connect_duckdb() as database:\n"
+        "    database.sql('select 1').fetchall()"
+    )
+    process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert process.stderr == ""
