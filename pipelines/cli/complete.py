@@ -42,7 +42,7 @@ def complete_command(
     needs the setting `event_time`. Exit code 0: it is complete; 1: it is not, or its table records no event time.
 
     If the topic has the setting `audit`, the last hours before the time are also compared with what producers counted,
-    and hours with too few rows are printed.
+    and hours with too few rows are printed. This needs the extra `duckdb`.
 
     \b
     Examples:

@@ -25,7 +25,8 @@ def state_command(options: GlobalOptions, selection: Selection, rebuild: bool) -
 
     The state table of a topic has the newest row of each key. The section [topics.NAME.state] of the settings names the
     key. The command reads what is new in the table of the topic, and commits the changes together with the progress.
-    With --all it updates the state tables of all topics that have such a section and a table.
+    With --all it updates the state tables of all topics that have such a section and a table. It needs the extra
+    `duckdb`.
 
     \b
     Examples:

@@ -76,6 +76,12 @@ def test_every_interrupted_command_prints_one_line(
     assert (result.exit_code, result.stdout, result.stderr) == (ExitCode.INTERRUPTED, "", "penstock: interrupted\n")
 
 
+@pytest.mark.parametrize(("words", "extra"), [("zookeeper", "spark"), ("state", "duckdb"), ("complete", "duckdb")])
+def test_the_help_of_a_command_names_the_extra_that_it_needs(words: str, extra: str) -> None:  # fault F10
+    (path,) = (path for path, _ in commands() if path[-1] == words)
+    assert f"extra `{extra}`" in " ".join(help_of(path).split())
+
+
 def penstock(*arguments: str) -> list[str]:
     return [sys.executable, "-m", "pipelines", *arguments]
 
