@@ -85,7 +85,8 @@ def registry_command(port: int, data_dir: Path) -> None:
 def zookeeper_command(port: int, data_dir: Path) -> None:
     """Run an embedded ZooKeeper on loopback.
 
-    ZooKeeper is a program in Java, and PySpark brings both: the command needs the extra `spark`. The server prints a line when it is ready. SIGTERM or Ctrl-C ends it with exit code 0.
+    ZooKeeper is a program in Java, and PySpark brings both: the command needs the extra `spark`. The server prints a
+    line when it is ready. SIGTERM or Ctrl-C ends it with exit code 0.
 
     \b
     Examples:
