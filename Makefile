@@ -120,17 +120,16 @@ mutate: $(RUN)
 	$(BIN)/python -m tests.mutation $(if $(SAMPLE),--sample $(SAMPLE)) $(if $(SEED),--seed $(SEED)) \
 		$(if $(FILE),--files $(FILE)) $(if $(filter-out tests,$(TESTS)),--tests $(TESTS))
 
+# All parts run, also after one that ends with an error. Those with + are shorter with QUICK=1.
+BENCH = tests.bench+ $(addprefix tests.bench.,avro_values message_values increment_cost state_cost+ day_cost store_cost \
+  many_slices cold_start many_topics+)
+
 bench: $(RUN)
-	$(BIN)/python -m tests.bench $(if $(QUICK),--quick)
-	$(BIN)/python -m tests.bench.avro_values
-	$(BIN)/python -m tests.bench.message_values
-	$(BIN)/python -m tests.bench.increment_cost
-	$(BIN)/python -m tests.bench.state_cost $(if $(QUICK),--quick)
-	$(BIN)/python -m tests.bench.day_cost
-	$(BIN)/python -m tests.bench.store_cost
-	$(BIN)/python -m tests.bench.many_slices
-	$(BIN)/python -m tests.bench.cold_start
-	$(BIN)/python -m tests.bench.many_topics $(if $(QUICK),--quick)
+	@failed=; for part in $(BENCH); do \
+	  quick=; case $$part in *+) quick='$(if $(QUICK),--quick)';; esac; \
+	  $(BIN)/python -m $${part%+} $$quick || failed="$$failed $${part%+}"; \
+	done; \
+	if [ -n "$$failed" ]; then echo "these parts ended with an error:$$failed" >&2; exit 1; fi
 
 docs: $(RUN)
 	$(BIN)/python -m tests.docs
