@@ -24,16 +24,14 @@ _MAX_WRITER_VERSION = 2
 _FEATURES_VERSION = 7
 _KNOWN_FEATURES = {"appendOnly", "invariants", "timestampNtz", "vacuumProtocolCheck"}
 """Features of writers that ask nothing of a commit that only adds files."""
-_INVARIANTS = "delta.invariants"
 
 
 def can_append(definition: TableDefinition) -> bool:
     """Whether a commit that only adds files and columns needs nothing else, by the rules of the table's protocol."""
     version = definition.min_writer_version
-    known = version <= _MAX_WRITER_VERSION or (
+    return version <= _MAX_WRITER_VERSION or (
         version == _FEATURES_VERSION and _KNOWN_FEATURES.issuperset(definition.writer_features)
     )
-    return known and _INVARIANTS not in definition.schema_json
 
 
 def appended_commit(

@@ -3,7 +3,7 @@
 In an object store it takes one request for the pointer to the checkpoint, one listing, and one for each object, all of
 which are read at the same time. Only delta logs as Penstock and most writers write them are read here. For everything
 else DeltaLogUnclear is raised, and deltalake reads the table: checkpoints in parts or of version 2, commits outside of
-`_delta_log`, holes, commit files that are empty or no JSON, and later versions of Delta's protocol.
+`_delta_log`, holes, and commit files that are empty or no JSON.
 """
 
 import json
@@ -33,8 +33,6 @@ _REDUNDANT = re.compile(r"crc|\d{20}\.compacted\.json|json#\d+")
 """Objects that repeat what is in the commit files: checksums of versions, several commits in one, and commit files that
 deltalake has not renamed yet."""
 _FOREIGN_FOLDERS = tuple(f"{DELTA_LOG}/{name}/" for name in ("_sidecars", "_staged_commits", "_commits"))
-_MAX_READER_VERSION = 3
-_OTHER_CHECKPOINTS = "v2Checkpoint"
 
 
 class DeltaLogUnclear(Exception):
@@ -150,8 +148,6 @@ class DeltaLogSegment:
             definition = TableDefinition.of_actions(self.metadata, self._newest("protocol"))
         except (KeyError, ValueError, TypeError, AttributeError, pa.ArrowException) as error:
             raise DeltaLogUnclear from error
-        if definition.min_reader_version > _MAX_READER_VERSION or _OTHER_CHECKPOINTS in definition.reader_features:
-            raise DeltaLogUnclear
         return definition
 
     def _newest(self, kind: str) -> ActionFields:

@@ -239,6 +239,7 @@ class LakeTable(TableReader):
                 return self._append(snapshot, segment, entry, files)
             return self._write_by_deltalake(snapshot, entry, files, replaced if replaces else None)
         except (CommitFailedError, FileExistsError) as error:
+            self.check_overtaken(snapshot.version, error)
             raise CommitConflict(reason_of(error)) from error
         except (SchemaMismatchError, DeltaProtocolError) as error:  # deltalake raises them before it commits
             raise LakeRefused(
@@ -247,6 +248,20 @@ class LakeTable(TableReader):
         except (DeltaError, OSError, LakeUnavailable) as error:
             refused = isinstance(error, LakeRefused) or is_refusal(error)
             raise CommitOutcomeUnknown(reason_of(error), refused=refused) from error
+
+    def check_overtaken(self, version: int, error: Exception) -> None:
+        """Check that a commit on top of the version failed with this error because another writer was first.
+
+        deltalake raises the same error if the table has a feature that it cannot write (fault E22).
+
+        Raises:
+            LakeRefused: no other writer was first, so the same commit would fail again.
+        """
+        try:
+            next(self.commits(version + 1))
+        except LogTorn:
+            reason = next(iter(str(error).splitlines()), "")
+            raise LakeRefused(f"the table {self.uri} takes no commit: {reason}", self.where) from error
 
     def _append(
         self, snapshot: TableSnapshot, segment: DeltaLogSegment, entry: LedgerEntry, files: Sequence[SliceFacts]

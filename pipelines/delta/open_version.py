@@ -9,7 +9,7 @@ import msgspec
 import pyarrow as pa
 from deltalake import DeltaTable
 
-from pipelines.delta.delta_log_segment import DeltaLogSegment, TableDefinition
+from pipelines.delta.delta_log_segment import DeltaLogSegment
 from pipelines.layout.delta_schema import DeltaField
 from pipelines.layout.layout import TableLayout
 from pipelines.table.open_table import OpenTable
@@ -20,8 +20,6 @@ if TYPE_CHECKING:  # it imports pandas
 
 CLEANED = "penstock.cleanedBefore"
 """The property in which housekeeping announces what it is about to delete; see `DeltaVersion.cleaned_before`."""
-_READABLE_FEATURES = {"timestampNtz", "vacuumProtocolCheck"}
-_COLUMN_MAPPING_VERSION = 2  # the reader version with column mapping; from version 3 on a table names its features
 
 
 class DeltaVersion(OpenTable):
@@ -95,20 +93,3 @@ class DeltaVersion(OpenTable):
     def cleaned_before(self) -> int:
         """The version before which housekeeping deletes files: those that no version from it on contains."""
         return int(self.handle.metadata().configuration.get(CLEANED, 0))
-
-
-def unreadable_features(definition: TableDefinition, uri: str) -> str:
-    """The sentence about features of a table that change what its files mean to readers; empty without one.
-
-    With deletion vectors, for example, readers do not see all rows of a file (fault P05).
-    """
-    features = set(definition.reader_features)
-    if definition.min_reader_version == _COLUMN_MAPPING_VERSION:
-        features.add("columnMapping")
-    foreign = sorted(features - _READABLE_FEATURES)
-    if not foreign:
-        return ""
-    return (
-        f"the table uses the Delta feature {' and '.join(foreign)}, so its files do not show which rows readers see; "
-        f"in Spark, ALTER TABLE delta.`{uri}` DROP FEATURE {foreign[0]} writes its files again without it"
-    )

@@ -24,8 +24,8 @@ from pipelines.delta.delta_log_segment import (
     read_newer,
     read_segment,
 )
-from pipelines.delta.open_version import DeltaVersion, unreadable_features
-from pipelines.delta.snapshot_checks import checked_snapshot
+from pipelines.delta.open_version import DeltaVersion
+from pipelines.delta.snapshot_checks import check_features, checked_snapshot
 from pipelines.delta.table_copy import CopiedVersion, opened_copy
 from pipelines.ledger.ledger import LedgerEntry
 from pipelines.table.open_table import OpenTable, file_paths
@@ -64,10 +64,6 @@ class TableReader:
             self._check_cursors(snapshot)
         return snapshot
 
-    def unreadable_features(self, opened: DeltaVersion) -> str:
-        """The sentence about features that hide from readers which rows there are; empty without one (fault P05)."""
-        return unreadable_features(TableDefinition.of_handle(opened.handle), self.uri)
-
     def check_loadable(self, opened: DeltaVersion) -> None:
         """Check that a load could continue from the version.
 
@@ -99,12 +95,16 @@ class TableReader:
         Raises:
             LakeUnavailable: the store does not answer.
             LogTorn: a commit of the delta log cannot be read.
+            TableForeign: the table uses a feature that Penstock does not know.
         """
         try:
             segment = self._segment()
             return None if segment is None else self._version_of(segment)
         except DeltaLogUnclear:
-            return self._opened_by_deltalake()
+            opened = self._opened_by_deltalake()
+            if opened is not None:
+                check_features(self.uri, self.where, TableDefinition.of_handle(opened.handle))
+            return opened
 
     def _segment(self) -> DeltaLogSegment | None:
         """The newest part of the delta log; None if there is no table.
@@ -112,12 +112,16 @@ class TableReader:
         Raises:
             DeltaLogUnclear: only deltalake can read it.
             LakeUnavailable: the store does not answer.
+            TableForeign: the table uses a feature that Penstock does not know. deltalake might not open it.
         """
         client = store_client(self.uri, self.lake.options)
         if client is None:
             raise DeltaLogUnclear
         with lake_errors(self.uri):
-            return read_segment(client)
+            segment = read_segment(client)
+        if segment is not None:
+            check_features(self.uri, self.where, segment.definition)
+        return segment
 
     def _newer_segment(self, after: TableSnapshot | None) -> DeltaLogSegment | None:
         """The delta log from the checkpoint of a snapshot on, of which only the new commits are read.

@@ -7,7 +7,8 @@ import msgspec
 from kafka_io.errors import Where
 from pipelines.delta.commits import DeltaCommit, newest_commits
 from pipelines.delta.delta_log_segment import TableDefinition
-from pipelines.delta.open_version import DeltaVersion, unreadable_features
+from pipelines.delta.foreign_features import foreign_features
+from pipelines.delta.open_version import DeltaVersion
 from pipelines.delta.write_options import CONFIGURATION, LOG_CLEANUP
 from pipelines.layout.delta_schema import names_of
 from pipelines.layout.layout import TableLayout
@@ -33,9 +34,7 @@ def checked_snapshot(
     Raises:
         TableForeign: see LakeTable.existing.
     """
-    features = unreadable_features(definition, uri)
-    if features:
-        raise TableForeign(features, where)
+    check_features(uri, where, definition)
     table_id, expiry = definition.table_id, definition.configuration.get(_TXN_EXPIRY)
     if expiry:
         raise TableForeign(
@@ -81,6 +80,17 @@ def checked_snapshot(
         entry_ms=newest.entry_ms,
         open_table=opened,
     )
+
+
+def check_features(uri: str, where: Where, definition: TableDefinition) -> None:
+    """Check that the table asks nothing of readers and writers that Penstock does not do.
+
+    Raises:
+        TableForeign: it does.
+    """
+    sentence = foreign_features(definition, uri)
+    if sentence:
+        raise TableForeign(sentence, where)
 
 
 def _check_log_is_kept(uri: str, where: Where, cleanup: str | None) -> None:

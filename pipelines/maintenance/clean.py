@@ -165,7 +165,8 @@ def _delete_removed(table: LakeTable, snapshot: TableSnapshot, unneeded: Unneede
     if unneeded.removed:
         try:
             table.announce_clean(snapshot, unneeded.before)
-        except CommitFailedError:
+        except CommitFailedError as error:
+            table.check_overtaken(snapshot.version, error)
             return replace(unneeded, removed={})
     failpoint("clean announced")
     if not unneeded.removed:
@@ -243,7 +244,7 @@ def merge(
     if not result.damaged:
         failpoint("before compaction")
         for filters in compactions:
-            result = _compacted(result, handle, target_bytes, filters)
+            result = _compacted(result, table, handle, target_bytes, filters)
             if result.busy:
                 break
     handle.update_incremental()
@@ -252,7 +253,9 @@ def merge(
     return result
 
 
-def _compacted(result: CleanResult, handle: DeltaTable, target_bytes: int, filters: Any) -> CleanResult:
+def _compacted(
+    result: CleanResult, table: LakeTable, handle: DeltaTable, target_bytes: int, filters: Any
+) -> CleanResult:
     """Merge small files. If another writer replaces files meanwhile, nothing is merged until the next housekeeping.
 
     deltalake has a race: it lets a compaction land on top of another one that has merged the same files, and then every
@@ -274,7 +277,8 @@ def _compacted(result: CleanResult, handle: DeltaTable, target_bytes: int, filte
             writer_properties=WRITING,
             post_commithook_properties=AFTER_COMMIT,
         )
-    except CommitFailedError:
+    except CommitFailedError as error:
+        table.check_overtaken(handle.version(), error)
         return replace(result, busy=True)
     failpoint("after compaction")
     merged, larger = metrics["numFilesRemoved"], metrics["numFilesAdded"]

@@ -30,7 +30,7 @@ from pipelines.verify.changes_by_others import ChangesByOthers
 from pipelines.verify.complete_files import CompleteFiles
 from pipelines.verify.range_file import RangeColumns, RangeFile, Window
 from pipelines.verify.row_counts import count_rows, partition_code
-from resources.errors import LakeRefused, LakeUnavailable, LoadError
+from resources.errors import LakeRefused, LakeUnavailable, LoadError, TableForeign
 from resources.printed import INLINED, printed_property
 
 _LARGE_BYTES = 64 * 1024 * 1024
@@ -112,12 +112,12 @@ def verify(table: LakeTable, *, values: bool = False) -> Proof:
         LakeUnavailable: the store does not answer.
     """
     topic = table.where.topic or ""
-    opened = table.newest_version()
+    try:
+        opened = table.newest_version()
+    except TableForeign as error:
+        return Proof(topic=topic, table=table.uri, problems=(error.reason,))
     if opened is None:
         return Proof(topic=topic, table=table.uri, problems=(f"there is no table {table.uri}",))
-    features = table.unreadable_features(opened)
-    if features:
-        return Proof(topic=topic, table=table.uri, problems=(features,))
     fold, cursors, changes = RangeFold(), _StoredCursors(), ChangesByOthers(opened.layout)
     files, counts = CompleteFiles(table, opened), _Counts()
     ranges_of_damaged: dict[str, list[str]] = {path: [] for path in files.damaged}

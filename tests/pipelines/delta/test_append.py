@@ -102,15 +102,11 @@ def test_new_columns_after_a_checkpoint_keep_what_the_table_says_of_itself(small
     assert action["id"] == small.table.snapshot().table_id
 
 
-def constrained(handle: DeltaTable) -> None:
-    handle.alter.add_constraint({"positive": "offset >= 0"})
-
-
 def with_change_feed(handle: DeltaTable) -> None:
     handle.alter.set_table_properties({"delta.enableChangeDataFeed": "true"})
 
 
-@pytest.mark.parametrize("change", [constrained, with_change_feed], ids=lambda change: change.__name__)
+@pytest.mark.parametrize("change", [with_change_feed], ids=lambda change: change.__name__)
 def test_a_table_with_rules_for_writers_is_left_to_deltalake(change: Any, small: SmallTable) -> None:
     small.commit(small.write(0, 50))
     change(small.handle())

@@ -22,7 +22,7 @@ from pipelines.maintenance.rewind import plan_rewind, rewind
 from pipelines.table.open_table import file_paths
 from pipelines.table.table_store import CommitConflict
 from pipelines.verify.verify import verify
-from resources.errors import CursorMismatch, LakeUnavailable, LoadError, LogTorn, TableReplaced
+from resources.errors import CursorMismatch, LakeUnavailable, LoadError, LogTorn, TableForeign, TableReplaced
 from resources.stores import durable
 from resources.stores.object_client import ObjectClient, object_client
 from tests.fakes.object_store import BUCKET, ObjectStore, object_store
@@ -212,12 +212,10 @@ def test_a_missing_entry_is_an_error(table: SmallStore) -> None:  # fault P06
         table.table.existing()
 
 
-def test_a_later_protocol_is_left_to_deltalake(table: SmallStore) -> None:
+def test_a_later_protocol_is_named(table: SmallStore) -> None:  # fault E24
     action = {"protocol": {"minReaderVersion": 4, "minWriterVersion": 7, "readerFeatures": [], "writerFeatures": []}}
     client(table).write(log_file(13), json.dumps({"commitInfo": {}}).encode() + b"\n" + json.dumps(action).encode())
-    with pytest.raises(DeltaLogUnclear):
-        read_segment(client(table))
-    with pytest.raises(LakeUnavailable, match="clicks"):
+    with pytest.raises(TableForeign, match="needs version 4 of Delta's protocol for readers and 7 for writers"):
         table.table.existing()
 
 

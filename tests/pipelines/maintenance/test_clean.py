@@ -25,7 +25,7 @@ from pipelines.maintenance.rewind import plan_rewind, rewind
 from pipelines.rewrites.staging import remove_staged, staging_folder
 from pipelines.verify.verify import verify
 from resources import failpoints
-from resources.errors import LakeUnavailable, RewindRefused
+from resources.errors import LakeRefused, LakeUnavailable, RewindRefused
 from resources.printed import printed
 from resources.stores.lake import Lake
 
@@ -253,12 +253,23 @@ def test_the_checkpoint_is_forced_to_disk(filled: "SmallTable") -> None:
 
 
 def test_if_another_writer_was_first_nothing_is_merged_and_the_rest_is_done(filled: "SmallTable") -> None:
+    def overtaken(**_: object) -> None:
+        filled.commit(filled.write(200, 210))
+        raise CommitFailedError("a concurrent transaction deleted data")
+
     old = aged(filled, filled.write(900, 950).files[0].path, days=2)
     with patch.object(DeltaTable, "optimize") as optimize:
-        optimize.compact.side_effect = CommitFailedError("a concurrent transaction deleted data")
+        optimize.compact.side_effect = overtaken
         result = cleaned(filled)
     assert (result.busy, result.merged) == (True, 0)
     assert not old.exists()
+
+
+def test_a_compaction_that_deltalake_refuses_for_another_reason_is_an_error(filled: "SmallTable") -> None:  # fault E22
+    with patch.object(DeltaTable, "optimize") as optimize:
+        optimize.compact.side_effect = CommitFailedError("Unsupported table features required: [X]")
+        with pytest.raises(LakeRefused, match=r"takes no commit: Unsupported table features required: \[X\]"):
+            cleaned(filled)
 
 
 @contextmanager
