@@ -11,7 +11,7 @@ import pytest
 
 from pipelines.maintenance.clean import clean
 from pipelines.maintenance.history import newest_version
-from pipelines.maintenance.rewind import plan_rewind
+from pipelines.maintenance.rewind import plan_rewind, rewind
 from pipelines.verify.verify import verify
 from resources.errors import LakeRefused, TableForeign
 from tests.pipelines.delta.test_append import segment_of
@@ -121,3 +121,5 @@ def test_a_commit_that_deltalake_refuses_is_no_conflict(small: "SmallTable") -> 
     small.commit(small.write(80, 90))
     with pytest.raises(LakeRefused, match=r"takes no commit: Unsupported table features required"):
         clean(small.table, keep=timedelta(days=1), target_bytes=1024 * 1024, dry_run=False)
+    with pytest.raises(LakeRefused, match=r"takes no commit: Unsupported table features required"):
+        rewind(plan_rewind(small.table, 1, run="run"))
