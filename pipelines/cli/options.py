@@ -126,14 +126,24 @@ class Selection:
 
         Raises:
             UsageError: a named topic has no table.
+            TableMissing: no topic of the cluster has a table (fault E07).
         """
+        from kafka_io.errors import Where
         from pipelines.delta.delta_table import LakeTable
+        from resources.errors import TableMissing
         from resources.stores.lake import Lake
 
         if self.topics:
             return [table_of(settings, cluster, topic) for topic in self.topics]
         lake, rules = Lake.of(settings), settings.rules(cluster)
-        return [LakeTable.of(lake, cluster, topic) for topic in lake.topics(cluster) if rules.allows(topic)]
+        topics = [topic for topic in lake.topics(cluster) if rules.allows(topic)]
+        if not topics:
+            raise TableMissing(
+                f"the lake {lake.root} has no table of the cluster {cluster}: load a topic first; if tables were there "
+                "before, check `lake` and the name of the cluster in the settings, and whether the disk is mounted",
+                Where(cluster=cluster),
+            )
+        return [LakeTable.of(lake, cluster, topic) for topic in topics]
 
 
 def table_of(settings: Settings, cluster: str, topic: str) -> "LakeTable":

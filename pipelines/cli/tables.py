@@ -50,6 +50,8 @@ def verify_command(options: GlobalOptions, selection: Selection, deep: bool, fil
                 proofs.append((table, proof))
                 for warning in warnings:
                     log_lines.warning(warning, cluster=name, topic=proof.topic)
+            if selection.every:
+                _check_none_is_lost(settings, name, tables, errors)
     records = [{"cluster": table.where.cluster, **printed(proof)} for table, proof in proofs]
     for (table, _), record in zip(proofs, records, strict=True):
         add_state_proof(settings, table, record)
@@ -61,6 +63,22 @@ def verify_command(options: GlobalOptions, selection: Selection, deep: bool, fil
         errors=errors.failures,
         traces=[proof.failure.trace for _, proof in proofs if proof.failure],
     )
+
+
+def _check_none_is_lost(settings: Settings, cluster: str, tables: Sequence["LakeTable"], errors: Errors) -> None:
+    """Add an error for each topic whose table was verified before, and is gone (fault E07)."""
+    from pipelines.verify.last_proof import LastProofs
+    from resources.errors import TableMissing
+    from resources.stores.lake import Lake
+
+    there, rules = {table.where.topic for table in tables}, settings.rules(cluster)
+    for topic in LastProofs(Lake.of(settings), cluster).read():
+        if topic not in there and rules.allows(topic):
+            with errors.caught(cluster=cluster, topic=topic):
+                raise TableMissing(
+                    "the topic had a table when it was verified last, and has none now; if it was removed on purpose, "
+                    "add the topic to `deny` in [topics]"
+                )
 
 
 def add_state_proof(settings: Settings, table: "LakeTable", record: dict[str, Any]) -> None:

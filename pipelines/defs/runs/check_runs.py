@@ -78,14 +78,22 @@ class CheckRun:
         return verdicts
 
     def _proofs(self, topics: Sequence[str]) -> dict[str, Proof]:
-        """The proofs of those topics that have a table. Several tables are read at a time."""
+        """The proofs of those topics that have a table, or had one. Several tables are read at a time."""
         if not topics:
             return {}
         lake, cluster = self.penstock.lake(), self.schedule.cluster
-        tables = {topic: LakeTable.of(lake, cluster, topic) for topic in topics if lake.has_table(cluster, topic)}
+        tables = {
+            topic: LakeTable.of(lake, cluster, topic)
+            for topic in topics
+            if lake.has_table(cluster, topic) or self._was_loaded(topic)
+        }
         proofs = LastProofs(lake, cluster).prove_all(list(tables.values()), verify)
         # The warnings are about the copies in the lake; the proofs themselves are in Dagster.
         return {topic: proof for topic, (proof, _) in zip(tables, proofs, strict=True)}
+
+    def _was_loaded(self, topic: str) -> bool:
+        """Whether Dagster knows a load of the topic. Then a table that is not there is lost (fault E07)."""
+        return bool(self.instance.fetch_materializations(self.schedule.key(topic), limit=1).records)
 
     def _columns(self, topic: str) -> tuple[dg.TableSchema | None, dg.TableSchema | None]:
         """The columns of the two newest materializations."""

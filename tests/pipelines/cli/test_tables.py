@@ -62,3 +62,31 @@ def test_a_file_younger_than_keep_days_stays(penstock: Penstock, orphan: Path) -
 
 def test_keep_days_of_zero_is_wrong_use(penstock: Penstock) -> None:
     assert penstock("clean", "clicks", "--keep-days", "0").exit_code == 2
+
+
+@pytest.mark.parametrize("command", ["verify", "clean"])
+def test_a_lake_without_tables_is_an_error_and_not_proven(
+    command: str, penstock: Penstock, small: SmallTable
+) -> None:  # fault E07
+    assert penstock(command, "--all").exit_code == 0
+    Path(small.lake.root).rename(Path(small.lake.root).with_name("unmounted"))
+    lost = penstock(command, "--all")
+    assert lost.exit_code == 1
+    assert f"the lake {small.lake.root} has no table of the cluster main: load a topic first" in lost.stderr
+    assert "PS-410" in lost.stderr
+
+
+def test_a_table_that_is_gone_since_its_last_proof_is_an_error(
+    penstock: Penstock, small: SmallTable, tmp_path: Path
+) -> None:  # fault E07
+    views = LakeTable.of(small.lake, "main", "views")
+    views.snapshot()
+    assert penstock("verify", "--all").exit_code == 0
+    Path(views.uri).rename(tmp_path / "views")
+    lost = penstock("verify", "--all")
+    assert lost.exit_code == 1
+    assert "TableMissing: the topic had a table when it was verified last, and has none now" in lost.stderr
+    assert "proven clicks: 10 rows" in lost.stdout
+    settings = tmp_path / "penstock.toml"
+    settings.write_text(settings.read_text() + '[topics]\ndeny = "views"\n')
+    assert penstock("verify", "--all").exit_code == 0

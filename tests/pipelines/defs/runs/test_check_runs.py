@@ -20,6 +20,28 @@ from tests.pipelines.defs.declared import catalog
 from tests.pipelines.increments.keyed_tables import KeyedHistory
 
 
+def run_of(history: KeyedHistory, instance: dg.DagsterInstance) -> CheckRun:
+    """The checks of three topics, of which `new` has no table."""
+    settings = Settings(lake=history.lake.root, clusters={"main": ClusterSettings(bootstrap="127.0.0.1:1")})
+    source = PenstockResource(inline=settings)
+    topics = catalog("clicks", "views", "new", settings=settings, source=source)
+    schedule = TopicSchedule(catalog=topics, cluster="main", name="topics", specs={})
+    return CheckRun(instance=instance, penstock=source, schedule=schedule)
+
+
+def test_a_topic_that_was_loaded_and_has_no_table_is_not_proven(
+    tmp_path: Path, instance: dg.DagsterInstance
+) -> None:  # fault E07
+    history = KeyedHistory(tmp_path / "lake", Random(1))
+    history.load(("a", "1"))
+    run = run_of(history, instance)
+    instance.report_runless_asset_event(dg.AssetMaterialization(run.schedule.key("clicks")))
+    wanted = {topic: [COVERAGE] for topic in ("clicks", "new")}
+    assert [(topic, verdict.state) for (topic, _), verdict in run.results(wanted).items()] == [("clicks", "PASSED")]
+    shutil.rmtree(history.lake.root)
+    assert [(topic, verdict.state) for (topic, _), verdict in run.results(wanted).items()] == [("clicks", "ERROR")]
+
+
 def test_several_tables_are_proven_at_a_time(
     tmp_path: Path, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -35,11 +57,7 @@ def test_several_tables_are_proven_at_a_time(
         return verify(table)
 
     monkeypatch.setattr(check_runs, "verify", verify_both)
-    settings = Settings(lake=history.lake.root, clusters={"main": ClusterSettings(bootstrap="127.0.0.1:1")})
-    source = PenstockResource(inline=settings)
-    topics = catalog("clicks", "views", "new", settings=settings, source=source)
-    schedule = TopicSchedule(catalog=topics, cluster="main", name="topics", specs={})
-    run = CheckRun(instance=instance, penstock=source, schedule=schedule)
+    run = run_of(history, instance)
     verdicts = run.results({topic: [COVERAGE] for topic in ("clicks", "views", "new")})
     assert {topic: verdict.state for (topic, _), verdict in verdicts.items()} == {"clicks": "PASSED", "views": "ERROR"}
     monkeypatch.undo()
