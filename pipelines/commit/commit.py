@@ -9,7 +9,7 @@ another commit was first, or the store gave no answer, the table is read again. 
 - the change is refused.
 
 So a cursor is always compared on the snapshot that the commit is built on, and never moves back (fault L06).
-Nothing here deletes a file (fault L04).
+Nothing here deletes a file (fault L04); see `load.committed` for full disks.
 """
 
 import random

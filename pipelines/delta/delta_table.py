@@ -212,6 +212,14 @@ class LakeTable(TableReader):
         """See TableStore and `check_files`."""
         check_files(self.uri, self.lake.options, self.where, files)
 
+    def discard(self, files: Sequence[SliceFacts]) -> None:
+        """See TableStore. An object store has no disk that is full: housekeeping deletes the files there."""
+        root = durable.local_path(self.uri)
+        for path in (file.path for facts in files for file in facts.files) if root else ():
+            assert root is not None
+            with suppress(OSError):
+                (root / path).unlink()
+
     def write(
         self,
         snapshot: TableSnapshot,

@@ -2,7 +2,7 @@
 
 import uuid
 from collections.abc import Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any, Protocol, Self
 
@@ -135,13 +135,19 @@ class SliceFile:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: object, trace: object) -> None:
-        """Complete the file and force it to disk. After an error the unfinished file stays.
+        """Complete the file and force it to disk. After an error a local file is deleted: the disk may be full.
 
-        No commit will name an unfinished file, and housekeeping collects it.
+        No commit will name an unfinished file. In an object store there is none.
         """
-        with table_errors(self._uri), self._open_files:
-            if kind is None and self._waiting:
-                self.flush()
+        try:
+            with table_errors(self._uri), self._open_files:
+                if kind is None and self._waiting:
+                    self.flush()
+        except BaseException:
+            self._delete()
+            raise
+        if kind is not None:
+            self._delete()
         if kind is None and self.rows:
             [footer] = self._footers
             self.stats = file_stats(footer, self._layout)
@@ -149,6 +155,12 @@ class SliceFile:
             if self._local is not None:
                 durable.sync_below(self._local, self._local / self.path, self._unforced)
                 failpoint("file synced")
+
+    def _delete(self) -> None:
+        """Delete the unfinished file, which only this object knows (fault E21)."""
+        if self._local is not None:
+            with suppress(OSError):
+                (self._local / self.path).unlink(missing_ok=True)
 
 
 def parquet_options(codec: str, layout: TableLayout = RAW) -> dict[str, Any]:

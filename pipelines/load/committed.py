@@ -16,7 +16,10 @@ from pipelines.load.run import Run
 from pipelines.load.stage import Stage
 from pipelines.plan.plan import RunTarget
 from pipelines.plan.valid_through import TimesOfLoad, log_answers
+from pipelines.table.table_store import TableSnapshot, TableStore
+from resources.errors import LakeUnavailable
 from resources.failpoints import failpoint
+from resources.stores.store_errors import is_full
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,14 +59,30 @@ def commit_step(run: Run, fetched: Fetched) -> Committed:
     reconciled, change = fetched.planned.reconciled, _change(run, fetched)
     # Without slices an entry is written only for what must not be forgotten: an adopted topic, a later event time.
     if change.facts or change.state.findings.adopted or change.times.is_due(change.state):
-        result = commit(reconciled.discovered.table, reconciled.snapshot, change)
+        result = _commit(reconciled.discovered.table, reconciled.snapshot, change)
     else:
         result = CommitResult(version=reconciled.snapshot.version)
     failpoint("loaded")
+    committed = {slice_facts.offsets for slice_facts in result.committed}
+    reconciled.discovered.table.discard([facts for facts in fetched.facts if facts.offsets not in committed])
     overtaken = result.overtaken_by and change.facts
     warnings = [f"run {result.overtaken_by} committed the same offsets first"] if overtaken else []
     warnings += [*fetched.decoding.event_time_warnings(), *map(str, change.choices)]
     return Committed(fetched=fetched, change=change, result=result, warnings=tuple(warnings))
+
+
+def _commit(table: TableStore, snapshot: TableSnapshot, change: LoadChange) -> CommitResult:
+    """Commit the change. If the disk is full, so that nothing can have landed, its files are deleted (fault E21).
+
+    Raises:
+        LoadError: see `commit`.
+    """
+    try:
+        return commit(table, snapshot, change)
+    except LakeUnavailable as error:
+        if is_full(error):
+            table.discard(change.facts)
+        raise
 
 
 def _change(run: Run, fetched: Fetched) -> LoadChange:

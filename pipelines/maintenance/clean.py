@@ -9,6 +9,7 @@ deletes them. From then on a rewind to an older version that needs one of them i
 suspended for hours before it deletes them (fault P14).
 """
 
+import shutil
 import uuid
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -31,11 +32,14 @@ from pipelines.rewrites.staging import STAGING_FOLDER
 from pipelines.table.table_store import TableSnapshot
 from resources.errors import TableForeign
 from resources.failpoints import failpoint
+from resources.stores import durable
 from resources.stores.lake import files_below, filesystem, lake_errors, list_folder
 from resources.stores.unfinished_uploads import UnfinishedUploads, UploadsUnknown
 
 _COMPACTION = "penstock.compaction"
 _DELETES_AT_ONCE = 8
+_LOG_BYTES = 1024 * 1024
+"""The room for the commits and the checkpoint of a housekeeping run."""
 _MAX_LATE_FILES = 8
 """The number of small files of late records that may stay beside the large file of a closed day."""
 _LAYOUTS = (RAW, TYPED, RAW.partitioned_by(EVENT_DAY), TYPED.partitioned_by(EVENT_DAY))
@@ -69,6 +73,8 @@ class CleanResult:
     merged: int = 0
     larger: int = 0
     busy: bool = False
+    full: bool = False
+    """Whether the disk has too little room to merge files, so that nothing was merged."""
     foreign: str = ""
     damaged: tuple[str, ...] = ()
     uploads: int = 0
@@ -241,6 +247,8 @@ def merge(
     damaged, nothing is merged.
     """
     result = replace(result, damaged=tuple(sorted(table.damaged(DeltaVersion.of_handle(handle)))))
+    if not _has_room(table, handle, target_bytes):
+        return replace(result, full=True)
     if not result.damaged:
         failpoint("before compaction")
         for filters in compactions:
@@ -251,6 +259,16 @@ def merge(
     handle.create_checkpoint()
     table.sync(after=handle.version() - 1)
     return result
+
+
+def _has_room(table: LakeTable, handle: DeltaTable, target_bytes: int) -> bool:
+    """Whether a local disk has room for the merged files. Nothing is written on a full one (fault E21)."""
+    root = durable.local_path(table.uri)
+    if root is None:
+        return True
+    sizes = pa.table(handle.get_add_actions(flatten=True)).column("size_bytes").to_pylist()
+    needed = sum(size for size in sizes if size < target_bytes)
+    return shutil.disk_usage(root).free > needed + _LOG_BYTES
 
 
 def _compacted(

@@ -141,6 +141,9 @@ class TableStore(Protocol):
             FileRefused: a file is missing or different.
         """
 
+    def discard(self, files: Sequence[SliceFacts]) -> None:
+        """Delete files that no commit names, and that none will name, where that makes room on a disk (fault E21)."""
+
     def count_rows(self, snapshot: TableSnapshot, ranges: Sequence[CommittedRange]) -> list[int]:
         """The number of rows that the table has of each range: with its partition, offsets and loading time."""
 

@@ -4,6 +4,7 @@ deltalake prints a stack of messages, with colours: `Error performing GET <url> 
 tests have messages of real stores.
 """
 
+import errno
 import re
 from collections.abc import Sequence
 
@@ -12,6 +13,7 @@ from deltalake.exceptions import CommitFailedError, DeltaProtocolError, SchemaMi
 
 from kafka_io.errors import LocatedError, system_reason
 
+_FULL = {errno.ENOSPC, errno.EDQUOT}
 _DECORATION = re.compile(r"\x1b\[[0-9;]*m|↳")
 _ENDPOINT = re.compile(r"[Ee]rror performing [A-Z]+ (https?://[^/\s?@]+)(?=[/\s])")
 _PATH = re.compile(r"local (?:file|directory) '([^']+)'")
@@ -82,6 +84,18 @@ def is_refusal(error: Exception) -> bool:
         return True
     text = _plain(error)
     return any(re.search(pattern, text, re.DOTALL) for pattern, _ in _REFUSALS)
+
+
+def is_full(error: BaseException | None) -> bool:
+    """Whether an error says that the disk is full, or is the consequence of one that does.
+
+    Then the write that failed did not land, and will not land later.
+    """
+    while error is not None:
+        if isinstance(error, OSError) and error.errno in _FULL:
+            return True
+        error = error.__cause__
+    return False
 
 
 def reason_of(error: Exception) -> str:

@@ -313,6 +313,10 @@ class SimStore:
         if self.scheduler.harmed(0.3):
             raise LakeUnavailable("the store gives no answer")
 
+    def discard(self, files: Sequence[SliceFacts]) -> None:
+        """See TableStore."""
+        self.deleted |= {file.path for facts in files for file in facts.files}
+
     def check(self, files: Sequence[SliceFacts]) -> None:
         """See TableStore. A file's size is the number of its rows."""
         self._read()

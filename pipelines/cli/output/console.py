@@ -208,6 +208,8 @@ def cleanings(results: PrintedResults, *, deleted: bool) -> None:
                 f"`penstock replay {topic} --from earliest --to latest`",
                 topic=topic,
             )
+        if result["full"]:
+            warning("small files were not merged, because the disk has no room for it", topic=topic)
         if result["busy"]:
             warning("small files were not merged because another writer committed first; run clean again", topic=topic)
     if not deleted and any(result["collected"] or result["uploads"] for result in [*results, *states]):

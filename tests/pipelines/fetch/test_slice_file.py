@@ -150,3 +150,4 @@ def test_a_full_disk_is_one_error_wherever_the_file_ends(
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     gc.collect()
     assert printed_later == []
+    assert not list(tmp_path.rglob("*.parquet"))  # fault E21

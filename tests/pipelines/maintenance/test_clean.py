@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import date, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 from unittest.mock import Mock, patch
 
@@ -355,6 +356,15 @@ def test_a_clean_of_a_full_disk_deletes_files_before_it_writes(filled: "SmallTab
     assert not old.exists()
 
 
+def test_a_clean_writes_nothing_where_the_disk_has_no_room(filled: "SmallTable") -> None:  # fault E21
+    old, version = aged(filled, filled.write(900, 950).files[0].path, days=2), filled.handle().version()
+    with patch("shutil.disk_usage", return_value=SimpleNamespace(free=1000)):
+        first, second = cleaned(filled), cleaned(filled)
+    assert (first.collected, second.collected) == ((str(old.relative_to(filled.uri)),), ())
+    assert (first.full, second.full, first.merged, filled.handle().version()) == (True, True, 0, version)
+    assert (cleaned(filled).full, cleaned(filled).merged) == (False, 0)
+
+
 def test_a_table_with_a_lost_data_file_is_cleaned_and_not_merged(filled: "SmallTable") -> None:  # fault N09
     old = aged(filled, filled.write(900, 950).files[0].path, days=2)
     lost = next(Path(filled.uri).glob("date=*/0-0-00000000000000000050-*"))
@@ -388,6 +398,7 @@ def test_a_topic_without_a_table_has_nothing_to_clean(small: "SmallTable", tmp_p
         "merged": 0,
         "larger": 0,
         "busy": False,
+        "full": False,
         "foreign": "",
         "damaged": [],
         "uploads": 0,
