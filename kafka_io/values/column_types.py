@@ -3,6 +3,25 @@
 import pyarrow as pa
 from pyarrow import types
 
+# Readers of Delta refuse a table whose columns are nested too deep. The schema in the log has at most 127 levels of
+# JSON (three for a struct), that of a Parquet file 100 levels (two for a list), and Arrow hands over 64 (two for a
+# map). With these costs one sum keeps all three limits.
+STRUCT_COST, LIST_COST, MAP_COST = 6, 5, 8
+MAX_NESTING = 246
+
+
+def nesting(kind: pa.DataType) -> int:
+    """What the nesting inside of a type of a column costs; readers of Delta allow MAX_NESTING.
+
+    >>> nesting(pa.int64()), nesting(pa.list_(pa.struct([("id", pa.int64())])))
+    (0, 11)
+    """
+    if types.is_struct(kind):
+        return STRUCT_COST + max((nesting(member.type) for member in kind), default=0)
+    if types.is_list(kind) or types.is_map(kind):
+        return (MAP_COST if types.is_map(kind) else LIST_COST) + nesting(content_type(kind))
+    return 0
+
 
 def holds(column: pa.DataType, field: pa.DataType) -> bool:
     """Whether a column of one type takes the values of a field of another type, as Avro's schema resolution does.

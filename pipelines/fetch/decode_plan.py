@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Protocol
 import pyarrow as pa
 import pyarrow.ipc
 
+from kafka_io.errors import InvalidSchema, printable
 from kafka_io.schema_registry.schemas import RegisteredSchema
+from kafka_io.values.column_types import MAX_NESTING, nesting
 from kafka_io.values.columns import assign, grow, grow_until_stable
 from kafka_io.values.json.inference import grow_by_fields
 from pipelines.fetch.formats import encoding_of
@@ -116,6 +118,10 @@ def plan_decoding(
     """The plan for a topic of this format with a table of this layout, and warnings about columns with other names.
 
     There is no plan for a raw table.
+
+    Raises:
+        InvalidSchema: the columns would be nested so deep that readers could not open the table.
+        LayoutRefused: the column of `partition_by` has no day.
     """
     if not format_.is_typed:
         return None, ()
@@ -139,7 +145,25 @@ def plan_decoding(
         date_column=layout.date_column,
         partition_by=layout.partition_by,
     )
+    _check_nesting(plan.stored)
     return plan, [*rename_warnings(layout.values, plan.stored), *_time_column_warnings(plan)]
+
+
+def _check_nesting(columns: pa.Schema) -> None:
+    """Check that readers can open a table with these columns (fault E15).
+
+    Decoders keep to the limit. Columns of the settings may be deeper, and so may a member of a union that takes a type
+    which was no union before.
+
+    Raises:
+        InvalidSchema: a column is nested too deep.
+    """
+    for column in columns:
+        if nesting(column.type) > MAX_NESTING:
+            raise InvalidSchema(
+                f"the column {printable(column.name)} would be nested deeper than readers of Delta allow: about 40 "
+                "structs, 49 lists or 30 maps inside each other; declare its inner part as `string`"
+            )
 
 
 def _time_column_warnings(plan: DecodePlan) -> Iterator[str]:

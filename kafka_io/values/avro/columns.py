@@ -18,7 +18,8 @@
     union of int and long, float and double   long, double
     another union                             struct of member0, member1 ...: one for each type but null; columns of
                                               these names if the union is the whole schema
-    recursive reference                       string: JSON
+    recursive reference, and what is nested   string: JSON
+    deeper than readers of Delta allow
     record without fields, in a union         string: {}, because the union says whether it is there
 
 Nanoseconds are cut to microseconds, towards the past. A date or time is refused if it is outside of the years 1 to
@@ -38,7 +39,6 @@ from kafka_io.values.avro.schema import (
     Array,
     AvroType,
     Decimal,
-    Enumeration,
     FixedBytes,
     Map,
     Primitive,
@@ -46,6 +46,7 @@ from kafka_io.values.avro.schema import (
     Union,
     type_names,
 )
+from kafka_io.values.column_types import LIST_COST, MAP_COST, MAX_NESTING, STRUCT_COST
 from kafka_io.values.columns import TYPE, described, with_connect
 
 VALUE = "value"
@@ -53,7 +54,6 @@ VALUE = "value"
 
 DURATION = pa.struct([(name, pa.int64()) for name in ("months", "days", "milliseconds")])
 _MAX_NODES = 10_000
-_MAX_RECORDS, _MAX_LEVELS = 50, 200
 _PRIMITIVES = {
     "boolean": pa.bool_(),
     "int": pa.int64(),
@@ -72,6 +72,7 @@ _LOGICAL = {
     **{f"local-timestamp-{unit}": pa.timestamp("us") for unit in ("millis", "micros", "nanos")},
     "uuid": pa.string(),
 }
+_NULL = Primitive("null")
 # Spark's from_avro merges the same types.
 _MERGED = (frozenset({Primitive("int"), Primitive("long")}), frozenset({Primitive("float"), Primitive("double")}))
 
@@ -84,20 +85,20 @@ class TypeNode:
         avro: the type.
         column: the type of the column; None for what is always null.
         inside: the types directly inside it: of a record's fields, of items or values, of a union's branches.
-        is_recursion: the type contains this place, so it ends here.
+        is_json: its value is kept as JSON, because the type contains this place, or is nested too deep.
         record_fields: of a record, its fields as Arrow fields, also those without a column.
     """
 
     avro: AvroType
     column: pa.DataType | None
     inside: "tuple[TypeNode, ...]" = ()
-    is_recursion: bool = False
+    is_json: bool = False
     record_fields: tuple[pa.Field, ...] = field(default=(), repr=False)
 
     @property
     def values(self) -> "list[TypeNode]":
         """The branches of a union except null."""
-        return [branch for branch in self.inside if branch.avro != Primitive("null")]
+        return [branch for branch in self.inside if branch.avro != _NULL]
 
     @property
     def type_names(self) -> tuple[str, ...]:
@@ -116,7 +117,7 @@ class TypeNode:
     @property
     def is_struct_of_members(self) -> bool:
         """Whether it is a union that becomes a struct of `member0`, `member1` ..."""
-        return isinstance(self.avro, Union) and len(self.values) > 1 and not _is_merged(self.values)
+        return not self.is_json and _has_members(self.avro)
 
 
 def columns_of_avro(schema: AvroType) -> pa.Schema:
@@ -127,7 +128,7 @@ def columns_of_avro(schema: AvroType) -> pa.Schema:
     id: int64
 
     Raises:
-        InvalidSchema: the schema has more than 10,000 fields, or more than 50 records or 200 types inside each other.
+        InvalidSchema: the schema has more than 10,000 fields.
     """
     return columns_of_node(type_node(schema))
 
@@ -148,9 +149,9 @@ def type_node(schema: AvroType) -> TypeNode:
     """A schema as a tree without cycles.
 
     Raises:
-        InvalidSchema: the schema has more than 10,000 fields, or more than 50 records or 200 types inside each other.
+        InvalidSchema: the schema has more than 10,000 fields.
     """
-    return _Unfolding().node(schema)
+    return _Unfolding().root(schema)
 
 
 def field_of(name: str, node: TypeNode) -> pa.Field:
@@ -164,43 +165,37 @@ class _Unfolding:
 
     def __init__(self) -> None:
         self._nodes = 0
-        self._open: list[RecordType] = []
+        self._open: list[AvroType] = []
 
-    def node(self, avro: AvroType, level: int = 0) -> TypeNode:  # noqa: PLR0911 - one for each kind of type
-        self._check_limits(level)
-        match avro:
-            case Primitive(name, logical):
-                return TypeNode(avro=avro, column=_LOGICAL.get(logical, _PRIMITIVES.get(name)))
-            case Decimal(scale):
-                return TypeNode(avro=avro, column=pa.decimal128(38, scale))
-            case FixedBytes(_, logical):
-                kinds = {"duration": DURATION, "uuid": pa.string()}
-                return TypeNode(avro=avro, column=kinds.get(logical, pa.binary()))
-            case Enumeration():
-                return TypeNode(avro=avro, column=pa.string())
-            case Array(items):
-                inside = self.node(items, level + 1)
-                return TypeNode(avro=avro, column=pa.list_(field_of("element", inside)), inside=(inside,))
-            case Map(values):
-                inside = self.node(values, level + 1)
-                return TypeNode(avro=avro, column=pa.map_(pa.string(), field_of("value", inside)), inside=(inside,))
-            case Union(branches):
-                return self._union(avro, tuple(self._branch(branch, level + 1) for branch in branches))
-            case RecordType():
-                return self._record(avro, level)
+    def root(self, avro: AvroType) -> TypeNode:
+        """The outermost type. If its members are columns, they are not nested."""
+        is_row = isinstance(avro, RecordType) or _has_members(avro)
+        return self.node(avro, MAX_NESTING + (STRUCT_COST if is_row else 0))
 
-    def _check_limits(self, level: int) -> None:
+    def node(self, avro: AvroType, room: int) -> TypeNode:
+        """A type at a place that has so much room for nesting (see `column_types`)."""
         self._nodes += 1
         if self._nodes > _MAX_NODES:
             raise InvalidSchema(f"the Avro schema has more than {_MAX_NODES} fields")
-        if len(self._open) > _MAX_RECORDS:
-            raise InvalidSchema(f"the records of the Avro schema are nested deeper than {_MAX_RECORDS} levels")
-        if level > _MAX_LEVELS:
-            raise InvalidSchema(f"the types of the Avro schema are nested deeper than {_MAX_LEVELS} levels")
+        room -= _cost(avro)
+        if room < 0 or avro in self._open:
+            return TypeNode(avro=avro, column=pa.string(), is_json=True)
+        match avro:
+            case Array(items):
+                inside = self.node(items, room)
+                return TypeNode(avro=avro, column=pa.list_(field_of("element", inside)), inside=(inside,))
+            case Map(values):
+                inside = self.node(values, room)
+                return TypeNode(avro=avro, column=pa.map_(pa.string(), field_of("value", inside)), inside=(inside,))
+            case Union(branches):
+                return self._union(avro, tuple(self._branch(branch, room) for branch in branches))
+            case RecordType():
+                return self._record(avro, room)
+        return TypeNode(avro=avro, column=_leaf_column(avro))
 
-    def _branch(self, avro: AvroType, level: int) -> TypeNode:
+    def _branch(self, avro: AvroType, room: int) -> TypeNode:
         """A type of a union. A record without columns is one text, which says that it is there (fault A12)."""
-        node = self.node(avro, level)
+        node = self.node(avro, room)
         return replace(node, column=pa.string()) if node.column is None and isinstance(avro, RecordType) else node
 
     def _union(self, avro: Union, branches: tuple[TypeNode, ...]) -> TypeNode:
@@ -211,16 +206,48 @@ class _Unfolding:
             return TypeNode(avro=avro, column=pa.struct(members), inside=branches)
         return TypeNode(avro=avro, column=values[0].column if values else None, inside=branches)
 
-    def _record(self, record: RecordType, level: int) -> TypeNode:
-        if record in self._open:
-            return TypeNode(avro=record, column=pa.string(), is_recursion=True)
+    def _record(self, record: RecordType, room: int) -> TypeNode:
         self._open.append(record)
-        inside = tuple(self.node(field.type, level + 1) for field in record.fields)
+        inside = tuple(self.node(field.type, room) for field in record.fields)
         self._open.pop()
         fields = tuple(_fields(record, inside))
         with_column = [field for field, node in zip(fields, inside, strict=True) if node.column is not None]
         column = pa.struct(with_column) if with_column else None
         return TypeNode(avro=record, column=column, inside=inside, record_fields=fields)
+
+
+def _leaf_column(avro: AvroType) -> pa.DataType | None:
+    """The type of the column of a type without types inside it; None for null."""
+    match avro:
+        case Primitive(name, logical):
+            return _LOGICAL.get(logical, _PRIMITIVES.get(name))
+        case Decimal(scale):
+            return pa.decimal128(38, scale)
+        case FixedBytes(_, logical):
+            return {"duration": DURATION, "uuid": pa.string()}.get(logical, pa.binary())
+        case _:
+            return pa.string()  # an enum
+
+
+def _cost(avro: AvroType) -> int:
+    """What the column of a type adds to the nesting of columns."""
+    match avro:
+        case Array():
+            return LIST_COST
+        case Map():
+            return MAP_COST
+        case RecordType():
+            return STRUCT_COST
+        case FixedBytes(_, "duration"):
+            return STRUCT_COST
+        case _:
+            return STRUCT_COST if _has_members(avro) else 0
+
+
+def _has_members(avro: AvroType) -> bool:
+    """Whether a type is a union that becomes a struct of `member0`, `member1` ..."""
+    values = [branch for branch in avro.branches if branch != _NULL] if isinstance(avro, Union) else []
+    return len(values) > 1 and frozenset(values) not in _MERGED
 
 
 def _fields(record: RecordType, inside: tuple[TypeNode, ...]) -> Iterator[pa.Field]:
@@ -233,10 +260,6 @@ def _fields(record: RecordType, inside: tuple[TypeNode, ...]) -> Iterator[pa.Fie
             type_names=node.type_names,
         )
         yield with_connect(field) if node.is_connect else field
-
-
-def _is_merged(values: list[TypeNode]) -> bool:
-    return frozenset(value.avro for value in values) in _MERGED
 
 
 def _member(index: int, node: TypeNode) -> pa.Field:

@@ -83,7 +83,7 @@ class Programs:
         self._skipped_records: dict[RecordType, int] = {}
         self._pending: list[tuple[int, RecordType]] = []
         self.reasons: list[str] = []
-        self.raw_types: list[RecordType] = []
+        self.raw_types: list[AvroType] = []
 
     def add(self, schema_id: int, root: TypeNode) -> None:
         """Add the program of a schema.
@@ -140,14 +140,14 @@ class Programs:
         """Ops that read a value of a type into a buffer."""
         column = self._nodes[node].field.type
         avro = kind.avro
-        if isinstance(avro, Union):
+        if isinstance(avro, Union) and not kind.is_json:
             self._union(kind, node)
         elif kind.column is None:
             self._skip(avro)
             self._emit(op.NULL, node)
         elif is_union(column) and not (isinstance(avro, RecordType) and is_union(kind.column)):
             self._member(kind, self._assigned_members(node, [field_of("", kind)])[0], node)
-        elif kind.is_recursion:
+        elif kind.is_json:
             self._raw(kind, node)
         elif isinstance(avro, RecordType) and column.equals(pa.string()):
             self._presence(kind, node)
@@ -290,8 +290,7 @@ class Programs:
             self._emit(op.NULL, place)
 
     def _raw(self, kind: TypeNode, node: int) -> None:
-        """Ops that check a value of a recursive type and keep its bytes; `json_text` makes JSON of them."""
-        assert isinstance(kind.avro, RecordType)
+        """Ops that check a value and keep its bytes; `json_text` makes JSON of them."""
         if not _is_bytes(self._nodes[node].field.type):
             self._refuse(kind, node)
             return

@@ -15,7 +15,8 @@
     google.protobuf.Duration                  long: microseconds
     google.protobuf.Int64Value and others     as the value; null if it is not set
     google.protobuf.Struct, Value, ListValue  string: JSON
-    a message that contains itself            string: JSON
+    a message that contains itself, or is     string: JSON
+    nested deeper than readers of Delta allow
     a message without fields                  string: {}, because it says which member of a oneof is set; as the values
                                               of a map it is null
 
@@ -31,11 +32,11 @@ import pyarrow as pa
 from google.protobuf.descriptor import FieldDescriptor as Field
 
 from kafka_io.errors import InvalidSchema
+from kafka_io.values.column_types import LIST_COST, MAP_COST, MAX_NESTING, STRUCT_COST
 from kafka_io.values.columns import described
 from kafka_io.values.protobuf.descriptors import ProtobufSchema
 
 _MAX_NODES = 10_000
-_MAX_DEPTH = 50
 _LONGS = (
     Field.TYPE_INT32,
     Field.TYPE_INT64,
@@ -92,8 +93,7 @@ def columns_of_protobuf(schema: ProtobufSchema, message: str | None = None) -> p
     id: int64
 
     Raises:
-        InvalidSchema: there is no such message, it has more than 10,000 fields, or more than 50 messages inside each
-            other.
+        InvalidSchema: there is no such message, or it has more than 10,000 fields.
     """
     node = type_node(schema, schema.message(message or schema.first_message))
     return pa.schema([field for field in node.fields if field.type != pa.null()])
@@ -103,9 +103,9 @@ def type_node(schema: ProtobufSchema, message: Any) -> ProtobufNode:
     """A message type as a tree without cycles; the kind of the root is always `message`.
 
     Raises:
-        InvalidSchema: the message has more than 10,000 fields, or more than 50 messages inside each other.
+        InvalidSchema: the message has more than 10,000 fields.
     """
-    return _Unfolding(schema).struct(message, None)
+    return _Unfolding(schema).struct(message, None, MAX_NESTING)
 
 
 def is_google(message: Any, name: str) -> bool:
@@ -121,11 +121,11 @@ class _Unfolding:
         self._nodes = 0
         self._open: list[str] = []
 
-    def struct(self, message: Any, descriptor: Any) -> ProtobufNode:
-        """A message as a struct of its fields."""
+    def struct(self, message: Any, descriptor: Any, room: int) -> ProtobufNode:
+        """A message as a struct of its fields, which have so much room for nesting (see `column_types`)."""
         self._open.append(message.full_name)
         self._check_limits()
-        inside = tuple(self._field(field) for field in message.fields)
+        inside = tuple(self._field(field, room) for field in message.fields)
         self._open.pop()
         comments = self._schema.comments
         fields = tuple(
@@ -142,17 +142,15 @@ class _Unfolding:
         self._nodes += 1
         if self._nodes > _MAX_NODES:
             raise InvalidSchema(f"the Protobuf message has more than {_MAX_NODES} fields")
-        if len(self._open) > _MAX_DEPTH:
-            raise InvalidSchema(f"the messages of the Protobuf schema are nested deeper than {_MAX_DEPTH} levels")
 
-    def _field(self, descriptor: Any) -> ProtobufNode:
+    def _field(self, descriptor: Any, room: int) -> ProtobufNode:
         self._check_limits()
         message = descriptor.message_type
         if message is not None and message.GetOptions().map_entry:
-            key, value = (self._single(field) for field in message.fields)
+            key, value = (self._single(field, room - MAP_COST) for field in message.fields)
             kind = pa.map_(key.column, pa.string() if value.column is None else value.column)
             return ProtobufNode(column=kind, kind="map", descriptor=descriptor, message=message, inside=(key, value))
-        item = self._single(descriptor)
+        item = self._single(descriptor, room - (LIST_COST if is_repeated(descriptor) else 0))
         if item.column is None:
             item = replace(item, column=pa.string(), kind="json")
         if not is_repeated(descriptor):
@@ -160,7 +158,7 @@ class _Unfolding:
         column = pa.list_(pa.field("element", item.column))
         return ProtobufNode(column=column, kind="list", descriptor=descriptor, message=message, inside=(item,))
 
-    def _single(self, descriptor: Any) -> ProtobufNode:
+    def _single(self, descriptor: Any, room: int) -> ProtobufNode:
         """The type of a field as if it were not repeated."""
         message = descriptor.message_type
         if message is None:
@@ -169,13 +167,15 @@ class _Unfolding:
             if is_google(message, name):
                 return ProtobufNode(column=column, kind="time", descriptor=descriptor, message=message)
         if message.file.name == _WRAPPERS:
-            value = self._field(message.fields[0])
+            value = self._field(message.fields[0], room)
             return ProtobufNode(
                 column=value.column, kind="wrapper", descriptor=descriptor, message=message, inside=(value,)
             )
-        if message.file.name == _STRUCTS or message.full_name in self._open:
+        # A struct needs room for its own lists and maps too: only messages can be JSON.
+        is_too_deep = room < STRUCT_COST + max(LIST_COST, MAP_COST)
+        if message.file.name == _STRUCTS or message.full_name in self._open or is_too_deep:
             return ProtobufNode(column=pa.string(), kind="json", descriptor=descriptor, message=message)
-        return self.struct(message, descriptor)
+        return self.struct(message, descriptor, room - STRUCT_COST)
 
 
 def is_repeated(descriptor: Any) -> bool:

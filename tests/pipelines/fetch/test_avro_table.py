@@ -169,6 +169,35 @@ def test_a_zero_with_another_sign_is_another_value(topic: TypedTopic, registry: 
     assert problem.endswith("1 row, at offsets 0")
 
 
+def nested(levels: int) -> Any:
+    """Records inside each other."""
+    inner: Any = "int"
+    for level in range(levels):
+        inner = {"type": "record", "name": f"R{level}", "fields": [{"name": "a", "type": inner}]}
+    return inner
+
+
+# fault E15
+@pytest.mark.parametrize("inner", [nested(60), {"type": "array", "items": nested(60)}, ["string", nested(45)]])
+def test_what_is_nested_deeper_than_readers_allow_is_json(
+    topic: TypedTopic, registry: EmbeddedSchemaRegistry, inner: Any
+) -> None:
+    fields: Fields = [{"name": "x", "type": inner}]
+    deep = registry.register("clicks-value", schema(fields))
+    before = {list: b"\0\0\0\0\2\2\x0e", dict: b"\0\0\0\0\2\x0e"}[type(inner)]
+    if isinstance(inner, dict) and inner["type"] == "array":
+        before = b"\0\0\0\0\2\2\x0e\0"
+    assert deep == 2
+    topic.fake.logs = {0: log_of([before])}
+    load = topic.load()
+    assert (load.error, load.rows, load.bad_records) == (None, 1, 0)
+    assert (topic.deep().problems, topic.load().error) == ((), None)
+    [row] = topic.rows("x")
+    text = str(row)
+    assert '{"a":' in text
+    assert text.count("7") == 1
+
+
 def event(schema_id: int, union: Sequence[Any], name: str, **values: Any) -> bytes:
     """A value of one of the records of a union, as Confluent's serializer writes it."""
     body = BytesIO()

@@ -110,11 +110,9 @@ def test_a_path_and_a_name_without_a_message_are_refused() -> None:
         schema.message("shop.Order")
 
 
-def test_more_fields_or_levels_than_a_table_can_have_are_refused() -> None:
+def test_more_fields_than_a_table_can_have_are_refused() -> None:
     """Messages that use each other multiply: 30 levels of 2 are a billion columns."""
     doubled = "".join(f"message M{i} {{ M{i + 1} a = 1; M{i + 1} b = 2; }} " for i in range(30))
-    deep = "".join(f"message M{i} {{ M{i + 1} a = 1; }} " for i in range(60))
-    for messages, last, reason in ((doubled, 30, "more than 10000 fields"), (deep, 60, "deeper than 50 levels")):
-        schema = parse_protobuf(f'syntax = "proto3"; {messages} message M{last} {{ int32 a = 1; }}')
-        with pytest.raises(InvalidSchema, match=reason):
-            columns_of_protobuf(schema)
+    schema = parse_protobuf(f'syntax = "proto3"; {doubled} message M30 {{ int32 a = 1; }}')
+    with pytest.raises(InvalidSchema, match="more than 10000 fields"):
+        columns_of_protobuf(schema)

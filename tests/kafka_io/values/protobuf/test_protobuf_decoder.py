@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 from kafka_io.errors import InvalidSchema
+from kafka_io.values.column_types import MAX_NESTING, nesting
 from kafka_io.values.columns import grow
 from kafka_io.values.decoding import DecodedValues
 from kafka_io.values.kernels import protobuf_rows
@@ -141,6 +142,25 @@ def test_a_message_without_fields_is_a_text_that_says_that_it_is_there() -> None
     assert [str(column.type) for column in columns_of_protobuf(schema)][:2] == ["string", "list<element: string>"]
     assert row(schema, b"\x0a\0\x12\0\x1a\5\x0a\1x\x12\0\x20\1") == {"a": "{}", "b": ["{}"], "c": [("x", None)], "d": 1}
     assert row(schema, b"") == {"a": None, "b": [], "c": [], "d": 0}
+
+
+# fault E15
+@pytest.mark.parametrize("repeated", ["", "repeated "])
+def test_messages_that_are_nested_deeper_than_readers_allow_are_json(repeated: str) -> None:
+    deep = "".join(f"message M{level} {{ {repeated}M{level + 1} a = 1; }} " for level in range(60))
+    schema = proto3(f"{deep} message M60 {{ int32 b = 1; repeated int32 c = 2; map<int32, int32> d = 3; }}")
+    columns = columns_of_protobuf(schema)
+    assert max(nesting(column.type) for column in columns) <= MAX_NESTING
+    body = b"\x08\7"
+    for _ in range(60):
+        body = (
+            b"\x0a" + bytes([len(body)]) + body
+            if len(body) < 128
+            else b"\x0a" + bytes([len(body) % 128 + 128, len(body) // 128]) + body
+        )
+    text = str(row(schema, body))
+    assert '{"a":' in text
+    assert '{"b":7}' in text
 
 
 # fault A12
