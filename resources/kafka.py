@@ -77,8 +77,10 @@ def open_cluster(settings: Settings, name: str) -> Cluster:
     )
 
 
-def open_schema_registry(settings: Settings, name: str) -> SchemaRegistry:
+def open_schema_registry(settings: Settings, name: str, *, waits: bool = False) -> SchemaRegistry:
     """A client of a registry of the settings. Nothing is sent yet, and nothing needs to be closed.
+
+    With `waits` it waits for ids that the registry does not know yet, as long as the settings say.
 
     Raises:
         SettingsError: the settings have no registry of that name.
@@ -86,7 +88,8 @@ def open_schema_registry(settings: Settings, name: str) -> SchemaRegistry:
     if name not in settings.registries:
         known = known_names("registries", name, settings.registries)
         raise SettingsError(f"there is no registry {name!r} in the settings{known}")
-    return SchemaRegistry(name, settings.registries[name], retry_policy=_retry_policy(settings.caps))
+    wait_s = settings.caps.registry_wait_s if waits else 0.0
+    return SchemaRegistry(name, settings.registries[name], retry_policy=_retry_policy(settings.caps), wait_s=wait_s)
 
 
 def _retry_policy(caps: Caps) -> RetryPolicy:

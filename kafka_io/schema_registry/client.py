@@ -36,6 +36,8 @@ AnswerT = TypeVar("AnswerT")
 MAX_ANSWER_BYTES = 16 * 1024 * 1024
 """The largest answer: a list of 300,000 subjects. A schema is smaller: Confluent's registry keeps it in one message."""
 _MAX_CACHED_BYTES = 64 * 1024 * 1024
+_ASK_AGAIN_S = 1.0
+_MOST_AWAITED = 20
 _NEWEST = -1  # the version of a reference to the newest version of a subject
 _OK = 200
 
@@ -73,6 +75,7 @@ class SchemaRegistry:
         settings: the address and the login.
         retry_policy: the time limit of a request, and the number of attempts.
         sleep: waits for a number of seconds.
+        wait_s: the seconds that `known_schemas` waits in all for ids that the registry does not know yet.
 
     >>> from kafka_io.testing.schema_registry.server import EmbeddedSchemaRegistry
     >>> with EmbeddedSchemaRegistry() as embedded:
@@ -87,8 +90,10 @@ class SchemaRegistry:
     _: KW_ONLY
     retry_policy: RetryPolicy | None = None
     sleep: Callable[[float], None] = stopping.sleep
+    wait_s: float = 0.0
 
     def __post_init__(self) -> None:
+        self._wait_left_s = self.wait_s
         self._address = self.settings.address
         self._policy = self.retry_policy or RetryPolicy()
         self._contact = FirstContact(f"{self._address.host}:{self._address.port}")
@@ -113,7 +118,22 @@ class SchemaRegistry:
             return self._registered(schema_id, self._unchanging(f"/schemas/ids/{schema_id}", SchemaAnswer))
 
     def known_schemas(self, schema_ids: Iterable[int]) -> dict[int, RegisteredSchema]:
-        """The schemas of those ids that the registry knows now. Raises the other errors of `schema`."""
+        """The schemas of those ids that the registry knows now, or after a wait (fault E11).
+
+        Values without a frame look like values with many ids, so nothing waits for more than a few.
+
+        Raises the other errors of `schema`.
+        """
+        ids = list(schema_ids)
+        known = self._known(ids)
+        while 0 < len(ids) - len(known) <= _MOST_AWAITED and self._wait_left_s > 0:
+            pause = min(_ASK_AGAIN_S, self._wait_left_s)
+            self._wait_left_s -= pause
+            self.sleep(pause)
+            known |= self._known([id_ for id_ in ids if id_ not in known])
+        return known
+
+    def _known(self, schema_ids: Iterable[int]) -> dict[int, RegisteredSchema]:
         known = {}
         for schema_id in schema_ids:
             try:

@@ -124,4 +124,4 @@ class _LoadSettings:
     def __init__(self, settings: Settings, cluster: str) -> None:
         self.start = settings.start_of(cluster)
         self.format_of = settings.format_of
-        self.open_registry = once(partial(open_schema_registry, settings))
+        self.open_registry = once(partial(open_schema_registry, settings, waits=True))

@@ -222,7 +222,7 @@ class RunRecord:
             warnings=(
                 *dict.fromkeys(self.warnings),
                 *_odd_times_warning(partitions),
-                *_bad_records_warning(partitions, self.decoded),
+                *_bad_records_warning(self.topic, partitions, self.decoded),
             ),
             seconds=round(seconds, 3),
             trace=next((failure.trace for failure in self.failures if failure.trace), None),
@@ -249,11 +249,12 @@ def _odd_times_warning(partitions: Sequence[PartitionLoad]) -> Iterator[str]:
         )
 
 
-def _bad_records_warning(partitions: Sequence[PartitionLoad], decoded: DecodedCounts) -> Iterator[str]:
+def _bad_records_warning(topic: str, partitions: Sequence[PartitionLoad], decoded: DecodedCounts) -> Iterator[str]:
     counts = {str(load.offsets.partition): load.bad_records for load in partitions if load.bad_records}
     if counts and decoded.first:
         partition, first = decoded.first
         yield (
             f"{sum(counts.values())} records do not decode (partitions {', '.join(counts)}): their rows have `_error` "
-            f"and `_raw`; the first one is at offset {first.offset} of partition {partition}: {first.reason}"
+            f"and `_raw`, and `penstock redecode {topic}` decodes them when the schema or the settings are right; the "
+            f"first one is at offset {first.offset} of partition {partition}: {first.reason}"
         )

@@ -240,6 +240,11 @@ class Caps(Section):
     for 27 seconds in all. By default the election of a leader takes less time. Until a server has answered once, no
     attempt begins more than 60 seconds after the first one."""
 
+    registry_wait_s: Annotated[float, Field(ge=0, le=_HOUR_S, allow_inf_nan=False)] = 10.0
+    """Seconds that a load waits in all for ids of schemas that a registry does not know yet, for example because it
+    copies another registry. After that the records with these ids do not decode, and `penstock redecode` decodes them
+    later."""
+
     @property
     def limits_rate(self) -> bool:
         """Whether there is a limit for the bytes per second."""

@@ -90,6 +90,7 @@ partition_by = "{partition_by}"
 on_truncated = "rewind"
 [caps]
 attempts = 2
+registry_wait_s = 0
 request_timeout_s = {request_timeout_s}
 fetch_bytes = 4096
 slice_bytes = 8192

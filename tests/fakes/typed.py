@@ -72,7 +72,9 @@ class TypedTopic:
                 "registries": self.registries,
                 "topics": {"clicks": self.format_},
                 "choices": self.choices,
-                "caps": Caps(attempts=1, request_timeout_s=5, **self.caps).model_dump(),
+                "caps": Caps.model_validate(
+                    {"attempts": 1, "request_timeout_s": 5, "registry_wait_s": 0, **self.caps}
+                ).model_dump(),
             }
         )
 

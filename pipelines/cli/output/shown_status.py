@@ -69,7 +69,9 @@ def statuses(statuses: PrintedResults, *, now_ms: int) -> None:
             error(sentence, code=code, topic=status["topic"])
         if status["bad_records"]:
             warning(
-                f"{count(status['bad_records'])} rows have `_error`: their values do not decode", topic=status["topic"]
+                f"{count(status['bad_records'])} rows have `_error`: their values do not decode; `penstock redecode "
+                f"{status['topic']}` decodes them when the schema or the settings are right",
+                topic=status["topic"],
             )
 
 

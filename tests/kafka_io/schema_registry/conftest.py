@@ -35,11 +35,15 @@ def embedded() -> Iterator[EmbeddedSchemaRegistry]:
 def client_of() -> MakeClient:
     """`client_of(url)` is a client of the registry there; further arguments are settings of the registry."""
 
-    def make(url: str, *, attempts: int = 3, timeout_s: float = 20.0, **settings: Any) -> Client:
+    def make(url: str, *, attempts: int = 3, timeout_s: float = 20.0, wait_s: float = 0, **settings: Any) -> Client:
         pauses: list[float] = []
         policy = RetryPolicy(timeout_s=timeout_s, backoff=Backoff(attempts=attempts))
         registry = SchemaRegistry(
-            "main", SchemaRegistrySettings(url=url, **settings), retry_policy=policy, sleep=pauses.append
+            "main",
+            SchemaRegistrySettings(url=url, **settings),
+            retry_policy=policy,
+            sleep=pauses.append,
+            wait_s=wait_s,
         )
         return Client(registry, pauses)
 

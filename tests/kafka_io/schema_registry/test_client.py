@@ -147,3 +147,34 @@ def test_a_schema_survives_pickling_and_json() -> None:
     schema = RegisteredSchema(id=7, schema_type=SchemaType.AVRO, text=AVRO, references=(reference,))
     assert pickle.loads(pickle.dumps(schema)) == schema
     assert msgspec.json.decode(msgspec.json.encode(schema), type=RegisteredSchema) == schema
+
+
+# faults E11, N31
+def test_ids_that_appear_late_are_awaited_for_a_limited_time(
+    embedded: EmbeddedSchemaRegistry, client_of: MakeClient
+) -> None:
+    late = embedded.register("orders-value", AVRO)
+    embedded.inject(not_found, path=f"/schemas/ids/{late}", times=2)
+    client = client_of(embedded.url, wait_s=3.5)
+    assert client.registry.known_schemas([late]).keys() == {late}
+    assert client.pauses == [1.0, 1.0]
+    assert client.registry.known_schemas([late, 77]).keys() == {late}
+    assert client.pauses == [1.0, 1.0, 1.0, 0.5]  # in all
+    assert client.registry.known_schemas([78]) == {}
+    assert len(client.pauses) == 4
+
+
+def test_many_unknown_ids_are_not_awaited_because_values_without_a_frame_look_like_them(
+    embedded: EmbeddedSchemaRegistry, client_of: MakeClient
+) -> None:
+    client = client_of(embedded.url, wait_s=60)
+    assert client.registry.known_schemas(range(1, 50)) == {}
+    assert client.pauses == []
+
+
+def test_without_a_wait_an_unknown_id_is_asked_for_once(
+    embedded: EmbeddedSchemaRegistry, client_of: MakeClient
+) -> None:
+    client = client_of(embedded.url)
+    assert client.registry.known_schemas([7]) == {}
+    assert (client.pauses, embedded.requests) == ([], ["GET /schemas/ids/7"])

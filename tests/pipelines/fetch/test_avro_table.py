@@ -27,6 +27,7 @@ from pipelines.rewrites.topic_schema import topic_schema
 from pipelines.table.table_store import TableSnapshot, TableStore
 from resources.kafka import open_schema_registry
 from tests.fakes.cluster import FakeCluster
+from tests.fakes.registry_faults import not_found
 from tests.fakes.typed import CountedFetches, TypedTopic, append, log_of
 
 Fields = Sequence[dict[str, Any]]
@@ -326,6 +327,26 @@ def test_values_of_an_id_that_the_registry_does_not_know_are_kept_and_a_replay_d
     assert (replayed.error, replayed.changed) == (None, True)
     assert topic.rows("id", "price_2", "_error")[2] == {"id": 2, "price_2": "6", "_error": None}
     assert topic.deep().problems == ()
+
+
+# fault E11
+def test_a_load_waits_for_an_id_that_the_registry_gets_late(
+    topic: TypedTopic, registry: EmbeddedSchemaRegistry
+) -> None:
+    topic.caps = {"registry_wait_s": 2}
+    assert registry.register("clicks-value", schema(V2)) == 2
+    registry.inject(not_found, path="/schemas/ids/2", times=1)
+    append(topic.fake.logs[0], [framed(2, V2, id=2, price="6", note=None)])
+    load = topic.load()
+    assert (load.error, load.rows, load.bad_records) == (None, 3, 0)
+
+
+# fault E11
+def test_a_load_says_how_to_decode_records_whose_schema_the_registry_does_not_have(topic: TypedTopic) -> None:
+    append(topic.fake.logs[0], [framed(2, V2, id=2, price="6", note=None)])
+    [warning] = topic.load().warnings
+    assert "`penstock redecode clicks` decodes them" in warning
+    assert warning.endswith("the registry main has no schema with the id 2")
 
 
 def test_a_registry_that_does_not_answer_fails_the_load_and_nothing_is_called_undecodable(
