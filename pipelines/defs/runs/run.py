@@ -20,6 +20,7 @@ from pipelines.ledger.ledger import TableState
 from pipelines.load.load import Loader
 from pipelines.load.load_topics import TopicLoads
 from pipelines.plan.window import LoadWindow
+from pipelines.reports.last_error import LastErrors
 from pipelines.reports.outcome import TopicLoad
 from pipelines.status.status import TopicStatus, now_ms
 from resources.explanations.codes import code_of, coded
@@ -31,8 +32,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 SINCE_TAG, UNTIL_TAG = "penstock/since", "penstock/until"
-REPEATED = "repeated"
-"""The metadata of a failed run that names the topics whose loads failed before with the same kind of error."""
+FAILING = "failing"
+"""The metadata of a failed run that says since when each topic fails, and with which kinds of errors."""
 _FROM_SETTINGS = "settings"
 """The value of a choice in the run config that keeps the choice of the settings."""
 
@@ -235,16 +236,22 @@ class ScheduleRun:
             wait_s = retries.wait_s * 2**retry_number
             self.context.log.warning("%s; the next attempt starts in %.0f s", summary, wait_s)
             return dg.RetryRequested(max_retries=retries.most, seconds_to_wait=wait_s)
-        repeated = [topic for topic in errors if self._failed_before(topic)]
-        metadata = {"errors": dg.MetadataValue.json(errors), REPEATED: dg.MetadataValue.json(repeated)}
+        metadata = {"errors": dg.MetadataValue.json(errors), FAILING: dg.MetadataValue.json(self._failing())}
         return dg.Failure(summary, metadata=metadata, allow_retries=False)
 
-    def _failed_before(self, topic: str) -> bool:
-        """Whether the load before this one failed with the same kind of error, so that an alert was sent then."""
-        before, load = self.before.get(topic), self.loads[topic]
-        last = before.last_error if before else None
-        kinds = {failure.kind for failure in load.failures}
-        return last is not None and bool(kinds) and kinds <= {failure.kind for failure in last.failures}
+    def _failing(self) -> dict[str, Any]:
+        """Since when the failed topics fail, and with which kinds of errors. 0 means that nobody knows since when."""
+        try:
+            last_errors = LastErrors(self.penstock.lake(), self.schedule.cluster).read()
+        except LocatedError:
+            last_errors = {}
+        return {
+            f"{self.schedule.cluster}/{topic}": {
+                "since_ms": last_errors[topic].since_ms if topic in last_errors and load.failures else 0,
+                "kinds": sorted({failure.kind for failure in load.failures}),
+            }
+            for topic, load in self.failed.items()
+        }
 
 
 def _skipped(loader: Loader, topic: str, reason: str) -> TopicLoad:

@@ -12,7 +12,8 @@ import msgspec
 
 from kafka_io.errors import system_reason
 from pipelines.defs.catalog.catalog import Catalog, TopicSchedule
-from pipelines.defs.runs.run import REPEATED
+from pipelines.defs.runs.run import FAILING
+from pipelines.defs.sensors.alerted_failures import AlertedFailures, failures_in
 from pipelines.defs.sensors.sensor_cursors import cursor_from
 from resources.explanations.codes import UNEXPECTED, code_of_kind, coded
 
@@ -69,12 +70,12 @@ def alert_sensors(
 
 
 def failed_runs_sensor(name: str, command: Sequence[str], watched: Watched) -> dg.SensorDefinition:
-    """The sensor that alerts of failed runs. A topic that fails again in the same way does not alert again."""
+    """The sensor that alerts of failed runs. A topic that still fails in the same way does not alert again."""
 
     @dg.run_failure_sensor(
         name=name,
         description="Runs the command of the setting alerts.command for each run over topics that fails, unless the "
-        "same topics failed in the same way before.",
+        "there was an alert of the same topics, which have failed in the same way since.",
         default_status=dg.DefaultSensorStatus.RUNNING,
     )
     def failed_runs(context: dg.RunFailureSensorContext) -> None:
@@ -83,19 +84,18 @@ def failed_runs_sensor(name: str, command: Sequence[str], watched: Watched) -> d
             return
         failures = [event.step_failure_data for event in context.get_step_failure_events()]
         details = [failure.user_failure_data for failure in failures if failure.user_failure_data]
-        if details and all(_is_repeated(detail.metadata) for detail in details):
+        failing = failures_in([detail.metadata for detail in details], FAILING)
+        alerted = AlertedFailures.stored(context.instance, name)
+        if failing and alerted.contain(failing):
             return
         reasons = [detail.description for detail in details if detail.description]
         reasons += [_sentence(failure.error) for failure in failures if failure.error]
         reason = next(iter(reasons), context.failure_event.message)
         _run_command(command, {**_alert("run failed", run), "tags": dict(run.tags), "reason": reason})
+        if failing:
+            alerted.including(failing).store(context.instance, name)
 
     return failed_runs
-
-
-def _is_repeated(metadata: Mapping[str, Any]) -> bool:
-    errors, repeated = (metadata[name].value if name in metadata else () for name in ("errors", REPEATED))
-    return bool(errors) and set(errors) <= set(repeated)
 
 
 def _sentence(error: Any) -> str:

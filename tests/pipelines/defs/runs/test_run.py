@@ -13,6 +13,8 @@ from deltalake import DeltaTable, write_deltalake
 from kafka_io.testing.modern.config import ModernBrokerConfig
 from kafka_io.testing.modern.server import ModernBrokerServer
 from pipelines.defs.catalog.known_topics import Waiting
+from pipelines.defs.sensors.alerts import Watched, failed_runs_sensor
+from resources.errors import LakeUnavailable
 from resources.kafka import open_cluster
 from resources.settings.settings import PATH_VARIABLE, Settings
 from tests.live import numbered
@@ -203,3 +205,38 @@ def test_runs_in_a_project_with_its_own_of_everything(instance: dg.DagsterInstan
     assert result.success
     assert loaded(result)["clicks"]["rows"] == loaded(result)["row_count"]["own"] == 20
     assert verdicts(result)["clicks"].keys() >= {"coverage", "freshness", "gaps"}
+
+
+# fault E20
+def test_a_run_that_fails_after_its_retries_gives_an_alert_and_the_next_one_does_not(
+    instance: dg.DagsterInstance, settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each attempt leaves a last error in the lake, which is no proof of an alert."""
+    publish_by_settings(settings, "clicks", numbered(20))
+    command = ("sh", "-c", f"cat >> {tmp_path}/alerts; echo >> {tmp_path}/alerts")
+    watched = Watched(keys=frozenset({key("clicks")}), ops=frozenset({f"penstock_{LOAD}"}))
+    sensor = failed_runs_sensor("failed_runs", command, watched)
+
+    def fail(*_: object) -> None:
+        raise LakeUnavailable("the store does not answer")
+
+    def fails() -> int:
+        """Fail a run, and evaluate the sensor for it; returns how many alerts were sent until now."""
+        with monkeypatch.context() as patch:
+            patch.setattr("pipelines.load.load.reconcile", fail)
+            result = run(instance, ["clicks"])
+        assert len([event for event in result.all_events if event.is_step_up_for_retry]) == 2
+        (event,) = [event for event in result.all_events if event.event_type == dg.DagsterEventType.RUN_FAILURE]
+        context = dg.build_run_status_sensor_context(
+            sensor_name="failed_runs",
+            dagster_instance=instance,
+            dagster_run=result.dagster_run,
+            dagster_event=event,
+        )
+        sensor(context.for_run_failure())
+        file = tmp_path / "alerts"
+        return len(file.read_text().splitlines()) if file.exists() else 0
+
+    assert (fails(), fails()) == (1, 1)
+    assert run(instance, ["clicks"]).success
+    assert (fails(), fails()) == (2, 2)

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -53,13 +54,8 @@ class World:
             assets=assets, asset_checks=[evaluated_elsewhere], jobs=jobs, executor=dg.in_process_executor
         )
 
-    def run(self, job: str, *topics: str) -> dg.ExecuteInProcessResult:
-        """Execute a run, then evaluate the sensor of failed runs for its end, as the daemon does."""
-        result = self.defs.resolve_job_def(job).execute_in_process(
-            instance=self.instance,
-            asset_selection=[dg.AssetKey(topic) for topic in topics] or None,
-            raise_on_error=False,
-        )
+    def end(self, result: dg.ExecuteInProcessResult) -> None:
+        """Evaluate the sensor of failed runs for the end of a run, as the daemon does."""
         (event,) = [event for event in result.all_events if event.event_type == dg.DagsterEventType.RUN_FAILURE]
         context = dg.build_run_status_sensor_context(
             sensor_name="failed_runs",
@@ -68,6 +64,15 @@ class World:
             dagster_event=event,
         )
         self.failed_runs(context.for_run_failure())
+
+    def run(self, job: str, *topics: str) -> dg.ExecuteInProcessResult:
+        """Execute a run, then evaluate the sensor of failed runs for its end, as the daemon does."""
+        result = self.defs.resolve_job_def(job).execute_in_process(
+            instance=self.instance,
+            asset_selection=[dg.AssetKey(topic) for topic in topics] or None,
+            raise_on_error=False,
+        )
+        self.end(result)
         return result
 
     def report(self, topic: str, severity: dg.AssetCheckSeverity | None, sentence: str = "") -> None:
@@ -145,19 +150,38 @@ def test_the_reason_is_the_sentence_of_the_error(instance: dg.DagsterInstance, t
     assert alert["reason"].endswith("SettingsError: there is no settings file /etc/penstock.toml (PS-101)")
 
 
+# fault E20
 def test_topics_that_fail_again_in_the_same_way_give_one_alert(
     instance: dg.DagsterInstance, tmp_path: Path
 ) -> None:  # audit E5
     world = World(instance, writes(tmp_path / "alerts"))
-    for errors, repeated in (
-        ({"clicks": "lost"}, []),
-        ({"clicks": "lost"}, ["clicks"]),
-        ({"clicks": "lost", "views": "lost"}, ["clicks"]),
+    lost = {"since_ms": 7, "kinds": ["TableLost"]}
+    for reason, failing in (
+        ("one", {"main/clicks": lost}),
+        ("same", {"main/clicks": lost}),
+        ("two", {"main/clicks": lost, "main/views": lost}),
+        ("another kind", {"main/clicks": {"since_ms": 7, "kinds": ["TableLost", "LogTorn"]}}),
+        ("a kind less", {"main/clicks": lost}),
+        ("it had passed", {"main/clicks": {"since_ms": 8, "kinds": ["TableLost"]}}),
+        ("unknown", {"main/clicks": {"since_ms": 0, "kinds": []}}),
+        ("still unknown", {"main/clicks": {"since_ms": 0, "kinds": []}}),
     ):
-        metadata = {"errors": dg.MetadataValue.json(errors), "repeated": dg.MetadataValue.json(repeated)}
-        world.fails = dg.Failure(f"{len(errors)} topics failed", metadata=metadata, allow_retries=False)
+        metadata = {"errors": dg.MetadataValue.json(failing), "failing": dg.MetadataValue.json(failing)}
+        world.fails = dg.Failure(reason, metadata=metadata, allow_retries=False)
         world.run("job_of_clicks")
-    assert [alert["reason"] for alert in alerts_in(tmp_path / "alerts")] == ["1 topics failed", "2 topics failed"]
+    expected = ["one", "two", "another kind", "it had passed", "unknown", "still unknown"]
+    assert [alert["reason"] for alert in alerts_in(tmp_path / "alerts")] == expected
+
+
+# fault E20
+def test_an_alert_that_could_not_be_sent_is_sent_for_the_next_run(instance: dg.DagsterInstance, tmp_path: Path) -> None:
+    failing = {"main/clicks": {"since_ms": 7, "kinds": ["TableLost"]}}
+    for code in (3, 0, 0):
+        world = World(instance, writes(tmp_path / f"alerts {code}".replace(" ", "_"), code))
+        world.fails = dg.Failure("lost", metadata={"failing": dg.MetadataValue.json(failing)}, allow_retries=False)
+        with suppress(dg.DagsterError, dg.Failure):
+            world.run("job_of_clicks")
+    assert len(alerts_in(tmp_path / "alerts_0")) == 1
 
 
 def test_a_check_gives_an_alert_when_it_fails_and_again_only_when_its_severity_changes(
