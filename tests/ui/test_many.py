@@ -58,7 +58,7 @@ def test_the_failed_run_names_its_topic_and_the_checks_cover_the_others(topics: 
     keys = [dg.AssetCheckKey(many.asset(topic), "coverage") for topic in topics.names]
     newest = newest_results(many.instance, keys)
     assert {key.asset_key for key in newest} == {many.asset(topic) for topic in topics.loaded}
-    assert {state for state, _ in newest.values()} == {"PASSED"}
+    assert {result.state for result in newest.values()} == {"PASSED"}
 
 
 def test_the_schedule_requests_only_the_failing_topic(topics: ManyTopics, many: Stand) -> None:

@@ -4,8 +4,14 @@ import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import dagster as dg
+
+# Dagster's page shows a result only if it is about the newest materialization, which this names. No public class does.
+from dagster._core.definitions.asset_checks.asset_check_evaluation import (
+    AssetCheckEvaluationTargetMaterializationData as JudgedTable,
+)
 
 from pipelines.defs.catalog.catalog import TopicSchedule
 from pipelines.defs.catalog.checks import (
@@ -41,15 +47,19 @@ class CheckRun:
         instance: has the columns of earlier loads, and earlier results.
         penstock: opens the cluster and the lake.
         schedule: the schedule.
+        known: the status of topics, if it is known already; None to ask the brokers.
     """
 
     instance: dg.DagsterInstance
     penstock: PenstockResource
     schedule: TopicSchedule
+    known: Mapping[str, TopicStatus] | None = None
 
     @cached_property
-    def statuses(self) -> dict[str, TopicStatus]:
+    def statuses(self) -> Mapping[str, TopicStatus]:
         """The status of each topic of the schedule. The brokers are asked once."""
+        if self.known is not None:
+            return self.known
         return {status.topic: status for status in ask_schedule_status(self.penstock, self.schedule)}
 
     def observations(self) -> Iterator[dg.AssetObservation]:
@@ -106,31 +116,63 @@ class CheckRun:
         return newest, before
 
     def evaluations(self, verdicts: Results) -> Iterator[dg.AssetCheckEvaluation]:
-        """The verdicts as events about the tables."""
+        """The verdicts as events about the newest materialization of each table."""
+        tables = self._newest_tables({topic for topic, _ in verdicts})
         for (topic, name), verdict in verdicts.items():
-            yield dg.AssetCheckEvaluation(asset_key=self.schedule.key(topic), check_name=name, **verdict.fields())
+            yield dg.AssetCheckEvaluation(
+                asset_key=self.schedule.key(topic),
+                check_name=name,
+                target_materialization_data=tables.get(topic),
+                **verdict.fields(),
+            )
 
     def changed(self, verdicts: Results) -> dict[tuple[str, str], Verdict]:
-        """The verdicts that differ from the newest result in Dagster, or whose newest result is old."""
+        """The verdicts that Dagster does not show yet, or whose newest result is old.
+
+        After a load, Dagster's page shows no older result. What does not pass is reported again then (fault E17).
+        """
         keys = {dg.AssetCheckKey(self.schedule.key(topic), name): (topic, name) for topic, name in verdicts}
         newest = newest_results(self.instance, list(keys))
+        tables = self._newest_tables({topic for (topic, _), verdict in verdicts.items() if verdict.violation})
         oldest = time.time() - REPEAT_AFTER_S
         return {
             pair: verdicts[pair]
             for key, pair in keys.items()
-            if key not in newest or newest[key][0] != verdicts[pair].state or newest[key][1] < oldest
+            if key not in newest
+            or newest[key].state != verdicts[pair].state
+            or newest[key].time_s < oldest
+            or (verdicts[pair].violation and newest[key].table != tables.get(pair[0]))
         }
+
+    def _newest_tables(self, topics: Collection[str]) -> dict[str, JudgedTable]:
+        """The newest materialization of each topic that has one."""
+        by_key = {self.schedule.key(topic): topic for topic in topics}
+        tables = {}
+        for record in self.instance.get_asset_records(list(by_key)) if by_key else ():
+            newest = record.asset_entry.last_materialization_record
+            if newest is not None:
+                tables[by_key[record.asset_entry.asset_key]] = JudgedTable(
+                    storage_id=newest.storage_id, run_id=newest.run_id, timestamp=newest.timestamp
+                )
+        return tables
+
+
+class StoredResult(NamedTuple):
+    """The newest result of a check: its state, its time, and the materialization that it is about."""
+
+    state: str
+    time_s: float
+    table: JudgedTable | None
 
 
 def newest_results(
     instance: dg.DagsterInstance, keys: Sequence[dg.AssetCheckKey]
-) -> dict[dg.AssetCheckKey, tuple[str, float]]:
-    """The state and the time of the newest result of each check that has one."""
+) -> dict[dg.AssetCheckKey, StoredResult]:
+    """The newest result of each check that has one."""
     results = {}
     for key, record in instance.event_log_storage.get_latest_asset_check_execution_by_key(keys).items():
-        event = record.event.dagster_event if record.event else None
-        if event is not None and event.event_type is dg.DagsterEventType.ASSET_CHECK_EVALUATION:
-            evaluation = event.asset_check_evaluation_data
+        evaluation = record.evaluation
+        if isinstance(evaluation, dg.AssetCheckEvaluation):
             state = "PASSED" if evaluation.passed else evaluation.severity.value
-            results[key] = state, record.create_timestamp
+            results[key] = StoredResult(state, record.create_timestamp, evaluation.target_materialization_data)
     return results

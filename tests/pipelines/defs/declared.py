@@ -1,10 +1,12 @@
 """A resource with fixed topics, and ticks and runs without a daemon, for the tests of the Dagster definitions."""
 
+import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import dagster as dg
+from dagster._core.loader import LoadingContextForTest  # the resolver of the page needs one
 from pydantic import Field
 
 from kafka_io.errors import BrokerBusy, RegistryUnavailable, Where
@@ -185,3 +187,15 @@ def failure(result: dg.ExecuteInProcessResult) -> Any:
     """The failure of the asset's step: description and metadata."""
     (event,) = [event for event in result.all_events if event.is_step_failure]
     return event.step_failure_data.user_failure_data
+
+
+def shown_on_page(instance: dg.DagsterInstance, topic: str, check: str) -> bool | None:
+    """What Dagster's page of the table of a topic shows of a check: whether it passes; None for "Not Evaluated".
+
+    The page asks for the execution of the check for the newest materialization, which this resolves as it does.
+    """
+    check_key = dg.AssetCheckKey(key(topic), check)
+    record = instance.event_log_storage.get_latest_asset_check_execution_by_key([check_key]).get(check_key)
+    if record is None or not asyncio.run(record.targets_latest_materialization(LoadingContextForTest(instance))):
+        return None
+    return bool(record.evaluation and record.evaluation.passed)

@@ -13,12 +13,25 @@ from deltalake import DeltaTable, write_deltalake
 from kafka_io.testing.modern.config import ModernBrokerConfig
 from kafka_io.testing.modern.server import ModernBrokerServer
 from pipelines.defs.catalog.known_topics import Waiting
+from pipelines.defs.runs.run import ScheduleRun
 from pipelines.defs.sensors.alerts import Watched, failed_runs_sensor
 from resources.errors import LakeUnavailable
 from resources.kafka import open_cluster
 from resources.settings.settings import PATH_VARIABLE, Settings
 from tests.live import numbered
-from tests.pipelines.defs.declared import LOAD, defs_of, failure, job, key, loaded, observed, run, storage_of, verdicts
+from tests.pipelines.defs.declared import (
+    LOAD,
+    defs_of,
+    failure,
+    job,
+    key,
+    loaded,
+    observed,
+    run,
+    shown_on_page,
+    storage_of,
+    verdicts,
+)
 from tests.publishing import publish_by_settings
 
 pytestmark = pytest.mark.slow  # whole runs of Dagster
@@ -83,9 +96,55 @@ def test_a_load_of_a_typed_table_reports_new_columns_and_bad_records(
     assert [check.passed for check in passed] == [True, True, False]
     assert passed[-1].description == "new column name (string)"
     assert loaded(result)["orders"]["bad_records"] == 1
+    assert not verdicts(result)["orders"]["bad_records"].passed
     watched = verdicts(job(instance, "watch", settings=typed))["orders"]
-    assert not watched["bad_records"].passed
-    assert "schema_changes" not in watched  # its result is the same as that of the load
+    assert not {"bad_records", "schema_changes"} & watched.keys()  # their results are the same as those of the load
+
+
+# fault E17
+@pytest.mark.parametrize("asked_after_load", [True, False])
+def test_a_check_that_keeps_failing_stays_red_after_the_next_load(
+    asked_after_load: bool,
+    instance: dg.DagsterInstance,
+    settings: Settings,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """If the brokers did not answer after the load, the next run of the schedule `watch` reports it."""
+    file = tmp_path / "penstock.toml"
+    file.write_text(f"{file.read_text()}[topics.orders]\nformat = 'json'\nmax_bad_share = 1\n")
+    typed = Settings.load(file)
+    publish_by_settings(typed, "orders", [b"no object"])
+    assert run(instance, ["orders"], settings=typed).success
+    job(instance, "watch", settings=typed)
+    assert shown_on_page(instance, "orders", "bad_records") is False
+    for number in range(2):
+        publish_by_settings(typed, "orders", [b'{"id": %d}' % number])
+        with monkeypatch.context() as patch:
+            if not asked_after_load:
+                patch.setattr(ScheduleRun, "ask_statuses_after", lambda _: None)
+            assert run(instance, ["orders"], settings=typed).success
+        assert shown_on_page(instance, "orders", "coverage") is True
+        assert shown_on_page(instance, "orders", "bad_records") is (False if asked_after_load else None)
+        reported = [verdicts(job(instance, "watch", settings=typed)).get("orders", {}).keys() for _ in range(2)]
+        assert [("bad_records" in names) for names in reported] == [not asked_after_load, False]
+        assert shown_on_page(instance, "orders", "bad_records") is False
+
+
+# fault E25
+def test_a_failed_proof_is_red_in_a_run_in_which_another_topic_fails(
+    instance: dg.DagsterInstance, settings: Settings
+) -> None:
+    publish_by_settings(settings, "clicks", numbered(20))
+    assert run(instance, ["clicks"]).success
+    assert shown_on_page(instance, "clicks", "coverage") is True
+    next((Path(settings.lake) / "main" / "clicks").rglob("*.parquet")).unlink()
+    publish_by_settings(settings, "clicks", numbered(5))
+    result = run(instance, ["clicks", "gone"])
+    assert (result.success, loaded(result)["clicks"]["rows"]) == (False, 5)
+    assert shown_on_page(instance, "clicks", "coverage") is False
+    (failed,) = [check for check in result.get_asset_check_evaluations() if check.check_name == "coverage"]
+    assert (failed.asset_key, failed.passed) == (key("clicks"), False)
 
 
 def test_a_run_reads_the_settings_once_and_opens_its_cluster_once(
@@ -133,14 +192,15 @@ def test_a_run_of_all_topics_loads_as_many_as_the_settings_allow(
     assert [(entry.topic, entry.run_id) for entry in entries] == [(name, result.run_id) for name in ("c", "d", "e")]
 
 
-def test_a_topic_that_fails_again_in_the_same_way_is_marked_as_repeated(
+def test_a_topic_that_fails_again_in_the_same_way_has_failed_since_the_first_time(
     instance: dg.DagsterInstance, settings: Settings
 ) -> None:  # audit E5
     publish_by_settings(settings, "clicks", numbered(5))
     (Path(settings.lake) / "main").mkdir(parents=True)
     write_deltalake(str(Path(settings.lake) / "main" / "clicks"), pa.table({"other": [1]}))
-    first, second = (failure(run(instance, ["clicks"])).metadata for _ in range(2))
-    assert (first["repeated"].value, second["repeated"].value) == ([], ["clicks"])
+    first, second = (failure(run(instance, ["clicks"])).metadata["failing"].value for _ in range(2))
+    assert first == second == {"main/clicks": {"since_ms": first["main/clicks"]["since_ms"], "kinds": ["TableForeign"]}}
+    assert first["main/clicks"]["since_ms"] > 0
 
 
 def test_a_topic_that_dagster_has_seen_loaded_does_not_begin_again_in_another_lake(
