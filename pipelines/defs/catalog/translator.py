@@ -81,7 +81,8 @@ class PenstockTranslator:
             automation_condition=condition_of(catalog.automation),
             freshness_policy=_freshness_policy(catalog.freshness_minutes),
             metadata={
-                "dagster/table_name": f"{topic.cluster}.{topic.name}",
+                # Dagster takes tables with the same name, in lower-case letters, for one table (fault E18).
+                "dagster/table_name": topic.table,
                 "dagster/uri": topic.table,
                 "penstock/topic": topic.name,
                 "penstock/cluster": topic.cluster,

@@ -120,10 +120,24 @@ def test_the_settings_of_a_topic_are_in_its_spec() -> None:
     assert clicks.automation_condition is None
     assert orders.code_version != clicks.code_version
     assert orders.metadata["dagster/uri"] == "/lake/main/orders"
-    assert (orders.metadata["dagster/table_name"], orders.metadata["penstock/topic"]) == ("main.orders", "orders")
+    assert (orders.metadata["dagster/table_name"], orders.metadata["penstock/topic"]) == ("/lake/main/orders", "orders")
     blocking = {(check.asset_key, check.name) for check in graph.asset_check_keys if graph.get(check).blocking}
     assert {asset for asset, _ in blocking} == {key("orders")}
     assert (key("orders"), "schema_changes") in blocking
+
+
+# fault E18
+def test_no_two_tables_have_the_same_name_in_one_code_location() -> None:
+    """Dagster's page links tables with the same name, whose letters it makes lower-case."""
+    clusters = {"main": {"bootstrap": "b:9"}, "main.sales": {"bootstrap": "b:9"}}
+    definitions = [
+        defs_of("orders", "Orders", "sales.orders", name=name, key_prefix=(name,), settings=settings)
+        for name in ("first", "second")
+        for settings in [Settings.model_validate({"lake": f"/lakes/{name}", "clusters": clusters})]
+    ]
+    specs = dg.Definitions.merge(*definitions).resolve_all_asset_specs()
+    names = [spec.metadata.get("dagster/table_name", "").lower() for spec in specs if "deltalake" in spec.kinds]
+    assert len(set(names)) == len(names) == 2 * 2 * 3
 
 
 def test_old_names_of_settings_are_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
