@@ -4,7 +4,6 @@ The plan begins without columns. It gets the columns of a schema, or of the keys
 """
 
 from collections.abc import Sequence
-from typing import Any
 
 import pyarrow as pa
 
@@ -37,7 +36,7 @@ class ValueDecoding:
         rows = self._rows(records)
         assert self._decoding.plan is not None
         names = self._decoding.plan.stored.names
-        columns = [_python_values(rows.column(name)) for name in names]
+        columns = [rows.column(name).to_pylist(maps_as_pydicts="lossy") for name in names]
         errors, tombstones = rows.column(ERROR_COLUMN).to_pylist(), rows.column(TOMBSTONE_COLUMN).to_pylist()
         shown_values = []
         for row, (error, is_tombstone) in enumerate(zip(errors, tombstones, strict=True)):
@@ -58,18 +57,3 @@ class ValueDecoding:
             except IncompletePlan as missing:
                 self._decoding.learn_from([missing.needs])
                 self._typed = None
-
-
-def _python_values(column: pa.Array) -> list[Any]:
-    """The values of a column. A time that Python's types cannot hold is the number that Arrow has for it."""
-    try:
-        return list(column.to_pylist(maps_as_pydicts="lossy"))
-    except (ValueError, OverflowError):
-        return [_python_value(scalar) for scalar in column]
-
-
-def _python_value(scalar: pa.Scalar) -> Any:
-    try:
-        return scalar.as_py(maps_as_pydicts="lossy")
-    except (ValueError, OverflowError):
-        return scalar.value if isinstance(scalar, pa.TimestampScalar) else f"a {scalar.type} with a time out of range"

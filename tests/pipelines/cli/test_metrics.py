@@ -58,8 +58,9 @@ def test_a_cluster_that_does_not_answer_is_down_and_the_others_are_shown(make: M
     (port,) = free_ports(1)
     world = make(settings_text=f'[clusters.other]\nbootstrap = "127.0.0.1:{port}"\n')
     result = world.penstock("metrics", "--max-topics", "1")
-    assert (result.exit_code, result.stderr.count("\n")) == (ExitCode.TRY_AGAIN, 2)
+    assert (result.exit_code, result.stderr.count("\n")) == (ExitCode.TRY_AGAIN, 3)
     assert "[cluster=other " in result.stderr
+    assert f"cannot reach 127.0.0.1:{port} " in result.stderr
     assert 'penstock_up{cluster="other"} 0.0\n' in result.stdout
     assert 'penstock_topics_left_out{cluster="main"} 1.0\n' in result.stdout
     pushed = world.penstock("metrics", "--cluster", "main", "--push", f"http://127.0.0.1:{port}")

@@ -89,11 +89,6 @@ def test_sensors_and_schedules_run_from_the_start() -> None:
     assert {definition.default_status for definition in repository.schedule_defs} == {dg.DefaultScheduleStatus.RUNNING}
 
 
-def test_a_wrong_cron_is_refused() -> None:
-    with pytest.raises(dg.DagsterInvalidDefinitionError, match="'every day'"):
-        defs_of(settings=TWO.model_copy(update={"cron": "every day"}))
-
-
 def test_the_settings_of_a_topic_are_in_its_spec() -> None:
     sections = {
         "order.*": {

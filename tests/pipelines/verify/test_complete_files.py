@@ -22,12 +22,12 @@ TIMES = st.lists(st.none() | st.integers(0, 5), min_size=1, max_size=4)
 EDGES = st.none() | st.integers(0, 6)
 
 
-def row_group(times_us: Sequence[int | None], *, with_statistics: bool = True) -> pq.RowGroupMetaData:
-    """A row group whose rows have these loading times."""
+def footer_of(times_us: Sequence[int | None], *, with_statistics: bool = True) -> pq.FileMetaData:
+    """The footer of a file with one row group, whose rows have these loading times."""
     file = BytesIO()
     times = pa.array(times_us, FILE_SCHEMA.field("loaded_at").type)
     pq.write_table(pa.table({"loaded_at": times}), file, write_statistics=with_statistics)
-    return pq.ParquetFile(file).metadata.row_group(0)
+    return pq.ParquetFile(file).metadata
 
 
 def between(start: int | None, stop: int | None) -> Window:
@@ -43,13 +43,13 @@ def test_a_row_group_is_read_if_its_times_overlap_the_window(
     known = [time for time in times_us if time is not None]
     overlaps = not known or ((start is None or max(known) >= start) and (stop is None or min(known) < stop))
     has_rows_without_time = start is None and None in times_us
-    is_read = _may_have_rows(row_group(times_us), "loaded_at", between(start, stop))
+    is_read = _may_have_rows(footer_of(times_us), 0, "loaded_at", between(start, stop))
     assert is_read == (overlaps or has_rows_without_time)
 
 
 @pytest.mark.parametrize("name", ["loaded_at", "another column"])
 def test_a_row_group_without_statistics_is_read(name: str) -> None:
-    assert _may_have_rows(row_group([3], with_statistics=name != "loaded_at"), name, Window(8, 9))
+    assert _may_have_rows(footer_of([3], with_statistics=name != "loaded_at"), 0, name, Window(8, 9))
 
 
 @given(times_us=TIMES, start=EDGES, stop=EDGES)
