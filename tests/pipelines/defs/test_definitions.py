@@ -124,7 +124,7 @@ def test_the_settings_of_a_topic_are_in_its_spec() -> None:
 # fault E18
 def test_no_two_tables_have_the_same_name_in_one_code_location() -> None:
     """Dagster's page links tables with the same name, whose letters it makes lower-case."""
-    clusters = {"main": {"bootstrap": "b:9"}, "main.sales": {"bootstrap": "b:9"}}
+    clusters = {"main": {"bootstrap": "b:9"}, "main-sales": {"bootstrap": "b:9"}}
     definitions = [
         defs_of("orders", "Orders", "sales.orders", name=name, key_prefix=(name,), settings=settings)
         for name in ("first", "second")
