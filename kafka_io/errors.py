@@ -256,6 +256,12 @@ class AuthorizationFailed(BrokerError):
     """The client is not authorized to do this."""
 
 
+class LeaderChanged(KafkaIOError):
+    """The log has records of a later leader than the one for which the range was planned: it must be planned again."""
+
+    retriable = True
+
+
 class LogShort(KafkaIOError):
     """The broker's log is shorter than it was before."""
 

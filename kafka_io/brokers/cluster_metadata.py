@@ -88,6 +88,7 @@ class ClusterMetadata(Closing):
         self._replicas: dict[TopicPartition, int] = {}  # ids of brokers to read from instead of the leader
         self._cluster_id: str | None = None
         self._described_by: Broker | None = None  # the broker of the last Metadata answer
+        self._outdated: set[str] = set()  # addresses of brokers with older metadata, which are asked last
         self._closing = ExitStack()
 
     @property
@@ -118,6 +119,11 @@ class ClusterMetadata(Closing):
         row = self._row(topic, partition)
         return self._replica(topic, partition) or (self._brokers.get(row.leader_id) if row else None)
 
+    def epoch_of(self, topic: str, partition: int) -> int:
+        """The epoch of the partition's leader, if the metadata is known, else -1; no request is sent."""
+        row = self._row(topic, partition)
+        return row.leader_epoch if row else -1
+
     def _row(self, topic: str, partition: int) -> MetadataPartition | None:
         """The partition of a known topic. Reads of all partitions of a topic take linear time."""
         topic_metadata = self._topics.get(topic)
@@ -143,8 +149,10 @@ class ClusterMetadata(Closing):
         """
         return retrying(act, self.backoff, sleep=self.sleep, contact=self.connector.contact)
 
-    def on_leader(self, topic: str, partition: int, act: Callable[[Leader], T]) -> T:
+    def on_leader(self, topic: str, partition: int, act: Callable[[Leader], T], *, epoch: int = -1) -> T:
         """Call `act` with the partition's leader and return its result. If the leader moved or is down, try the next.
+
+        `epoch` is the oldest one that the leader may have.
 
         Raises:
             KafkaIOError: the last error of `act`, or that the partition has no leader.
@@ -152,7 +160,7 @@ class ClusterMetadata(Closing):
 
         def attempt() -> T:
             try:
-                leader = self.leader(topic, partition)
+                leader = self.leader(topic, partition, epoch=epoch)
                 with error_context(leader.connection.where):
                     return act(leader)
             # The metadata may be from before an election (fault B01), and a leader that does not answer may be dead
@@ -164,11 +172,12 @@ class ClusterMetadata(Closing):
         with error_context(self.where):
             return self.retry(attempt)
 
-    def leader(self, topic: str, partition: int) -> Leader:
+    def leader(self, topic: str, partition: int, *, epoch: int = -1) -> Leader:
         """The leader of the partition. The topic is requested if it is not known.
 
         Raises:
-            LeaderMoved: the partition has no leader now, or no broker knows the topic yet.
+            LeaderMoved: the partition has no leader now, no broker knows the topic yet, or the broker that described it
+                knows only a leader with an epoch before `epoch`. The next question goes to the other brokers first.
             NetworkError: no broker can be reached.
         """
         metadata = self.topic(topic)
@@ -177,6 +186,15 @@ class ClusterMetadata(Closing):
         if metadata is None or row is None:
             subject = "topic" if metadata is None else "partition of the topic"
             raise LeaderMoved(f"the broker does not know this {subject}", where, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        if -1 < row.leader_epoch < epoch:
+            # A deposed leader that has lost its controller may still answer for itself (fault A03).
+            if self._described_by:
+                self._outdated.add(self._described_by.address)
+            raise LeaderMoved(
+                f"the broker knows the leader with epoch {row.leader_epoch}, and not yet the one with epoch {epoch}",
+                where,
+                ErrorCode.FENCED_LEADER_EPOCH,
+            )
         broker = self._brokers.get(row.leader_id)
         if broker is None:
             raise LeaderMoved("the partition has no leader", where, ErrorCode.LEADER_NOT_AVAILABLE)
@@ -278,12 +296,12 @@ class ClusterMetadata(Closing):
         broker = self._replica(topic, partition)
         return self.connection(broker) if broker else None
 
-    def read_from(self, topic: str, partition: int) -> tuple[ModernBrokerConnection, Leader]:
+    def read_from(self, topic: str, partition: int, *, epoch: int = -1) -> tuple[ModernBrokerConnection, Leader]:
         """The broker that the partition is read from, which is a replica or the leader, and the leader.
 
         Raises what `leader` raises.
         """
-        leader = self.leader(topic, partition)
+        leader = self.leader(topic, partition, epoch=epoch)
         return self.preferred_replica(topic, partition) or leader.connection, leader
 
     def _replica(self, topic: str, partition: int) -> Broker | None:
@@ -317,7 +335,8 @@ class ClusterMetadata(Closing):
         failure: KafkaIOError | None = None
         # One broker that is down must not hide the others, and an address of the settings may be gone by now
         # (fault W01).
-        for broker in dict.fromkeys((*first, *self.known_brokers)):
+        brokers = dict.fromkeys((*first, *self.known_brokers))
+        for broker in sorted(brokers, key=lambda broker: broker.address in self._outdated):
             connection = self.connection(broker)
             try:
                 return request(connection)
@@ -364,6 +383,7 @@ class ClusterMetadata(Closing):
         self._topics.clear()
         self._rows.clear()
         self._replicas.clear()
+        self._outdated.clear()
         for connection in self._connections.values():
             connection.pause()
 

@@ -78,10 +78,11 @@ class FirstFetches:
     ) -> tuple[ModernBrokerConnection, PartitionLeaders, Mapping[TopicPartition, int]]:
         """The broker of this range, and the partitions that it serves, each with its leader and its next range.
 
-        Ranges that can only be read alone are left out: their topic was replaced, or a replica could not be read.
+        Ranges that can only be read alone are left out: their topic was replaced, their leader is older than the one of
+        the plan, or a replica could not be read.
         """
         first = self._ranges[number]
-        connection, _ = self._metadata.read_from(first.topic, first.offsets.partition.partition)
+        connection, _ = self._metadata.read_from(first.topic, first.offsets.partition.partition, epoch=first.epoch)
         leaders: dict[TopicPartition, Leader] = {}
         numbers: dict[TopicPartition, int] = {}
         for at in range(number, min(number + _MAX_TOGETHER, len(self._ranges))):
@@ -95,7 +96,7 @@ class FirstFetches:
             ):
                 continue
             with suppress(KafkaIOError):  # it has no leader now
-                serving, leader = self._metadata.read_from(planned.topic, partition.partition)
+                serving, leader = self._metadata.read_from(planned.topic, partition.partition, epoch=planned.epoch)
                 if serving is connection and planned.is_for(topic_id_text(leader.topic_id)):
                     leaders[partition], numbers[partition] = leader, at
         return connection, leaders, numbers

@@ -5,11 +5,12 @@ cut off. If the leader moves, the read follows it and continues at the offset th
 replica in the client's rack, the partition is read from there (KIP-392).
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 from itertools import chain
 from struct import Struct
+from typing import TypeVar
 from uuid import UUID
 
 from kafka_io.brokers.cluster_metadata import LEADER, ClusterMetadata, Leader, topic_id_text
@@ -20,6 +21,7 @@ from kafka_io.errors import (
     BrokerError,
     Corrupt,
     KafkaIOError,
+    LeaderChanged,
     LeaderMoved,
     LogShort,
     NetworkError,
@@ -56,6 +58,8 @@ from kafka_io.records.layout import (
 from kafka_io.records.record_set import RequestedOffsets
 from kafka_io.records.schema import COLUMNS
 
+T = TypeVar("T")
+
 _FIRST_ENTRY_BYTES = 64 * 1024
 _INT64, _INT32 = Struct(">q"), Struct(">i")
 
@@ -85,6 +89,7 @@ class ModernPartition:
             Corrupt: the bytes are not valid records, or the decoder gave more or fewer rows than the headers count.
             TooLarge: a batch is above `max_fetch_bytes`, or decompresses to more than `max_decompressed_bytes`.
             LogShort: the log ends before the range does.
+            LeaderChanged: the range has records of a later leader than the one of the plan.
             NetworkError: no leader could be reached, also after all retries.
 
         An error about records has the first offset that cannot be read; everything before it can.
@@ -158,7 +163,10 @@ class ModernPartition:
             return bytes(answer.records or b"")
 
         with error_context(self._where.at_offset(offset)):
-            return self._metadata.on_leader(self._topic, self._number, attempt)
+            return self._on_leader(attempt)
+
+    def _on_leader(self, attempt: Callable[[Leader], T]) -> T:
+        return self._metadata.on_leader(self._topic, self._number, attempt, epoch=self._planned.epoch)
 
     def _fetch(self, offset: int, size: int) -> FetchedChunk:
         """The answer of the partition's leader, which may be another broker at each attempt."""
@@ -180,11 +188,11 @@ class ModernPartition:
                 raise LogShort(f"the replica in the client's rack cannot be read: {error.reason}") from error
 
         with error_context(self._where.at_offset(offset)):
-            return self._metadata.on_leader(self._topic, self._number, attempt)
+            return self._on_leader(attempt)
 
     def _send_ahead(self, offset: int, size: int) -> Pending | None:
         try:
-            connection, leader = self._metadata.read_from(self._topic, self._number)
+            connection, leader = self._metadata.read_from(self._topic, self._number, epoch=self._planned.epoch)
             request = connection.versioned(self._request(leader, offset, size), max_version=max_fetch_version([leader]))
             pending = connection.request_ahead(request)
         except (NetworkError, LeaderMoved):
@@ -279,8 +287,26 @@ class ModernPartition:
             batches=self._decoded(scan, self._decoder.feed(data, requested, aborted=aborted_ranges(partition))),
         )
 
+    def _check_epoch(self, epoch: int) -> None:
+        """Check that no record was written under a later leader than the one of the plan.
+
+        A clean election keeps all records that the plan has seen. So a later epoch in the range shows that records were
+        lost since then, and a commit under the epoch of the plan would be wrong (fault A03).
+
+        Raises:
+            LeaderChanged: a record was.
+        """
+        # Servers that only speak the protocol of Kafka may store other epochs than they report.
+        newest = min(epoch, self._metadata.epoch_of(self._topic, self._number))
+        if -1 < self._planned.epoch < newest:
+            raise LeaderChanged(
+                f"the range was planned for the leader with epoch {self._planned.epoch}, but has records of the leader "
+                f"with epoch {newest}"
+            )
+
     def _decoded(self, scan: HeaderScan, batches: Iterator[DecodedBatch]) -> Iterator[DecodedBatch]:
         """The batches of an answer. Its records are counted only here, because not every answer is decoded."""
+        self._check_epoch(scan.max_epoch)
         self._min_records += scan.min_records
         self._max_records += scan.max_records
         yield from batches

@@ -71,7 +71,8 @@ class ReadSettings:
 class PlannedRange:
     """A range of one partition to read, and the incarnation of the topic for which it was planned.
 
-    With `to_message`, a range of 0.7 is read up to the end of the message that contains its last byte.
+    With `to_message`, a range of 0.7 is read up to the end of the message that contains its last byte. `epoch` is that
+    of the leader that gave the bounds of the log, -1 if it is unknown: no older leader is read (KIP-320).
 
     >>> planned = PlannedRange("clicks", OffsetRange(BrokerPartition(None, 0), 0, 10), incarnation="")
     >>> planned.offsets.stop
@@ -82,6 +83,7 @@ class PlannedRange:
     offsets: OffsetRange
     incarnation: str
     to_message: bool = False
+    epoch: int = -1
 
     def is_for(self, topic_id: str | None) -> bool:
         """Whether it was planned for the topic with this id. Without topic ids this is unknown, and counts as yes."""

@@ -9,7 +9,7 @@ from kafka_io.compression import BytesLike
 from kafka_io.errors import NOWHERE, Where
 from kafka_io.jit.scalars import Int64s
 from kafka_io.records.kernels import legacy_messages, record_batches, status_codes
-from kafka_io.records.layout import CONTROL, ENTRY_BYTES, ENTRY_LENGTH_AT
+from kafka_io.records.layout import BATCH_EPOCH_AT, CONTROL, ENTRY_BYTES, ENTRY_LENGTH_AT
 from kafka_io.records.record_set import RecordSet, RequestedOffsets
 
 _MAX_BATCHES = 1024
@@ -27,12 +27,15 @@ class HeaderScan:
             does not show that a transaction was aborted.
         max_records: the largest number. It differs from the least one only if records were compacted in a batch that
             the request cuts, and for messages of formats 0 and 1, which may hold any number of messages.
+        max_epoch: the largest leader epoch of their batches before the requested stop; -1 if there is none. Messages of
+            formats 0 and 1 have no epoch.
     """
 
     whole_bytes: int
     next_offset: int
     min_records: int
     max_records: int
+    max_epoch: int = -1
 
 
 def first_entry_bytes(data: BytesLike) -> int | None:
@@ -51,26 +54,38 @@ def scan_headers(data: BytesLike, requested: RequestedOffsets, *, where: Where =
     """
     record_set = RecordSet(data, requested, where)
     min_records = max_records = 0
+    max_epoch = -1
     while not record_set.ended:
-        added_min, added_max = _skip_messages(record_set) if record_set.magic in (0, 1) else _skip_batches(record_set)
+        is_old = record_set.magic in (0, 1)
+        added_min, added_max, epoch = _skip_messages(record_set) if is_old else _skip_batches(record_set)
         min_records, max_records = min_records + added_min, max_records + added_max
+        max_epoch = max(max_epoch, epoch)
     return HeaderScan(
         whole_bytes=record_set.position,
         next_offset=record_set.next_offset,
         min_records=min_records,
         max_records=max_records,
+        max_epoch=max_epoch,
     )
 
 
-def _skip_batches(record_set: RecordSet) -> tuple[int, int]:
-    """Skip batches; returns the least and the largest number of requested records in them."""
+def _skip_batches(record_set: RecordSet) -> tuple[int, int, int]:
+    """Skip batches; returns the least and the largest number of requested records in them, and the largest epoch."""
     table = np.empty((_MAX_BATCHES, record_batches.FIELDS), np.int64)
     status, position, count = record_set.list_batches(table)
     records = _requested_records(table[:count], record_set.requested)
+    epoch = _max_epoch(table[:count], record_set)
     if count:
         record_set.advance_to(int(table[count - 1, record_batches.LAST]))
     record_set.stop_at(position, status)
-    return records
+    return (*records, epoch)
+
+
+def _max_epoch(batches: Int64s, record_set: RecordSet) -> int:
+    """The largest leader epoch of the batches that begin before the requested stop; -1 without one."""
+    starts = batches[batches[:, record_batches.BASE] < record_set.requested.stop, record_batches.START]
+    epochs = record_set.array[starts[:, np.newaxis] + np.arange(BATCH_EPOCH_AT, BATCH_EPOCH_AT + 4)]
+    return int(epochs.view(">i4").max(initial=-1))
 
 
 def _requested_records(batches: Int64s, requested: RequestedOffsets) -> tuple[int, int]:
@@ -83,8 +98,8 @@ def _requested_records(batches: Int64s, requested: RequestedOffsets) -> tuple[in
     return int(np.maximum(count - outside, 0).sum()), int(np.minimum(count, inside).sum())
 
 
-def _skip_messages(record_set: RecordSet) -> tuple[int, int]:
-    """Skip messages of formats 0 and 1; returns the least and the largest number of requested records in them."""
+def _skip_messages(record_set: RecordSet) -> tuple[int, int, int]:
+    """Skip messages of formats 0 and 1; returns the same as `_skip_batches`."""
     start = record_set.next_offset
     status, position, last = legacy_messages.measure(record_set.array, record_set.position)
     if position > record_set.position:
@@ -93,7 +108,7 @@ def _skip_messages(record_set: RecordSet) -> tuple[int, int]:
         if last > record_set.min_end:
             record_set.advance_to(last)
     record_set.stop_at(position, status)
-    return 0, record_set.next_offset - start
+    return 0, record_set.next_offset - start, -1
 
 
 def _before_bad_offset(record_set: RecordSet) -> tuple[int, int]:

@@ -50,6 +50,7 @@ MIN_MESSAGE_BYTES = (26, 34)
 #
 # In a compressed batch only the records are compressed, as one stream.
 BATCH_MAGIC = 2
+BATCH_EPOCH_AT = 12
 BATCH_CRC_AT = 17
 BATCH_ATTRIBUTES_AT = 21
 BATCH_LAST_DELTA_AT = 23

@@ -16,7 +16,7 @@ from pipelines.identity.holes import with_causes
 from pipelines.identity.truncation import check_incarnation
 from pipelines.layout.layout import RAW
 from pipelines.ledger.committed_range import CommittedRange
-from pipelines.ledger.ledger import LedgerEntry
+from pipelines.ledger.ledger import LeaderEpochs, LedgerEntry
 from pipelines.ledger.slice_facts import DecodingNeeds, SliceFacts
 from pipelines.plan.bytes_per_offset import committed_bytes_per_offset, read_sample, sizes_by_bytes
 from pipelines.plan.plan import PlannedStep
@@ -37,6 +37,7 @@ class FetchOrder:
         topic: the topic.
         table_uri: the URI of its table.
         slices: the slices. Empty ones need no fetch.
+        epochs: the leader epochs of the bounds on which the slices were planned, as far as they are known.
         began: the loading time of the rows.
         sizes: the sizes of the slices, which decide how many of them share a task.
         below: a path in the table's folder below which the files are staged; empty if they go into its own folders.
@@ -49,6 +50,7 @@ class FetchOrder:
     topic: TopicEntry
     table_uri: str
     slices: Sequence[OffsetRange]
+    epochs: LeaderEpochs
     began: datetime
     sizes: SliceSizes
     below: str = ""
@@ -56,6 +58,13 @@ class FetchOrder:
     to_message: Collection[OffsetRange] = ()
     on_progress: Progress = no_progress
     ahead: Sequence[PlannedStep] = ()
+
+    def of_step(self, step: PlannedStep) -> "FetchOrder":
+        """The order for a step that comes later."""
+        plan = step.plan
+        return replace(
+            self, slices=plan.slices, epochs=step.epochs, sizes=step.sizes, to_message=plan.to_message, ahead=()
+        )
 
     def again(self, slices: Sequence[OffsetRange]) -> "FetchOrder":
         """The same order for other slices, or parts of these. Nothing is begun ahead of them."""
@@ -138,11 +147,8 @@ class SliceFetcher:
             partition_by=decoding.partition_by,
             times=decoding.event_times,
         )
-        if tasks := list(self._tasks(task, order.topic, order.slices, order.sizes, order.to_message)):
-            ahead = [
-                list(self._tasks(task, order.topic, step.plan.slices, step.sizes, step.plan.to_message))
-                for step in order.ahead
-            ]
+        if tasks := list(self._tasks(task, order)):
+            ahead = [list(self._tasks(task, order.of_step(step))) for step in order.ahead]
             facts += self.runner.fetch(tasks, order.on_progress, ahead)
         if facts:
             # Answers of brokers before 3.1 do not name the incarnation: what was read may be of a topic that was
@@ -151,19 +157,16 @@ class SliceFetcher:
             check_incarnation(self.cluster, order.topic, read)
         return with_causes(self.cluster, order.topic.name, facts)
 
-    def _tasks(
-        self,
-        task: Callable[..., FetchTask],
-        topic: TopicEntry,
-        slices: Sequence[OffsetRange],
-        sizes: SliceSizes,
-        to_message: Collection[OffsetRange],
-    ) -> Iterator[FetchTask]:
+    def _tasks(self, task: Callable[..., FetchTask], order: FetchOrder) -> Iterator[FetchTask]:
         """The fetch tasks of the slices; `task` completes each of them."""
-        groups = group_slices([offsets for offsets in slices if offsets.size], sizes)
+        groups = group_slices([offsets for offsets in order.slices if offsets.size], order.sizes)
         for number, group in enumerate(groups):
             for offsets in group:
-                planned = replace(_planned_range(topic, offsets), to_message=offsets in to_message)
+                planned = replace(
+                    _planned_range(order.topic, offsets),
+                    to_message=offsets in order.to_message,
+                    epoch=order.epochs.get(offsets.partition, -1),
+                )
                 yield task(spark_task=number, source=self.cluster.source(offsets.partition), planned=planned)
 
 

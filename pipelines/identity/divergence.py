@@ -240,8 +240,9 @@ class DivergenceSearch:
         comparison = _Comparison(search=self, ranges=self._with_rows(partition, bound.earliest))
         # The log has messages of the table before `low`, and none of its messages from `high` on. Where it shows
         # nothing, a message may have been compacted, and nothing would load it again. So it is not taken back.
-        low, high = bound.earliest, min(bound.latest, self.state.covered[partition][1])
-        diverged, shown_kinds = high, {_Shown.OTHER} if differs else set[_Shown]()
+        end = min(bound.latest, self.state.covered[partition][1])
+        low, high = bound.earliest, end
+        diverged, shown_kinds = end, {_Shown.OTHER} if differs else set[_Shown]()
         while low < high:
             middle = (low + high) // 2
             offset, answer = comparison.first_shown(middle, high)
@@ -251,6 +252,9 @@ class DivergenceSearch:
             else:
                 high = middle if answer is _Shown.NOTHING else offset
                 diverged = diverged if answer is _Shown.NOTHING else offset
+        if partition.broker is None and diverged < end:
+            # Offsets in front of the first row that differs may have no row in the table, and records in the log.
+            diverged = max(bound.earliest, comparison.end_of_row_before(diverged))
         # A topic with the same id was not created again, whatever its log has lost. A log that has only become shorter
         # shows no other message: it was truncated, and not created again.
         common = (
@@ -317,8 +321,11 @@ class DivergenceSearch:
             return Divergence(offset=cursor, common=True)
         if not count:
             return Divergence(offset=bound.earliest, common=self.state.findings.same_topic_id)
+        message, after = comparable[count - 1]
+        # From 0.8 on, offsets between the message and the cursor can have no row in the table, and records in the log.
+        end = message.offset + 1 if partition.broker is None else after
         # The cursor after the last common message can lie behind the end of a log that became shorter.
-        return Divergence(offset=min(comparable[count - 1][1], bound.latest), common=True)
+        return Divergence(offset=min(end, bound.latest), common=True)
 
     def _may_be_compacted(self) -> bool:
         try:
@@ -384,6 +391,14 @@ class _Comparison:
                 (answer.offset, 1) if isinstance(answer, LastMessage) else (row.offsets.start + step, 2 * step)
             )
         return stop, _Shown.NOTHING
+
+    def end_of_row_before(self, offset: int) -> int:
+        """The offset after the last row before this offset; 0 if there is none."""
+        for committed in reversed(self.ranges[: bisect_left(self.ranges, offset, key=lambda part: part.offsets.start)]):
+            offsets = self.search.table.row_offsets(self.search.snapshot, committed)
+            if number := bisect_left(offsets, offset):
+                return offsets[number - 1] + 1
+        return 0
 
     def _answer(self, offsets: OffsetRange) -> LastMessage | KafkaIOError | None:
         topic = self.search.state.topic.name

@@ -81,8 +81,11 @@ def compare_logs(
     same, differing, out_of_range, errors = compare_last_messages(
         search.cluster, state, bounds, with_idle=idle_too, doubtful=ends.keys()
     )
-    changed = {id_: end for id_, end in ends.items() if not (id_ in same and _is_unchanged(search, bounds, id_, end))}
+    changed = {partition: end for partition, end in ends.items() if partition not in same}
     truncated = {partition: end for partition, end in changed.items() if end is not None}
+    for partition in ends.keys() & same:
+        lost_from = _lost_after_last(search, bounds[partition], partition, ends[partition])
+        truncated |= {} if lost_from is None else {partition: lost_from}
     # Without news this load fetches nothing, so nobody has to know why a log is shorter. The choice to take rows back
     # needs the answer in any case.
     shorter = _shorter_logs(search, bounds, choices) if news or choices.on_truncated == "rewind" else set()
@@ -110,22 +113,30 @@ def compare_logs(
     all_same = news and not divergences and not out_of_range and not errors
     for partition, (_, cursor) in state.covered.items():
         all_same = all_same and partition in bounds and cursor <= bounds[partition].latest
-    outdated = _outdated(state, bounds, with_idle=with_idle)
+    compared = {partition: bound for partition, bound in bounds.items() if partition not in errors}
     return LogComparison(
-        divergences=divergences, truncated=truncated, outdated=outdated, errors=errors, all_same=all_same
+        divergences=divergences,
+        truncated={partition: end for partition, end in truncated.items() if partition in compared},
+        outdated=_outdated(state, compared, with_idle=with_idle),
+        errors=errors,
+        all_same=all_same,
     )
 
 
-def _is_unchanged(
-    search: DivergenceSearch, bounds: Mapping[BrokerPartition, Bounds], partition: BrokerPartition, end: int | None
-) -> bool:
-    """Whether a log has what was loaded, although its leader does not know the epoch, or says that it ends at `end`.
+def _lost_after_last(
+    search: DivergenceSearch, bound: Bounds, partition: BrokerPartition, end: int | None
+) -> int | None:
+    """The first offset that a log has lost, although it has the last message of the table; None if it has lost nothing.
 
-    The log has the last message of the table. A commit of an earlier version can have an older epoch than the records
-    that it loaded: the leader had changed after the plan. Then the log also has the message at the end of the epoch
-    (fault E09).
+    `end` is where the epoch of the table ends according to the leader; None if the leader does not know the epoch. A
+    commit of an earlier version can have an older epoch than the records that it loaded: the leader had changed after
+    the plan. Then the log also has the message at the end of the epoch (fault E09).
     """
-    return end is None or search.has_message_at(partition, bounds[partition], end)
+    state = search.state
+    after_last = state.last_messages[partition].offset + 1
+    if end is None:  # the offsets behind the last message have no row, so nothing shows whether they are the same
+        return after_last if after_last < state.covered[partition][1] else None
+    return end if after_last <= end or not search.has_message_at(partition, bound, end) else None
 
 
 def _outdated(

@@ -1,7 +1,7 @@
 """The last stage of a load: the files and the offsets that they cover are visible in the table."""
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kafka_io.model import BrokerPartition
 from pipelines.commit.commit import CommitResult, LoadChange, commit, committable
@@ -44,10 +44,15 @@ class Committed(Stage):
     def next_target(self, failed: Collection[BrokerPartition]) -> RunTarget:
         """What is left for the next steps of the run, which load no partition that has `failed` (fault N07)."""
         planned, change = self.fetched.planned, self.change
+        again = self.fetched.led_by_others
+        # Offsets of these partitions that were not even fetched: the next step asks the new leader for its bounds.
+        fetched = {slice_facts.offsets for slice_facts in change.facts}
+        of_others = (offsets for offsets in planned.step.slices if offsets.partition in again)
+        left = [offsets.size for offsets in of_others if offsets not in fetched]
         begun = begun_earlier(change.fetched_ranges, change.state.covered, self.covered, planned.target.window.ends)
-        return planned.target.after(
-            planned.step, overtaken=self.result.overtaken(change.facts), more=sum(begun), failed=failed
-        )
+        target = replace(planned.target, changes=planned.target.changes + bool(again))
+        overtaken = self.result.overtaken(change.facts) + sum(left)
+        return target.after(planned.step, overtaken=overtaken, more=sum(begun), failed=set(failed) - again)
 
 
 def commit_step(run: Run, fetched: Fetched) -> Committed:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+from kafka_io.errors import LeaderChanged
 from kafka_io.model import BrokerPartition, OffsetRange
 from pipelines.commit.bad_records import check_bad_records
 from pipelines.fetch.decoding import Decoding
@@ -38,13 +39,21 @@ class Fetched(Stage):
 
     @property
     def failures(self) -> list[SliceFailure]:
-        """Why slices were not fetched."""
-        return [slice_facts.failure for slice_facts in self.facts if slice_facts.failure]
+        """Why slices were not fetched, and are not planned again."""
+        again = self.led_by_others
+        return [facts.failure for facts in self.facts if facts.failure and facts.partition not in again]
 
     @property
     def failed(self) -> set[BrokerPartition]:
         """The partitions of slices that were not fetched."""
         return {slice_facts.offsets.partition for slice_facts in self.facts if slice_facts.failure}
+
+    @property
+    def led_by_others(self) -> set[BrokerPartition]:
+        """The partitions that have only failed because their leader changed after the plan (fault A03)."""
+        failed = [facts for facts in self.facts if facts.failure]
+        others = {facts.partition for facts in failed if facts.failure and facts.failure.kind != LeaderChanged.__name__}
+        return self.failed - others if self.planned.target.follows_leaders else set()
 
 
 def fetch(run: Run, planned: Planned, on_progress: Progress, earlier: DecodedCounts) -> Fetched:
@@ -86,6 +95,7 @@ def _fetched(run: Run, planned: Planned, decoding: Decoding, on_progress: Progre
         table_uri=reconciled.discovered.table.uri,
         slices=step.plan.slices,
         began=loading_time(reconciled.discovered.began, reconciled.snapshot.entry),
+        epochs=step.epochs,
         sizes=step.sizes,
         skip=tuple(name for name in GAPS if getattr(run.choices, name) == "skip"),
         to_message=step.plan.to_message,

@@ -19,6 +19,7 @@ from pipelines.plan.window import AllBounds, OffsetWindow
 from resources.errors import CursorAheadOfLog, CursorExpired, LoadError
 from resources.progress import Progress
 
+_MAX_CHANGES = 3
 UNCUT = SliceSizes(slice=2**63)
 """The sizes with which each range is one slice."""
 
@@ -63,7 +64,8 @@ class RunTarget:
 
     The window is fixed when the run begins, so that the run ends: the next run loads the records and partitions that
     appear later. `cap` is the maximum of `total`; None for no cap. `cuts` are offsets at which slices end. `answers`
-    are those of the brokers when it began. `ahead` are the next steps, whose slices may be fetched already.
+    are those of the brokers when it began. `ahead` are the next steps, whose slices may be fetched already. `changes`
+    counts the steps after which partitions were planned again, because their leader had changed.
     """
 
     window: OffsetWindow
@@ -73,6 +75,12 @@ class RunTarget:
     cuts: DayCuts = field(default_factory=dict)
     answers: LogAnswers = field(default_factory=dict)
     ahead: tuple["PlannedStep", ...] = ()
+    changes: int = 0
+
+    @property
+    def follows_leaders(self) -> bool:
+        """Whether partitions are planned again if their leader changes; not for ever."""
+        return self.changes < _MAX_CHANGES
 
     @property
     def remaining(self) -> int:
@@ -89,8 +97,8 @@ class RunTarget:
 
         Args:
             step: the plan of the step.
-            overtaken: the number of its offsets that were fetched, but not committed, because another run was first.
-                The next step plans them again, as far as the other run has not loaded them.
+            overtaken: the number of its offsets that were not committed, because another run was first, or another
+                leader. The next step plans them again, as far as the other run has not loaded them.
             more: the number of offsets that the run did not plan to load: another run began the table before them.
             failed: partitions that the run does not load any further.
         """

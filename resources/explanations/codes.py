@@ -24,7 +24,7 @@ _ROWS = (
     CodeRow(201, "ConnectFailed", ExitCode.TRY_AGAIN),
     CodeRow(202, "ConnectionLost", ExitCode.TRY_AGAIN, also=("NetworkError",)),
     CodeRow(203, "DeadlineExceeded", ExitCode.TRY_AGAIN),
-    CodeRow(204, "LeaderMoved", ExitCode.TRY_AGAIN),
+    CodeRow(204, "LeaderMoved", ExitCode.TRY_AGAIN, also=("LeaderChanged",)),
     CodeRow(205, "CoordinatorMoved", ExitCode.TRY_AGAIN),
     CodeRow(206, "BrokerBusy", ExitCode.TRY_AGAIN),
     CodeRow(207, "BrokerRefused"),

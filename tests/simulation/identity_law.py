@@ -236,7 +236,7 @@ class IdentityLaw:
         Without a topic id, a log that was truncated since it was read looks like another one, and so does one about
         whose end a broker lied to this run. So does the same topic if the ledger has ids of a former one.
         """
-        if shows_other_ids(answers, entry) or self.hides_what_was_lost:
+        if shows_other_ids(answers, entry) or self._hides_what_was_lost(answers):
             return True
         if entry.state.ids.topic_id and self.cluster.era.has_ids:
             return False
@@ -250,14 +250,14 @@ class IdentityLaw:
         was_cut = any(cut.tick > read.tick and cut.offset < read.stop for cut in log.cuts)
         return was_cut or (self.cluster.era.in_bytes and any(log.damages_in(read.start, read.stop)))
 
-    @property
-    def hides_what_was_lost(self) -> bool:
-        """Whether nothing shows where a log lost records whose epoch its leader does not know.
+    def _hides_what_was_lost(self, answers: Answers) -> bool:
+        """Whether nothing shows where a log lost records whose epoch its leader does not know, or seems to have lost.
 
         A typed table has no bytes of messages to compare, and compaction may have removed some of them.
         """
-        is_hidden = self.cluster.compacts and self.cluster.values is not None
-        return is_hidden and any(log.cuts or log.restored for log in self.cluster.logs.values())
+        if not self.cluster.compacts or self.cluster.values is None:
+            return False
+        return bool(answers.lied) or any(log.cuts or log.restored for log in self.cluster.logs.values())
 
     def has_nothing_in_common(self, rows: Mapping[BrokerPartition, Mapping[int, int]], answers: Answers) -> bool:
         """Whether a log has none of the rows of its table which it could still have when the run asked for its bounds.
@@ -265,7 +265,7 @@ class IdentityLaw:
         Truncation can do that, and in 0.7 damage.
         """
         bounds = answers.bounds[-1].bounds
-        return self.hides_what_was_lost or any(
+        return self._hides_what_was_lost(answers) or any(
             self._has_none_of(self.cluster.logs[id_], payloads, bounds[id_].earliest)
             for id_, payloads in rows.items()
             if id_ in self.cluster.logs and id_ in bounds

@@ -166,6 +166,10 @@ class SimLog:
         """The end offset of a leader epoch, or of the largest one below it that the leader knows (KIP-320)."""
         return next((start for number, start in self.starts if number > epoch), self.latest)
 
+    def epoch_before(self, stop: int) -> int:
+        """The largest epoch that began before an offset: records before it may have this epoch."""
+        return max((number for number, start in self.starts if start < stop), default=-1)
+
     def knows(self, epoch: int) -> bool:
         """Whether the leader has led or followed in this epoch; it forgets epochs whose records expired."""
         return epoch < self.starts[0][0] or any(number == epoch for number, _ in self.starts)

@@ -24,6 +24,7 @@ from pipelines.table.table_store import CommitOutcomeUnknown, TableSnapshot
 from resources.errors import CommitRefused, CommitUnknown, LakeUnavailable, TableReplaced
 from resources.progress import Progress
 from resources.settings.choices import Choices
+from resources.settings.settings import Caps
 from tests.fakes.loaders import simple_loader
 from tests.simulation.brokers import TOPIC, SimCluster
 from tests.simulation.scheduler import Odds, Scheduler
@@ -210,7 +211,12 @@ class SimTopic:
         self.workers = SimWorkers(cluster=self.cluster, store=self.store, scheduler=self.scheduler)
 
     def load(
-        self, choices: Choices, *, planned: Callable[[], None] = lambda: None, window: LoadWindow | None = None
+        self,
+        choices: Choices,
+        *,
+        planned: Callable[[], None] = lambda: None,
+        window: LoadWindow | None = None,
+        slice_records: int = 1000,
     ) -> TopicLoad:
         """Run a load; it calls `planned` just before it fetches."""
 
@@ -223,6 +229,7 @@ class SimTopic:
             self.store,
             fetch,
             choices=choices,
+            caps=Caps(slice_records=slice_records, driver_slices=1),
             window=window or LoadWindow(),
             now=self.scheduler.now,
         )

@@ -127,6 +127,7 @@ class UserActions:
             topic=result.with_ids(state.ids),
             table_uri=self.store.uri,
             slices=[interval],
+            epochs={interval.partition: bound.epoch},
             began=start_time,
             sizes=sizes,
         )

@@ -13,6 +13,8 @@ import pyarrow as pa
 from kafka_io.errors import (
     Corrupt,
     KafkaIOError,
+    LeaderChanged,
+    LeaderMoved,
     LocatedError,
     LogShort,
     NetworkError,
@@ -108,7 +110,9 @@ class SimReader:
                 yield from self._fetched(*part)
 
     def _fetched(self, start: int, stop: int) -> Iterator[DecodedBatch]:
-        log = self._log()
+        log, planned = self._log(), self.work.planned
+        if -1 < planned.epoch < log.epoch_before(stop):
+            raise LeaderChanged("the range has records of a later leader")
         if start < log.earliest:
             raise OffsetOutOfRange("the offset has expired")
         if stop > log.latest:
@@ -130,7 +134,10 @@ class SimReader:
         self.cluster.check_id(self.work.source.cluster_id)
         if self.cluster.era.knows_ids and self.work.planned.incarnation not in {"unknown", self.cluster.topic_id}:
             raise TopicReplaced("the topic was created again")
-        return self.cluster.logs[id_]
+        log = self.cluster.logs[id_]
+        if self.cluster.era.has_epochs and log.epoch < self.work.planned.epoch:
+            raise LeaderMoved("the broker knows only an older leader")
+        return log
 
     def _decoded(self, log: SimLog, start: int, stop: int) -> DecodedBatch:
         self.reads.append(self._read(log, start, stop))
