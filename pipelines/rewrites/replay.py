@@ -28,6 +28,7 @@ from pipelines.load.discovered import open_table
 from pipelines.load.run import Run
 from pipelines.plan.day_cuts import day_cuts
 from pipelines.plan.slices import SliceSizes, sliced
+from pipelines.rewrites.recorded_skips import RecordedSkips, skipped_in
 from pipelines.rewrites.replay_request import ReplayRequest, ReplayResolver
 from pipelines.rewrites.replay_result import PartitionReplay, TopicReplay
 from pipelines.rewrites.staging import StagedFiles, staging_folder
@@ -80,6 +81,7 @@ def _replay(run: Run, table: LakeTable, request: ReplayRequest, began: datetime,
 
     format_ = run.topics.format_of(request.topic)
     decoding = Decoding(format_, snapshot, run.topics.open_registry)
+    skips = RecordedSkips.of(table.entries(snapshot))
     order = FetchOrder(
         topic=topic,
         table_uri=table.uri,
@@ -87,6 +89,7 @@ def _replay(run: Run, table: LakeTable, request: ReplayRequest, began: datetime,
         began=loading_time(began, snapshot.entry),
         epochs={partition: bound.epoch for partition, bound in resolver.bounds.items()},
         sizes=sizes,
+        skip=skips.names(ranges, run.choices),
         below=folder,
         on_progress=report,
     )
@@ -104,7 +107,8 @@ def _replay(run: Run, table: LakeTable, request: ReplayRequest, began: datetime,
     staged = StagedFiles(table, folder, facts, snapshot.layout)
     compared = tuple(PartitionReplay.of(offsets, facts, _compare(staged, rows, offsets)) for offsets in ranges)
     complete = [_is_complete(rows, offsets) for offsets in ranges]
-    choices = tuple(_choices(compared, request, state))
+    skips.check(facts, rows, run.choices)
+    choices = (*_choices(compared, request, state), *skipped_in(facts))
     failpoint("replay compared")
     columns = decoding.plan.stored if decoding.plan else NO_COLUMNS
     is_same = all(complete) and all(partition.comparison.same for partition in compared)
@@ -123,6 +127,8 @@ def _replay(run: Run, table: LakeTable, request: ReplayRequest, began: datetime,
             schemas=decoding.schema_ids,
         )
         version = _commit(table, snapshot, change)
+    else:
+        staged.remove_quarantined()
     staged.remove()
     return replace(result, version=version, changed=changed, partitions=compared)
 

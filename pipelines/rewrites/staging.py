@@ -59,3 +59,9 @@ class StagedFiles:
     def remove(self) -> None:
         """Delete the files: they belong to this run."""
         remove_staged(self._table, self._folder)
+
+    def remove_quarantined(self) -> None:
+        """Delete the bytes that this run skipped and kept, if nothing is committed: an earlier run has kept them."""
+        for choice in (choice for facts in self.facts for choice in facts.observed.skipped if choice.path):
+            with suppress(OSError):
+                self._store.delete_file(choice.path)
