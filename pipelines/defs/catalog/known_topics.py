@@ -98,13 +98,20 @@ class TopicStorage:
             self.instance.add_dynamic_partitions(name, list(keys))
 
 
+ATTEMPT = "attempt-"
+"""What begins `since` of a topic whose load failed for a time, before the number of its attempts."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Waiting:
-    """A topic that waits for a run: it is new, or a run with more topics than the settings allow left it to others.
+    """A topic that waits for a run.
+
+    It is new, or a run left it to others: because it had more topics than the settings allow, or because the load of
+    the topic failed for a time and other runs waited.
 
     Args:
-        since: when it began to wait. It is part of the run key, so a topic whose name was removed by a user and that is
-            found again gets another run (fault O02).
+        since: when it began to wait, or how often its load was tried. It is part of the run key, so a topic whose name
+            was removed by a user and that is found again gets another run (fault O02).
         run_id: the run that left it; empty for a new topic.
         topic: the name of the topic.
     """

@@ -13,6 +13,7 @@ from pipelines.defs.runs.check_runs import CheckRun
 from pipelines.defs.runs.run import LoadConfig, ScheduleRun
 from pipelines.defs.runs.run_tags import tagged_run
 
+_INTERRUPTS = (KeyboardInterrupt, dg.DagsterExecutionInterruptedError)
 _Event = dg.MaterializeResult[None] | dg.AssetMaterialization | dg.AssetObservation | dg.AssetCheckEvaluation
 
 
@@ -67,21 +68,30 @@ def _load(
         run = ScheduleRun(context=context, penstock=schedule.catalog.source.fresh(), schedule=schedule, stack=stack)
         try:
             run.load(config, topics)
-        except (KeyboardInterrupt, dg.DagsterExecutionInterruptedError) as error:
+        except _INTERRUPTS as error:
             yield from _events(run, step_fails=True)
-            # A retry policy would treat the interrupt as a failure and start the run again (decision D11).
-            message = "the run was terminated; uncommitted records are not visible and the next run loads them"
-            raise dg.Failure(message, allow_retries=False) from error
+            raise _terminated() from error
         run.ask_statuses_after()
     if run.failed:
         yield from _events(run, step_fails=True)
         # Dagster's page shows an evaluation only if it belongs to the run or is newer than its materialization, and
         # some storages keep times in whole seconds (fault E25).
         yield from _evaluations(context, run)
-        raise run.failure()
+        try:
+            failure = run.failure()  # it may wait for the next attempt
+        except _INTERRUPTS as error:
+            raise _terminated() from error
+        raise failure
     yield from _events(run, step_fails=False)
     for evaluation in _evaluations(context, run):
         context.log_event(evaluation)
+
+
+def _terminated() -> dg.Failure:
+    """The failure of a run that was interrupted."""
+    # A retry policy would treat the interrupt as a failure and start the run again (decision D11).
+    message = "the run was terminated; uncommitted records are not visible and the next run loads them"
+    return dg.Failure(message, allow_retries=False)
 
 
 def _described(run: ScheduleRun, topic: str) -> tuple[Metadata, dg.DataVersion | None]:

@@ -1,6 +1,7 @@
 """One run of a schedule: its config, the order in which its topics load, their results, and how the run ends."""
 
-from collections.abc import Collection, Mapping
+import time
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -13,8 +14,10 @@ from pydantic import Field
 from kafka_io.cluster.cluster import Cluster
 from kafka_io.errors import LocatedError
 from pipelines.defs.catalog.catalog import TopicSchedule
+from pipelines.defs.catalog.known_topics import ATTEMPT, TopicStorage, Waiting
 from pipelines.defs.catalog.metadata import Metadata, load_metadata, log_progress
 from pipelines.defs.catalog.table_facts import TableFacts, table_facts
+from pipelines.defs.runs.run_tags import ATTEMPT_TAG
 from pipelines.defs.runs.schedule_status import schedule_status
 from pipelines.ledger.ledger import TableState
 from pipelines.load.load import Loader
@@ -33,7 +36,9 @@ if TYPE_CHECKING:
 
 SINCE_TAG, UNTIL_TAG = "penstock/since", "penstock/until"
 FAILING = "failing"
-"""The metadata of a failed run that says since when each topic fails, and with which kinds of errors."""
+"""The metadata of a failed run that says since when each topic fails, and with which kinds of errors. A topic that
+another run tries again is not in it."""
+_POLL_S = 2.0
 _FROM_SETTINGS = "settings"
 """The value of a choice in the run config that keeps the choice of the settings."""
 
@@ -226,31 +231,56 @@ class ScheduleRun:
         """The exception that ends a run in which a topic failed.
 
         It asks Dagster for a retry if an error is temporary and attempts are left; otherwise it fails the run for good.
+        The run waits before the retry only as long as no other run waits for its place (fault E26).
         """
         retries = self.schedule.catalog.settings.retries
         errors = {topic: str(load.error) for topic, load in self.failed.items()}
         first, sentence = next(iter(errors.items()))
         summary = f"{len(errors)} of {len(self.loads)} topics were not loaded completely: {first}: {sentence}"
-        retry_number = self.context.retry_number
-        if any(load.retriable for load in self.loads.values()) and retry_number < retries.most:
-            wait_s = retries.wait_s * 2**retry_number
+        temporary = [topic for topic, load in self.failed.items() if load.retriable]
+        attempt = self.context.retry_number + int(self.context.run.tags.get(ATTEMPT_TAG, 0))
+        left: Sequence[str] = ()
+        if temporary and attempt < retries.most:
+            wait_s = retries.wait_s * 2**attempt
             self.context.log.warning("%s; the next attempt starts in %.0f s", summary, wait_s)
-            return dg.RetryRequested(max_retries=retries.most, seconds_to_wait=wait_s)
-        metadata = {"errors": dg.MetadataValue.json(errors), FAILING: dg.MetadataValue.json(self._failing())}
+            if self._can_wait(wait_s):
+                return dg.RetryRequested(max_retries=retries.most, seconds_to_wait=0)
+            left = temporary
+            self._leave(left, attempt + 1)
+            summary += "; other runs wait for the place of this one, so a run of its own tries again"
+        failing = self._failing([topic for topic in self.failed if topic not in left])
+        metadata = {"errors": dg.MetadataValue.json(errors), FAILING: dg.MetadataValue.json(failing)}
         return dg.Failure(summary, metadata=metadata, allow_retries=False)
 
-    def _failing(self) -> dict[str, Any]:
-        """Since when the failed topics fail, and with which kinds of errors. 0 means that nobody knows since when."""
+    def _can_wait(self, wait_s: float) -> bool:
+        """Wait, and return whether no other run is in the queue of Dagster. With one, return at once."""
+        queued, end = dg.RunsFilter(statuses=[dg.DagsterRunStatus.QUEUED]), time.monotonic() + wait_s
+        while not self.context.instance.get_runs_count(queued):
+            left_s = end - time.monotonic()
+            if left_s <= 0:
+                return True
+            time.sleep(min(left_s, _POLL_S))
+        return False
+
+    def _leave(self, topics: Sequence[str], attempt: int) -> None:
+        """Leave topics to a run that the sensor of new topics requests."""
+        catalog = self.schedule.catalog
+        storage = TopicStorage(instance=self.context.instance, prefix=catalog.name, cluster=self.schedule.cluster)
+        since, run_id = f"{ATTEMPT}{attempt}", self.context.run.run_id
+        storage.wait([str(Waiting(since=since, run_id=run_id, topic=topic)) for topic in topics])
+
+    def _failing(self, topics: Sequence[str]) -> dict[str, Any]:
+        """Since when failed topics fail, and with which kinds of errors. 0 means that nobody knows since when."""
         try:
             last_errors = LastErrors(self.penstock.lake(), self.schedule.cluster).read()
         except LocatedError:
             last_errors = {}
         return {
             f"{self.schedule.cluster}/{topic}": {
-                "since_ms": last_errors[topic].since_ms if topic in last_errors and load.failures else 0,
-                "kinds": sorted({failure.kind for failure in load.failures}),
+                "since_ms": last_errors[topic].since_ms if topic in last_errors and self.loads[topic].failures else 0,
+                "kinds": sorted({failure.kind for failure in self.loads[topic].failures}),
             }
-            for topic, load in self.failed.items()
+            for topic in topics
         }
 
 

@@ -8,6 +8,8 @@ import dagster as dg
 from pipelines.defs.runs.run_liveness import WORKER_TAG, worker
 
 TOPICS_TAG, CLUSTER_TAG = "penstock/topics", "penstock/cluster"
+ATTEMPT_TAG = ".dagster/penstock_attempt"
+"""How often the load of the topics of a run was tried before, by other runs. Dagster hides the tag."""
 _SHOWN = 3
 
 StepContext = dg.AssetExecutionContext | dg.AssetCheckExecutionContext | dg.OpExecutionContext

@@ -67,11 +67,10 @@ def failures_in(metadata: Sequence[Mapping[str, Any]], name: str) -> Failures | 
     """The failures in the metadata of steps that failed; None if a step does not say which topics fail."""
     failures: dict[str, TopicFailure] = {}
     for of_step in metadata:
-        stored = of_step[name].value if name in of_step else None
-        if not stored:
+        if name not in of_step:
             return None
-        failures |= msgspec.convert(stored, dict[str, TopicFailure])
-    return failures or None
+        failures |= msgspec.convert(of_step[name].value, dict[str, TopicFailure])
+    return failures if metadata else None
 
 
 def _name(sensor: str) -> str:

@@ -86,7 +86,7 @@ def failed_runs_sensor(name: str, command: Sequence[str], watched: Watched) -> d
         details = [failure.user_failure_data for failure in failures if failure.user_failure_data]
         failing = failures_in([detail.metadata for detail in details], FAILING)
         alerted = AlertedFailures.stored(context.instance, name)
-        if failing and alerted.contain(failing):
+        if failing is not None and alerted.contain(failing):  # a topic that is tried again is not failing yet
             return
         reasons = [detail.description for detail in details if detail.description]
         reasons += [_sentence(failure.error) for failure in failures if failure.error]

@@ -11,9 +11,9 @@ import msgspec
 
 from kafka_io.model import TopicEntry
 from pipelines.defs.catalog.catalog import Catalog, TopicSchedule, cluster_named, pool_of, watch_pool_of
-from pipelines.defs.catalog.known_topics import TopicStorage, Waiting
+from pipelines.defs.catalog.known_topics import ATTEMPT, TopicStorage, Waiting
 from pipelines.defs.runs.run import SINCE_TAG, UNTIL_TAG
-from pipelines.defs.runs.run_tags import topic_tags
+from pipelines.defs.runs.run_tags import ATTEMPT_TAG, topic_tags
 from pipelines.defs.sensors.reload import reload_definitions
 from pipelines.defs.sensors.sensor_cursors import cursor_from
 from pipelines.defs.sensors.upgrade import upgrade
@@ -172,13 +172,15 @@ class _Tick:
         names = [entry.topic for entry in entries]
         left_by = self.context.instance.get_run_by_id(run_id) if run_id else None
         window = {key: text for key, text in (left_by.tags if left_by else {}).items() if key in (SINCE_TAG, UNTIL_TAG)}
+        since = entries[0].since
+        attempt = {ATTEMPT_TAG: since.removeprefix(ATTEMPT)} if since.startswith(ATTEMPT) else {}
         return dg.RunRequest(
-            run_key=f"{names[0]} to {names[-1]}: {len(names)} topics, {entries[0].since}, {digest}",
+            run_key=f"{names[0]} to {names[-1]}: {len(names)} topics, {since}, {digest}",
             job_name=schedule.named("load"),
             asset_selection=[schedule.key(name) for name in names],
             asset_check_keys=[],  # otherwise Dagster adds all checks of the tables; loads report those that matter
             run_config=left_by.run_config if left_by else None,
-            tags={**topic_tags(schedule.cluster, names), **window},
+            tags={**topic_tags(schedule.cluster, names), **window, **attempt},
         )
 
     def _create_pools(self) -> None:

@@ -134,9 +134,10 @@ def run(
     job: str = LOAD,
     config: Mapping[str, Any] | None = None,
     settings: Settings = SETTINGS,
+    hidden: Mapping[str, str] | None = None,
     **tags: str,
 ) -> dg.ExecuteInProcessResult:
-    """Run a job that loads these topics, which become known."""
+    """Run a job that loads these topics, which become known. The names of `tags` are those after `penstock/`."""
     storage_of(instance).add(topics)
     defs = defs_of(*storage_of(instance).known().names, settings=settings)
     keys = {key(topic) for topic in topics}
@@ -144,7 +145,7 @@ def run(
     subset = defs.resolve_job_def(job).get_subset(asset_selection=keys, asset_check_selection=set())
     return subset.execute_in_process(
         instance=instance,
-        tags={f"penstock/{name}": value for name, value in tags.items()},
+        tags={**{f"penstock/{name}": value for name, value in tags.items()}, **(hidden or {})},
         run_config=config,
         raise_on_error=False,
     )

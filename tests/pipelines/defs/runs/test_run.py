@@ -1,5 +1,6 @@
 """Runs over a modern broker in this process: small loads need neither Spark nor ZooKeeper."""
 
+import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,10 +15,12 @@ from kafka_io.testing.modern.config import ModernBrokerConfig
 from kafka_io.testing.modern.server import ModernBrokerServer
 from pipelines.defs.catalog.known_topics import Waiting
 from pipelines.defs.runs.run import ScheduleRun
+from pipelines.defs.runs.run_tags import ATTEMPT_TAG
 from pipelines.defs.sensors.alerts import Watched, failed_runs_sensor
 from resources.errors import LakeUnavailable
 from resources.kafka import open_cluster
-from resources.settings.settings import PATH_VARIABLE, Settings
+from resources.penstock import PenstockResource
+from resources.settings.settings import PATH_VARIABLE, Retries, Settings
 from tests.live import numbered
 from tests.pipelines.defs.declared import (
     LOAD,
@@ -30,6 +33,7 @@ from tests.pipelines.defs.declared import (
     run,
     shown_on_page,
     storage_of,
+    tick,
     verdicts,
 )
 from tests.publishing import publish_by_settings
@@ -300,3 +304,36 @@ def test_a_run_that_fails_after_its_retries_gives_an_alert_and_the_next_one_does
     assert (fails(), fails()) == (1, 1)
     assert run(instance, ["clicks"]).success
     assert (fails(), fails()) == (2, 2)
+
+
+# fault E26
+@pytest.mark.parametrize("queued_s", [0.0, 0.3], ids=["before the wait", "during the wait"])
+def test_a_run_does_not_wait_for_its_next_attempt_while_others_wait_for_its_place(
+    queued_s: float, instance: dg.DagsterInstance, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A registry is down: without others the attempts wait 60, 120 and 240 s in the place of the run."""
+    slow = settings.model_copy(update={"retries": Retries(most=3, wait_s=60)})
+    monkeypatch.setattr("pipelines.defs.runs.run._POLL_S", 0.05)
+    publish_by_settings(settings, "clicks", numbered(20))
+    begun, waits = time.monotonic(), Mock(wraps=lambda count: count if time.monotonic() > begun + queued_s else 0)
+    monkeypatch.setattr(dg.DagsterInstance, "get_runs_count", lambda *_: waits(1))
+
+    def fail(*_: object) -> None:
+        raise LakeUnavailable("the store does not answer")
+
+    for attempt in range(4):
+        with monkeypatch.context() as patch:
+            patch.setattr("pipelines.load.load.reconcile", fail)
+            result = run(instance, ["clicks"], settings=slow, hidden={ATTEMPT_TAG: str(attempt)} if attempt else {})
+        assert time.monotonic() < begun + 50
+        assert not [event for event in result.all_events if event.is_step_up_for_retry]
+        entries = [Waiting.parse(entry) for entry in storage_of(instance).waiting()]
+        failing = failure(result).metadata["failing"].value
+        if attempt == 3:
+            assert (entries, list(failing)) == ([], ["main/clicks"])
+            return
+        assert "so a run of its own tries again" in failure(result).description
+        assert ([entry.topic for entry in entries], failing) == (["clicks"], {})
+        [request] = tick(instance, PenstockResource(inline=slow)).run_requests
+        assert (request.asset_selection, request.tags[ATTEMPT_TAG]) == ([key("clicks")], str(attempt + 1))
+        storage_of(instance).forget_waiting(storage_of(instance).waiting())
