@@ -12,6 +12,7 @@ from pipelines.defs.catalog.known_topics import read_known
 from pipelines.defs.catalog.translator import PenstockTranslator
 from pipelines.defs.runs.assets import load_assets
 from pipelines.defs.runs.check_definitions import topic_checks, verify_job, watch_job
+from pipelines.defs.runs.clean_job import clean_job
 from pipelines.defs.runs.replay_job import replay_job, replay_op
 from pipelines.defs.runs.run import SINCE_TAG
 from pipelines.defs.runs.run_liveness import lost_runs_sensor
@@ -122,7 +123,7 @@ def definitions_of(catalog: Catalog) -> dg.Definitions:
 def _own_ops(catalog: Catalog, schedules: Sequence[TopicSchedule]) -> list[str]:
     """The names of the ops that are not behind an asset or a check."""
     replays = [replay_op(catalog, cluster) for cluster in catalog.settings.clusters]
-    return [*replays, *(schedule.op(action) for schedule in schedules for action in ("watch", "verify"))]
+    return [*replays, *(schedule.op(action) for schedule in schedules for action in ("watch", "verify", "clean"))]
 
 
 def _jobs(schedule: TopicSchedule) -> dict[str, Any]:
@@ -137,6 +138,7 @@ def _jobs(schedule: TopicSchedule) -> dict[str, Any]:
         "backfill": _load_job(schedule, "backfill", backfill, {SINCE_TAG: "earliest"}),
         "watch": watch_job(schedule),
         "verify": verify_job(schedule),
+        "clean": clean_job(schedule),
     }
 
 

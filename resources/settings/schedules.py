@@ -121,12 +121,21 @@ def check_cron(text: str) -> str:
 
 Cron = Annotated[str, AfterValidator(check_cron)]
 """A cron expression."""
+NEVER = "never"
+
+
+def _cron_or_never(text: str) -> str:
+    return text if text == NEVER else check_cron(text)
+
+
+CronOrNever = Annotated[str, AfterValidator(_cron_or_never)]
+"""A cron expression, or the word that turns a schedule off."""
 
 
 class Timing(Section):
     """When the topics of a schedule are loaded, and the limits for their checks."""
 
-    cron: Cron = "*/15 * * * *"
+    cron: str = "*/15 * * * *"
     limits: CheckLimits = CheckLimits()
 
 

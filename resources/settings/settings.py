@@ -33,7 +33,7 @@ from kafka_io.zookeeper.node_values import check_name
 from resources.settings.choices import Choices
 from resources.settings.lineage import LineageSettings
 from resources.settings.metrics import MetricsSettings
-from resources.settings.schedules import REST, CheckLimits, Cron, ScheduleSettings, Timing, check_names
+from resources.settings.schedules import REST, CheckLimits, Cron, CronOrNever, ScheduleSettings, Timing, check_names
 from resources.settings.section import (
     FOLDER,
     NO_SECTION,
@@ -252,7 +252,7 @@ class Caps(Section):
 
 
 class HousekeepingSettings(Section):
-    """Limits for `penstock clean`: the age of the files that it deletes, the size of the files that it merges."""
+    """Limits for `penstock clean`: the age of the files that it deletes, the size of those that it merges, and its time."""
 
     keep_days: Annotated[float, Field(gt=0, le=MAX_DAYS, allow_inf_nan=False)] = 7.0
     """Days that `penstock clean` keeps files that no commit names, or that were removed from a table. Choose more days
@@ -260,6 +260,9 @@ class HousekeepingSettings(Section):
 
     file_bytes: Size = 256 * MIB
     """Size in bytes up to which small files are merged."""
+
+    cron: CronOrNever = "47 1 * * *"
+    """Dagster: when the tables are cleaned; in UTC. With "never" no schedule does it."""
 
 
 class Retries(Section):

@@ -53,6 +53,7 @@ webserver = ""
 cron = "{rarely}"
 watch_cron = "{rarely}"
 verify_cron = "{rarely}"
+housekeeping.cron = "never"
 [clusters.main]
 bootstrap = "{bootstrap}"
 [caps]

@@ -70,6 +70,12 @@ def of_kind(kind: str) -> list[dict[str, Any]]:
     return [manifest for manifest in manifests() if manifest["kind"] == kind]
 
 
+def pods() -> list[dict[str, Any]]:
+    """The templates of all pods that the manifests describe."""
+    jobs = [job["spec"]["jobTemplate"] for job in of_kind("CronJob")]
+    return [workload["spec"]["template"] for workload in (*of_kind("Deployment"), *jobs)]
+
+
 def compose() -> dict[str, Any]:
     """The content of compose.yaml."""
     content: dict[str, Any] = yaml.safe_load(COMPOSE.read_text())
@@ -79,8 +85,8 @@ def compose() -> dict[str, Any]:
 def commands() -> Iterator[list[str]]:
     """Each command that a file of docs/deploy starts with one of our programs."""
     yield from (command for command in map(unit_command, UNITS) if command[0] != "python")
-    for deployment in of_kind("Deployment"):
-        [container] = deployment["spec"]["template"]["spec"]["containers"]
+    for pod in pods():
+        [container] = pod["spec"]["containers"]
         yield container["args"]
         for probe in ("startupProbe", "livenessProbe"):
             if command := container.get(probe, {}).get("exec"):

@@ -14,7 +14,7 @@ from compose_spec.models import ComposeSpecification, Service
 from dagster._config import process_config
 from dagster_k8s import K8sRunLauncher
 
-from resources.settings.settings import Settings
+from resources.settings.settings import HousekeepingSettings, Settings
 from tests.docs.deployments import (
     COMPOSE,
     DEPLOY,
@@ -27,6 +27,7 @@ from tests.docs.deployments import (
     manifests,
     mounted_files,
     of_kind,
+    pods,
     secrets_of,
     stages,
     unit,
@@ -64,9 +65,8 @@ def test_the_manifests_name_objects_that_exist() -> None:
         "penstock"
     }
     selectors = [service["spec"]["selector"] for service in of_kind("Service")]
-    pods = [deployment["spec"]["template"] for deployment in of_kind("Deployment")]
-    assert all(any(pod["metadata"]["labels"] == selector for pod in pods) for selector in selectors)
-    for pod in pods:
+    assert all(any(pod["metadata"]["labels"] == selector for pod in pods()) for selector in selectors)
+    for pod in pods():
         [container] = pod["spec"]["containers"]
         assert ("ServiceAccount", pod["spec"].get("serviceAccountName", "penstock-daemon")) in names
         assert {("Secret", name) for name in secrets_of(container)} <= names
@@ -77,6 +77,12 @@ def test_the_manifests_name_objects_that_exist() -> None:
     for binding in of_kind("RoleBinding"):
         assert ("Role", binding["roleRef"]["name"]) in names
         assert {("ServiceAccount", subject["name"]) for subject in binding["subjects"]} <= names
+
+
+def test_kubernetes_cleans_at_night_if_dagster_does_not() -> None:  # fault F08
+    [job] = of_kind("CronJob")
+    assert job["spec"]["schedule"] == HousekeepingSettings().cron
+    assert job["spec"]["suspend"]
 
 
 @pytest.fixture
@@ -170,7 +176,8 @@ def test_the_units_agree_with_each_other() -> None:
     [wanted] = [value for name, value in unit(DEPLOY / "systemd" / "penstock.target") if name == "Wants"]
     assert {"penstock-code.service", "penstock-retention.timer"} < set(wanted.split())
     timed = {file.with_suffix(".service").name for file in TIMERS}
-    assert timed == {"penstock-load.service", "penstock-verify.service", "penstock-retention.service"}
+    names = ("load", "verify", "clean", "retention")  # fault F08
+    assert timed == {f"penstock-{name}.service" for name in names}
     assert {file.name for file in UNITS} == timed | {name for name in wanted.split() if name.endswith(".service")}
     for file in UNITS:
         values = dict(unit(file))

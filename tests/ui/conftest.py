@@ -55,7 +55,7 @@ def _stand(topics: ManyTopics, zookeeper_server: str, home: Path) -> Iterator[St
         live = running.enter_context(live_cluster(empty_chroot(zookeeper_server), home))
         # The first load of clicks needs Spark. All later loads fit into one task, and start no JVM.
         crons = "".join(f'{name} = "{RARELY}"\n' for name in ("cron", "watch_cron", "verify_cron"))
-        extra = f"{crons}topics_per_run = {topics.topics_per_run}"
+        extra = f'{crons}housekeeping.cron = "never"\ntopics_per_run = {topics.topics_per_run}'
         settings = live.configure(extra, slice_bytes=65536, request_timeout_s=60)
         live.publish("clicks", numbered(3000), batch=50)
         live.publish("Page.Views", numbered(500))

@@ -32,6 +32,7 @@ lake = "lake"
 cron = "{RARELY}"
 watch_cron = "{RARELY}"
 verify_cron = "{RARELY}"
+housekeeping.cron = "never"
 topics_per_run = {topics_per_run}
 [clusters.main]
 bootstrap = "127.0.0.1:{broker.port}"

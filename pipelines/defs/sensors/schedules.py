@@ -8,6 +8,7 @@ from pipelines.defs.catalog.catalog import TopicSchedule
 from pipelines.defs.runs.run_tags import topic_tags
 from pipelines.defs.runs.schedule_status import ask_schedule_status
 from pipelines.status.status import TopicStatus, now_ms
+from resources.settings.schedules import NEVER
 from resources.settings.settings import Settings
 
 _PRIORITY = "dagster/priority"
@@ -91,9 +92,12 @@ def _request(schedule: TopicSchedule, statuses: Sequence[TopicStatus], tick_time
 
 
 def schedule_definitions(schedule: TopicSchedule, settings: Settings) -> list[dg.ScheduleDefinition]:
-    """Dagster's schedules for one of the settings. Those that observe and verify request the same run at each tick."""
+    """Dagster's schedules for one of the settings. All but those that load request the same run at each tick."""
     watch = "Observes every topic: lag, freshness, and the time until records are lost."
-    actions = (("watch", settings.watch_cron, watch), ("verify", settings.verify_cron, "Verifies every table."))
+    actions = [("watch", settings.watch_cron, watch), ("verify", settings.verify_cron, "Verifies every table.")]
+    if settings.housekeeping.cron != NEVER:
+        clean = "Deletes files that no table needs, and merges small files."
+        actions.append(("clean", settings.housekeeping.cron, clean))
     regular = [
         dg.ScheduleDefinition(
             name=schedule.named(action),

@@ -47,7 +47,7 @@ def test_everything_of_a_cluster_is_declared() -> None:
     assert checks == {(key(topic), name) for topic in ("clicks", "Order.Events") for name in names}
     repository = defs.get_repository_def()
     assert {sensor.name for sensor in repository.sensor_defs} == {"new_topics__main", "lost_runs"}
-    kinds = ("load", "watch", "verify")
+    kinds = ("load", "watch", "verify", "clean")
     assert {schedule.name for schedule in repository.schedule_defs} == {f"{kind}__main__topics" for kind in kinds}
     jobs = {job.name for job in repository.get_all_jobs()}
     assert jobs >= {*(f"{kind}__main__topics" for kind in (*kinds, "backfill")), "replay__main"}

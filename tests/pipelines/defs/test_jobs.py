@@ -14,7 +14,7 @@ def test_a_job_has_all_topics_in_one_op_and_one_process(action: str) -> None:
     assert resolved.executor_def is dg.in_process_executor
 
 
-@pytest.mark.parametrize("action", ["load", "backfill", "watch", "verify"])
+@pytest.mark.parametrize("action", ["load", "backfill", "watch", "verify", "clean"])
 def test_each_job_exists_before_the_first_topic_is_known(action: str) -> None:
     assert defs_of().resolve_job_def(f"{action}__main__topics").executor_def is dg.in_process_executor
 
