@@ -187,7 +187,7 @@ def test_deny_overrides_allow_and_an_empty_pattern_matches_nothing(
         ("caps.attempt = 1", "caps.attempt is not a setting; did you mean 'attempts'"),
         (
             "caps.cron = '@daily'",
-            r"caps.cron is not .*; it belongs to the top of the file or \[schedules.NAME\]",
+            r"caps.cron is not .*; it belongs to the top of the file or \[housekeeping\] or \[schedules",
         ),
         ("clusters.main.lake = 'x'", r"clusters.main.lake is not .* it belongs to the top of the file$"),
     ],
