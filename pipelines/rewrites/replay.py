@@ -67,18 +67,10 @@ def _replay(run: Run, table: LakeTable, request: ReplayRequest, began: datetime,
     rows = TableRows(table, snapshot, state.topic, without=damaged)
     resolver = ReplayResolver.of(run.cluster, state, request.partitions, rows.of)
     ranges = resolver.ranges(request)
-    sizes = run.fetcher.slice_sizes(topic, ranges, snapshot.entry)
-    if snapshot.layout.is_by_day:
-        cuts = day_cuts(run.cluster, topic.name, ranges, now_ms=microseconds(began) // 1000)
-        sizes = replace(sizes, cuts=cuts)
+    sizes = _sizes(run, topic, snapshot, ranges, began)
     slices = list(_slices(ranges, resolver, sizes))
     failpoint("replay planned")
     folder = staging_folder(run.id)
-    size = sum(offsets.size for offsets in slices)
-
-    def report(done: int, total: int) -> None:  # the fetch counts slices, the callback offsets
-        on_progress(size * done // total, size)
-
     format_ = run.topics.format_of(request.topic)
     decoding = Decoding(format_, snapshot, run.topics.open_registry)
     skips = RecordedSkips.of(table.entries(snapshot))
@@ -91,7 +83,7 @@ def _replay(run: Run, table: LakeTable, request: ReplayRequest, began: datetime,
         sizes=sizes,
         skip=skips.names(ranges, run.choices),
         below=folder,
-        on_progress=report,
+        on_progress=_in_offsets(on_progress, sum(offsets.size for offsets in slices)),
     )
     facts = run.fetcher.fetch_decoded(order, decoding)
     check_same_logs(run.cluster, state, resolver.same_logs)
@@ -131,6 +123,21 @@ def _replay(run: Run, table: LakeTable, request: ReplayRequest, began: datetime,
         staged.remove_quarantined()
     staged.remove()
     return replace(result, version=version, changed=changed, partitions=compared)
+
+
+def _sizes(
+    run: Run, topic: TopicEntry, snapshot: TableSnapshot, ranges: Sequence[OffsetRange], began: datetime
+) -> SliceSizes:
+    """The sizes of the slices, which end with the days of the table's folders."""
+    sizes = run.fetcher.slice_sizes(topic, ranges, snapshot.entry)
+    if not snapshot.layout.is_by_day:
+        return sizes
+    return replace(sizes, cuts=day_cuts(run.cluster, topic.name, ranges, now_ms=microseconds(began) // 1000))
+
+
+def _in_offsets(on_progress: Progress, size: int) -> Progress:
+    """A callback for the fetch, which counts slices, that calls `on_progress` with offsets."""
+    return lambda done, total: on_progress(size * done // total, size)
 
 
 def _proven(table: LakeTable, result: TopicReplay) -> TopicReplay:

@@ -252,7 +252,7 @@ class Caps(Section):
 
 
 class HousekeepingSettings(Section):
-    """Limits for `penstock clean`: the age of the files that it deletes, the size of those that it merges, and its time."""
+    """Limits for `penstock clean`: the age of files that it deletes, the size of those that it merges, and its time."""
 
     keep_days: Annotated[float, Field(gt=0, le=MAX_DAYS, allow_inf_nan=False)] = 7.0
     """Days that `penstock clean` keeps files that no commit names, or that were removed from a table. Choose more days
