@@ -28,6 +28,7 @@ SESSION = (
     "tests/crash/test_consumer_kills.py::test_a_killed_driver_of_spark_",
     "tests/docs/test_increments_page.py",
     "tests/docs/test_queries_page.py",
+    "tests/fuzz/test_tables.py",
     "tests/pipelines/cli/test_main.py",
     "tests/pipelines/defs/runs/test_assets.py",
     "tests/pipelines/defs/test_increment_asset.py",

@@ -98,12 +98,11 @@ def _replay(run: Run, table: LakeTable, request: ReplayRequest, began: datetime,
     check_bad_records(format_, facts, state.topic.where)
     staged = StagedFiles(table, folder, facts, snapshot.layout)
     compared = tuple(PartitionReplay.of(offsets, facts, _compare(staged, rows, offsets)) for offsets in ranges)
-    complete = [_is_complete(rows, offsets) for offsets in ranges]
     skips.check(facts, rows, run.choices)
     choices = (*_choices(compared, request, state), *skipped_in(facts))
     failpoint("replay compared")
     columns = decoding.plan.stored if decoding.plan else NO_COLUMNS
-    is_same = all(complete) and all(partition.comparison.same for partition in compared)
+    is_same = all(part.comparison.same for part in compared) and all(_is_complete(rows, part) for part in ranges)
     # Columns that the table lacks are not compared.
     changed = not is_same or bool(columns_to_add(state, snapshot, columns)) or _was_changed(table, snapshot)
     version = snapshot.version
