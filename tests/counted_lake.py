@@ -96,8 +96,8 @@ class CountedLake:
             gap = CommittedRange(offsets=OffsetRange(id_, start, stop), gaps={EXPIRED: STEP})
             covered = {**entry.covered, id_: (entry.covered[id_][0], stop)}
             state = replace(entry.state, covered=covered)
-            new = {"commit": uuid4().hex, "sequence": entry.sequence + 1, "planned_on": ""}
-            entry = replace(entry, **new, ranges=(gap,), state=state)
+            entry = replace(entry, commit=uuid4().hex, sequence=entry.sequence + 1, ranges=(gap,), state=state)
+            entry = replace(entry, planned_on="")  # nobody reads the commit before it
             numbers = {SEQUENCE: entry.sequence, entry.topic.app_id(id_): stop}
             actions = [
                 {"commitInfo": {"timestamp": number, "operation": "WRITE", KEY: entry.to_json()}},

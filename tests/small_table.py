@@ -99,7 +99,7 @@ class SmallTable(Small):
     ) -> SliceFacts:
         """Write a slice's file with these columns of its rows; one is `offset`. From 0.8 on, rows have no broker."""
         self._loaded_at = self.next_loading_time()
-        constants = {
+        constants: dict[str, object] = {
             "topic": "clicks",
             "broker": broker,
             "partition": offsets.partition.partition,

@@ -42,6 +42,10 @@ class Unreliable:
             raise LakeUnavailable("no answer")
         return self.table.newer(snapshot)
 
+    def discard(self, files: Sequence[SliceFacts]) -> None:
+        """See TableStore."""
+        self.table.discard(files)
+
     def entries(self, upto: TableSnapshot, *, after: int = -1) -> Iterator[tuple[int, LedgerEntry]]:
         """The table's entries. The requested first versions are stored in `read_after`."""
         self.read_after.append(after)

@@ -268,7 +268,7 @@ def _has_room(table: LakeTable, handle: DeltaTable, target_bytes: int) -> bool:
         return True
     sizes = pa.table(handle.get_add_actions(flatten=True)).column("size_bytes").to_pylist()
     needed = sum(size for size in sizes if size < target_bytes)
-    return shutil.disk_usage(root).free > needed + _LOG_BYTES
+    return bool(shutil.disk_usage(root).free > needed + _LOG_BYTES)
 
 
 def _compacted(

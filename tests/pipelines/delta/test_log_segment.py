@@ -212,6 +212,19 @@ def test_a_missing_entry_is_an_error(table: SmallStore) -> None:  # fault P06
         table.table.existing()
 
 
+def test_a_hole_between_newer_entries_is_left_to_deltalake(table: SmallStore) -> None:  # fault P06
+    """Somebody deletes a commit, also one of those that came after the last look at the log."""
+    segment = read_segment(client(table))
+    assert segment is not None
+    for start in (120, 130):
+        table.commit(table.write(start, start + 10))
+    table.store.delete(table.key(f"{13:020d}.json"))
+    with pytest.raises(DeltaLogUnclear):
+        read_newer(client(table), segment)
+    with pytest.raises(DeltaLogUnclear):
+        read_segment(client(table))
+
+
 def test_a_later_protocol_is_named(table: SmallStore) -> None:  # fault E24
     action = {"protocol": {"minReaderVersion": 4, "minWriterVersion": 7, "readerFeatures": [], "writerFeatures": []}}
     client(table).write(log_file(13), json.dumps({"commitInfo": {}}).encode() + b"\n" + json.dumps(action).encode())

@@ -15,6 +15,7 @@ from pipelines.delta import delta_table as table_module
 from pipelines.maintenance.rewind import plan_rewind, rewind
 from pipelines.verify.verify import verify
 from resources.errors import CommitRefused, TableNotProven
+from resources.stores.store_client import store_client
 from tests.pipelines.commit.test_replacement import cutting
 
 if TYPE_CHECKING:
@@ -88,12 +89,12 @@ def test_a_log_that_was_put_back_to_an_older_version_takes_no_commit(twice: "Sma
 
 
 def test_a_commit_that_landed_on_another_one_is_reported_and_named_by_verify(twice: "SmallTable") -> None:  # fault E05
-    facts, client = twice.write(80, 90), table_module.store_client
+    facts, client = twice.write(80, 90), store_client
 
-    def late(*args: object) -> object:
+    def late(*_: object) -> object:
         with patch.object(table_module, "store_client", client):
             put_back(twice)
-        return client(*args)  # type: ignore[arg-type]
+        return client(twice.uri, {})
 
     with (
         patch.object(table_module, "store_client", late),

@@ -9,6 +9,7 @@ from deltalake import CommitProperties, Transaction
 from kafka_io.model import Bounds, BrokerPartition, OffsetRange, TopicIds
 from pipelines.commit.commit import LoadChange, commit
 from pipelines.commit.replacement import CutChange
+from pipelines.delta.writes import transactions
 from pipelines.identity.identity import check_epochs, other_log, table_state, with_topic_id
 from pipelines.ledger.ledger import RecordedChoice, TableState, TopicFindings, TopicIdentity
 from pipelines.ledger.slice_facts import SliceFacts
@@ -261,3 +262,17 @@ def test_a_table_whose_cursors_expire_is_refused(small: "SmallTable") -> None:  
     small.handle().alter.set_table_properties({"delta.setTransactionRetentionDuration": "interval 1 days"})
     with pytest.raises(TableForeign, match="setTransactionRetentionDuration"):
         small.covered()
+
+
+def test_a_new_incarnation_sets_its_cursors_also_where_the_former_one_ended(small: "SmallTable") -> None:  # fault B05
+    small.commit(small.write(0, 50), small.write(0, 20, partition=1))
+    snapshot = small.table.snapshot()
+    assert snapshot.entry is not None
+    same = replace(snapshot.entry, sequence=2)
+    assert transactions(snapshot, same) == [("penstock/sequence", 2)]
+    other = replace(same, state=replace(same.state, topic=OTHER))
+    partitions = {A: 50, BrokerPartition(0, 1): 20}
+    assert transactions(snapshot, other) == [
+        ("penstock/sequence", 2),
+        *((OTHER.app_id(partition), cursor) for partition, cursor in partitions.items()),
+    ]

@@ -24,6 +24,7 @@ from pipelines.maintenance import clean as cleaning
 from pipelines.maintenance.clean import CleanResult, clean
 from pipelines.maintenance.rewind import plan_rewind, rewind
 from pipelines.rewrites.staging import remove_staged, staging_folder
+from pipelines.table.table_store import TableSnapshot
 from pipelines.verify.verify import verify
 from resources import failpoints
 from resources.errors import LakeRefused, LakeUnavailable, RewindRefused
@@ -330,6 +331,22 @@ def test_a_clean_keeps_the_files_that_a_rewind_brought_back_before_its_announcem
     with happening("before clean", lambda: (rewind(plan_rewind(merged.table, 2, run="back")), None)[1]):
         result = cleaned(merged, keep=timedelta(0))
     assert result.collected == ()  # another writer was first
+    assert (merged.rows(), verify(merged.table).problems) == (10, ())
+
+
+def test_a_clean_spares_what_a_rewind_brought_back_even_if_its_announcement_lands_on_top(
+    merged: "SmallTable", monkeypatch: pytest.MonkeyPatch
+) -> None:  # fault P14
+    """Deltalake refuses such an announcement today, and promises it nowhere."""
+    announce = LakeTable.announce_clean
+
+    def on_top(table: LakeTable, _snapshot: TableSnapshot, before: int) -> None:
+        announce(table, table.snapshot(), before)
+
+    monkeypatch.setattr(LakeTable, "announce_clean", on_top)
+    with happening("before clean", lambda: (rewind(plan_rewind(merged.table, 2, run="back")), None)[1]):
+        result = cleaned(merged, keep=timedelta(0))
+    assert len(result.collected) == 2  # the files of the loads that the rewind took back
     assert (merged.rows(), verify(merged.table).problems) == (10, ())
 
 

@@ -8,10 +8,13 @@ from typing import Any
 
 import pytest
 
+from kafka_io.model import BrokerPartition
 from kafka_io.records.build import Record, record_batch
 from pipelines.fetch.decode_plan import layout_of
 from pipelines.ledger.event_time import EventTime
+from pipelines.ledger.ledger import CommitKind, LedgerEntry, TableState, TopicIdentity
 from pipelines.maintenance.rewind import plan_rewind, rewind
+from pipelines.plan import valid_through
 from pipelines.reports.outcome import TopicLoad
 from pipelines.verify.verify import verify
 from resources.settings.choices import Choices
@@ -211,3 +214,13 @@ def test_a_field_that_the_table_does_not_have_is_named(tmp_path: Path, load: Cal
         result = load(fake, format_=typed)
     assert "event_time: the table has no column 'at' yet, so no row has an event time" in result.warnings
     assert newest(tmp_path).valid_through_ms == NOON_MS - LATENESS_MS  # all that is there is in the table
+
+
+@pytest.mark.parametrize(("start", "proves"), [(19, False), (20, False), (21, True)])
+def test_an_entry_that_ends_where_rows_are_lost_proves_nothing_of_the_time_before(start: int, proves: bool) -> None:
+    """The log may have been led by two brokers when it ended there."""
+    topic, partition = TopicIdentity(cluster="main", name="clicks", incarnation="7"), BrokerPartition(None, 0)
+    state = TableState(topic=topic, covered={partition: (0, 20)})
+    entry = LedgerEntry(commit="c", run="r", kind=CommitKind.LOAD, sequence=1, ranges=(), state=state)
+    found = valid_through._entry_before(state, [(1, entry)], {partition: start})
+    assert found == (entry if proves else None)

@@ -15,20 +15,24 @@ from deltalake.schema import PrimitiveType
 
 from kafka_io.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest
 from kafka_io.testing.schema_registry.server import EmbeddedSchemaRegistry
+from pipelines.layout.columns import NO_COLUMNS
+from pipelines.ledger.committed_range import LoadedRange
 from pipelines.ledger.ledger import CommitKind
 from pipelines.maintenance.clean import clean
 from pipelines.maintenance.history import history
 from pipelines.maintenance.rewind import plan_rewind, rewind
 from pipelines.rewrites import bad_rows
-from pipelines.rewrites.redecode import RedecodeRequest, redecode
+from pipelines.rewrites.redecode import RedecodeChange, RedecodeRequest, redecode
 from pipelines.rewrites.redecode_result import TopicRedecode
 from pipelines.verify.verify import verify
+from resources.errors import CommitRefused
 from resources.failpoints import KILL_AT
 from resources.kafka import open_schema_registry
 from tests.fakes.cluster import EVERYTHING, FakeCluster
 from tests.fakes.typed import TypedTopic, append, log_of
 from tests.pipelines.fetch.test_avro_table import V1, V2, framed, schema
 from tests.pipelines.loaded import call_compaction
+from tests.small_table import SmallTable
 
 STRICT = {"format": "json", "columns": {"id": "long"}, "max_bad_share": 1}
 IDS = [None, "1", None, None, "4", None]
@@ -280,3 +284,22 @@ def test_values_whose_schema_the_registry_gets_later_are_decoded_with_its_column
         entry = topic.table.snapshot().entry
         assert entry is not None
         assert entry.schemas.values == (1, 2)
+
+
+def test_rows_that_are_gone_are_noticed_before_the_rows_that_were_decoded_again_are_committed(
+    small: SmallTable,
+) -> None:  # fault P04
+    facts = small.write(0, 50)
+    small.commit(facts)
+    snapshot = small.table.snapshot()
+    assert snapshot.entry is not None
+    state = snapshot.entry.state
+    change = RedecodeChange(
+        state=state, facts=(facts,), run="run", columns=NO_COLUMNS, table=small.table, staged_from=snapshot
+    )
+    entry, _ = change.complete(snapshot.entry, small.table, snapshot)
+    assert entry.written == (LoadedRange.of(facts.range),)
+    small.handle().delete('"offset" = 10')
+    call_compaction(small.uri)
+    with pytest.raises(CommitRefused, match=r"\[0, 50\) has 4 rows now, and 5 were decoded again; run again"):
+        change.complete(snapshot.entry, small.table, small.table.snapshot())
