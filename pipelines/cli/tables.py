@@ -89,6 +89,9 @@ def add_state_proof(settings: Settings, table: "LakeTable", record: dict[str, An
     from pipelines.state_tables.proof import prove_state
 
     proof = prove_state(table, topic)
+    if proof.absent:
+        log_lines.warning(proof.problems[0], cluster=table.where.cluster, topic=record["topic"])
+        return
     record["state"] = printed(proof)
     record["problems"] = [*record["problems"], *proof.problems]
     record["proven"] = record["proven"] and proof.proven

@@ -53,6 +53,11 @@ class StateProof:
         """Whether the table has the newest row of each key, and nothing else."""
         return not self.problems
 
+    @property
+    def absent(self) -> bool:
+        """Whether there is no state table yet. That is no fault of a table: the first update makes it (fault F17)."""
+        return not self.proven and self.version < 0 and self.failure is None
+
 
 def prove_state(table: LakeTable, topic: TopicOptions) -> StateProof:
     """Compare the state table with the topic's table at the version that the state table has.

@@ -48,7 +48,7 @@ def test_the_page_of_an_asset_shows_its_description_and_its_group(browser: Brows
 
 
 def test_the_lineage_reads_topic_then_table(browser: Browser) -> None:
-    browser.open(f"{PAGE}?view=lineage", "clicks", "Kafka", "Delta Lake", "Spark", " Passed ")
+    browser.open(f"{PAGE}?view=lineage", "clicks", "Kafka", "Delta Lake", " Passed ")
     save_picture(browser, "lineage")
 
 

@@ -77,7 +77,7 @@ class PenstockTranslator:
             owners=list(catalog.owners),
             tags={**self.extra_tags, **catalog.tags},
             description=catalog.description or f"The Delta table of the Kafka topic {topic.name}.",
-            kinds={"kafka", "deltalake", "spark"},
+            kinds={"kafka", "deltalake"},  # most loads are too small for Spark
             automation_condition=condition_of(catalog.automation),
             freshness_policy=_freshness_policy(catalog.freshness_minutes),
             metadata={

@@ -47,7 +47,10 @@ def lost_runs_sensor(name: str) -> dg.SensorDefinition:
     def lost_runs(context: dg.SensorEvaluationContext) -> dg.SkipReason:
         in_progress = [dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.CANCELING]
         runs = context.instance.get_runs(dg.RunsFilter(statuses=in_progress))
-        lost = [run for run in runs if run.tags.get(WORKER_TAG) and is_gone(run.tags[WORKER_TAG])]
+        gone = [run for run in runs if run.tags.get(WORKER_TAG) and is_gone(run.tags[WORKER_TAG])]
+        # A run may have ended before its process was looked for. What is in progress now, no process ends any more.
+        ids = [run.run_id for run in gone]
+        lost = context.instance.get_runs(dg.RunsFilter(run_ids=ids, statuses=in_progress)) if ids else []
         for run in lost:
             context.instance.report_run_failed(
                 run, f"its process {run.tags[WORKER_TAG]} no longer exists: it was killed from outside"

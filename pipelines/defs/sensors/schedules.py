@@ -92,7 +92,10 @@ def _request(schedule: TopicSchedule, statuses: Sequence[TopicStatus], tick_time
 
 
 def schedule_definitions(schedule: TopicSchedule, settings: Settings) -> list[dg.ScheduleDefinition]:
-    """Dagster's schedules for one of the settings. All but those that load request the same run at each tick."""
+    """Dagster's schedules for one of the settings. All but those that load request the same run at each tick.
+
+    Without a known topic they request none: a run over nothing would only fill the list of runs (fault F17).
+    """
     watch = "Observes every topic: lag, freshness, and the time until records are lost."
     actions = [("watch", settings.watch_cron, watch), ("verify", settings.verify_cron, "Verifies every table.")]
     if settings.housekeeping.cron != NEVER:
@@ -103,6 +106,7 @@ def schedule_definitions(schedule: TopicSchedule, settings: Settings) -> list[dg
             name=schedule.named(action),
             job_name=schedule.named(action),
             cron_schedule=cron,
+            should_execute=lambda _: bool(schedule.specs),
             default_status=dg.DefaultScheduleStatus.RUNNING,
             description=description,
         )

@@ -57,9 +57,6 @@ def test_a_topic_without_a_state_table_is_wrong_use(run: Run, tmp_path: Path, hi
 
 
 def test_verify_proves_the_state_table_too(run: Run, history: KeyedHistory) -> None:
-    result = run("verify", "clicks", "--json")
-    assert result.exit_code == ExitCode.NOT_PROVEN
-    assert "there is no state table yet" in json.loads(result.stdout)["results"][0]["problems"][0]
     run("state", "clicks")
     [proven] = json.loads(run("verify", "clicks", "--json").stdout)["results"]
     assert proven["proven"]
@@ -68,6 +65,18 @@ def test_verify_proves_the_state_table_too(run: Run, history: KeyedHistory) -> N
     result = run("verify", "clicks", "--json")
     [wrong] = json.loads(result.stdout)["results"]
     assert (result.exit_code, wrong["proven"], wrong["state"]["missing"]) == (ExitCode.NOT_PROVEN, False, 1)
+
+
+# fault F17
+def test_verify_before_the_first_update_proves_the_table_and_says_what_is_missing(
+    run: Run, history: KeyedHistory
+) -> None:
+    result = run("verify", "clicks", "--json")
+    [proven] = json.loads(result.stdout)["results"]
+    assert (result.exit_code, proven["proven"], proven["problems"], "state" in proven) == (0, True, [], False)
+    result = run("verify", "clicks")
+    assert "clicks: 3 rows, each exactly once" in result.stdout
+    assert "there is no state table yet: run `penstock state clicks`" in " ".join(result.stderr.split())
 
 
 def test_an_error_of_the_comparison_is_an_error_of_the_table(run: Run, tmp_path: Path, history: KeyedHistory) -> None:

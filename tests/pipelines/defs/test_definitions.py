@@ -89,6 +89,17 @@ def test_sensors_and_schedules_run_from_the_start() -> None:
     assert {definition.default_status for definition in repository.schedule_defs} == {dg.DefaultScheduleStatus.RUNNING}
 
 
+# fault F17
+@pytest.mark.parametrize(("topics", "runs"), [((), 0), (("clicks",), 1)])
+@pytest.mark.parametrize("action", ["watch", "verify"])
+def test_a_schedule_without_topics_starts_no_run(
+    action: str, topics: tuple[str, ...], runs: int, instance: dg.DagsterInstance
+) -> None:
+    schedule = defs_of(*topics).resolve_schedule_def(f"{action}__main__topics")
+    with dg.build_schedule_context(instance=instance) as context:
+        assert len(schedule.evaluate_tick(context).run_requests or ()) == runs
+
+
 def test_the_settings_of_a_topic_are_in_its_spec() -> None:
     sections = {
         "order.*": {
@@ -110,7 +121,7 @@ def test_the_settings_of_a_topic_are_in_its_spec() -> None:
     assert (orders.group_name, clicks.group_name) == ("sales", "main")
     assert (orders.owners, orders.description) == (["team:data"], "All orders.")
     assert orders.tags.items() >= {"pii": "yes"}.items()
-    assert (orders.kinds, clicks.kinds) == ({"kafka", "deltalake", "spark"},) * 2
+    assert (orders.kinds, clicks.kinds) == ({"kafka", "deltalake"},) * 2  # fault F17
     assert orders.automation_condition == dg.AutomationCondition.eager()
     assert clicks.automation_condition is None
     assert orders.code_version != clicks.code_version

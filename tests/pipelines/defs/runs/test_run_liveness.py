@@ -82,6 +82,29 @@ def test_a_run_whose_process_is_gone_is_marked_as_failed(
     assert evaluate(instance).skip_message == "runs in progress, all alive: 3"
 
 
+# fault F17
+def test_a_run_that_ends_while_the_sensor_looks_is_not_marked_as_failed(
+    instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The more daemons share a storage, the more often that happens."""
+    job = defs_of("clicks").resolve_job_def(LOAD)
+    run = instance.create_run_for_job(job, tags={WORKER_TAG: "here/1/1.0"}, status=dg.DagsterRunStatus.STARTED)
+
+    def ended(_: str) -> bool:
+        instance.run_storage.handle_run_event(run.run_id, run_success(job.name))
+        return True
+
+    monkeypatch.setattr("pipelines.defs.runs.run_liveness.is_gone", ended)
+    assert evaluate(instance).skip_message == "runs in progress, all alive: 1"
+    stored = instance.get_run_by_id(run.run_id)
+    assert stored is not None
+    assert stored.status == dg.DagsterRunStatus.SUCCESS
+
+
+def run_success(job_name: str) -> dg.DagsterEvent:
+    return dg.DagsterEvent(event_type_value=dg.DagsterEventType.RUN_SUCCESS.value, job_name=job_name)
+
+
 @pytest.mark.parametrize(("executor", "kept"), [(dg.in_process_executor, True), (dg.multiprocess_executor, False)])
 def test_a_step_in_a_process_of_its_own_does_not_make_the_rest_of_the_run_look_dead(
     instance: dg.DagsterInstance, executor: dg.ExecutorDefinition, kept: bool
