@@ -45,12 +45,12 @@ def lost_runs_sensor(name: str) -> dg.SensorDefinition:
         description=lost_runs_sensor.__doc__,
     )
     def lost_runs(context: dg.SensorEvaluationContext) -> dg.SkipReason:
-        in_progress = [dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.CANCELING]
-        runs = context.instance.get_runs(dg.RunsFilter(statuses=in_progress))
-        gone = [run for run in runs if run.tags.get(WORKER_TAG) and is_gone(run.tags[WORKER_TAG])]
+        in_progress = dg.RunsFilter(statuses=[dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.CANCELING])
+        runs = context.instance.get_runs(in_progress)
+        without_process = {run.run_id for run in runs if run.tags.get(WORKER_TAG) and is_gone(run.tags[WORKER_TAG])}
         # A run may have ended before its process was looked for. What is in progress now, no process ends any more.
-        ids = [run.run_id for run in gone]
-        lost = context.instance.get_runs(dg.RunsFilter(run_ids=ids, statuses=in_progress)) if ids else []
+        now = context.instance.get_runs(in_progress) if without_process else ()
+        lost = [run for run in now if run.run_id in without_process]
         for run in lost:
             context.instance.report_run_failed(
                 run, f"its process {run.tags[WORKER_TAG]} no longer exists: it was killed from outside"

@@ -11,6 +11,7 @@ from typing import Any
 import dagster as dg
 import msgspec
 
+from kafka_io.typed_json import convert
 from pipelines.defs.sensors.sensor_cursors import cursor_from
 
 
@@ -69,7 +70,7 @@ def failures_in(metadata: Sequence[Mapping[str, Any]], name: str) -> Failures | 
     for of_step in metadata:
         if name not in of_step:
             return None
-        failures |= msgspec.convert(of_step[name].value, dict[str, TopicFailure])
+        failures |= convert(of_step[name].value, dict[str, TopicFailure])
     return failures if metadata else None
 
 
