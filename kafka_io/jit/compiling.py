@@ -6,6 +6,7 @@ hash of the kernels' source: all processes with the same source share it. If it 
 """
 
 import hashlib
+import logging
 import os
 import pkgutil
 from collections.abc import Callable, Iterator
@@ -25,6 +26,10 @@ from kafka_io.jit.isal_crc32 import HAS_CRC32
 
 _KERNEL_FOLDERS = ("records/kernels", "values/kernels")
 _USED_BY_KERNELS = ("jit/scalars.py", "jit/utf8.py", "records/layout.py")
+
+_LOGGER = logging.getLogger(__name__)
+_DECODED_BY = {"avro_rows": "Avro", "frames": "the ids of schemas", "json_rows": "JSON", "protobuf_rows": "Protobuf"}
+"""The values that the kernels of a module decode. Those of all other modules decode records."""
 
 _Kernel = TypeVar("_Kernel", bound=Callable[..., Any])
 
@@ -103,6 +108,13 @@ def _source() -> bytes:
     return b"".join(pkgutil.get_data("kafka_io", file) or b"" for file in (*_USED_BY_KERNELS, *sorted(kernels)))
 
 
+@cache
+def _say_compiling(module: str) -> None:
+    """Write into the log of Python what is compiled; once for the kernels of a module (fault F04)."""
+    values = _DECODED_BY.get(module, "records")
+    _LOGGER.info("compiling the decoder for %s, once for this machine ...", values)
+
+
 class _KernelCacheImpl(CompileResultCacheImpl):
     _locator_classes: list[type[object]] = [_SourceLocator]  # noqa: RUF012 - the name and kind are numba's
 
@@ -111,9 +123,15 @@ class _KernelCache(FunctionCache):
     _impl_class = _KernelCacheImpl
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """See FunctionCache. For the first kernel of a process, numba imports many of its modules here."""
+        """See FunctionCache. For the first kernel of a process, numba imports many of its modules here.
+
+        A kernel that is not in the cache is compiled next, which takes seconds.
+        """
         with no_collections():
-            return super().load_overload(sig, target_context)  # type: ignore[no-untyped-call] # numba is untyped
+            overload = super().load_overload(sig, target_context)  # type: ignore[no-untyped-call] # numba is untyped
+        if overload is None:
+            _say_compiling(self._py_func.__module__.rpartition(".")[2])
+        return overload
 
     @contextmanager
     def _guard_against_spurious_io_errors(self) -> Iterator[None]:

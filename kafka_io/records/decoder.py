@@ -10,10 +10,12 @@ from functools import cache
 
 from kafka_io.compression import BytesLike
 from kafka_io.errors import NOWHERE, Where, WireError, error_context
+from kafka_io.jit.scalars import read_only
 from kafka_io.records.build import Record, log_messages, record_batch
 from kafka_io.records.column_builder import ColumnBuilder, ColumnLayout
 from kafka_io.records.decoded_batch import DEFAULT_LIMITS, DecodedBatch, DecodeLimits
 from kafka_io.records.gaps import ObservedGaps
+from kafka_io.records.kernels.record_batches import first_key
 from kafka_io.records.legacy_messages import read_messages
 from kafka_io.records.record_batches import BatchReader
 from kafka_io.records.record_set import RecordSet, RequestedOffsets
@@ -129,3 +131,4 @@ def warm() -> None:
     for data in (messages, record_batch([Record(headers=((b"\xff", None),))])):
         for _ in decode(data, RequestedOffsets(start=0)):
             pass
+    first_key(read_only(b""), 0, 0)  # of the ends of transactions

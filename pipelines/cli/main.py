@@ -31,6 +31,7 @@ from pipelines.cli.tables import clean_command, verify_command
 from pipelines.cli.tail import tail_command
 from pipelines.cli.typed_tables import redecode_command, schema_command
 from pipelines.cli.versions import history_command, rewind_command
+from pipelines.cli.warm import warm_command
 from resources.explanations.codes import coded, row_of
 from resources.explanations.explanation import ExitCode
 from resources.printed import printed
@@ -60,6 +61,7 @@ COMMANDS = (
     tail_command,
     topics_command,
     verify_command,
+    warm_command,
     zookeeper_command,
 )
 

@@ -25,6 +25,7 @@ from pipelines.cli.publish import PublishedTopic
 from pipelines.comparison.deep_verify import DeepProof
 from pipelines.cursors.export import ExportedCursor
 from pipelines.cursors.import_offsets import OffsetsImport
+from pipelines.fetch.warming import WarmDecoder
 from pipelines.ledger.failure import SliceFailure
 from pipelines.maintenance.clean import CleanResult
 from pipelines.maintenance.history import CommitOfOthers, PrintedCommit
@@ -142,6 +143,7 @@ _RESULTS: Mapping[str, Any] = {
     "rewind": _result(RewoundTable, version=int),
     "schema": _result(TopicSchema),
     "publish": _result(PublishedTopic),
+    "warm": _result(WarmDecoder),
     "offsets export": _result(ExportedCursor),
     "offsets import": _result(OffsetsImport, cluster=str, version=int | None),
     "init": _result(CreatedSettings),

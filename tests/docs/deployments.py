@@ -19,6 +19,7 @@ DEPLOY = ROOT / "docs" / "deploy"
 KUBERNETES = sorted((DEPLOY / "kubernetes").glob("*.yaml"))
 UNITS = sorted((DEPLOY / "systemd").glob("*.service"))
 TIMERS = sorted((DEPLOY / "systemd").glob("*.timer"))
+_OUR_PROGRAMS = "/opt/penstock/bin/"
 COMPOSE = DEPLOY / "compose" / "compose.yaml"
 
 
@@ -55,9 +56,14 @@ def unit(file: Path) -> list[tuple[str, str]]:
 
 def unit_command(file: Path) -> list[str]:
     """The command that a unit starts, without the folder of the program."""
-    [line] = [value for name, value in unit(file) if name == "ExecStart"]
-    program, *rest = shlex.split(line)
-    return [Path(program).name, *rest]
+    [command] = unit_commands(file, "ExecStart")
+    return command
+
+
+def unit_commands(file: Path, *settings: str) -> list[list[str]]:
+    """The commands in these settings of a unit, without the folder of the program and the prefixes of systemd."""
+    lines = [value.lstrip("-") for name, value in unit(file) if name in settings]
+    return [[Path(program).name, *rest] for program, *rest in map(shlex.split, lines)]
 
 
 def manifests() -> list[dict[str, Any]]:
@@ -84,7 +90,8 @@ def compose() -> dict[str, Any]:
 
 def commands() -> Iterator[list[str]]:
     """Each command that a file of docs/deploy starts with one of our programs."""
-    yield from (command for command in map(unit_command, UNITS) if command[0] != "python")
+    started = [command for file in UNITS for command in unit_commands(file, "ExecStartPre", "ExecStart")]
+    yield from (command for command in started if command[0] != "python")
     for pod in pods():
         [container] = pod["spec"]["containers"]
         yield container["args"]
@@ -97,6 +104,8 @@ def commands() -> Iterator[list[str]]:
             test = service.get("healthcheck", {}).get("test", ["CMD", "python"])[1:]
             yield from ([test] if test[0] != "python" else [])
     for name, text in dockerfile():
+        if name == "RUN" and text.startswith(_OUR_PROGRAMS):
+            yield text.removeprefix(_OUR_PROGRAMS).split()
         if name in {"CMD", "HEALTHCHECK"}:
             words = json.loads(text.partition("CMD")[2] if name == "HEALTHCHECK" else text)
             yield ["penstock", *words] if words == ["--help"] else words

@@ -235,6 +235,11 @@ class FramedJsonDecoder:
         return DecodedValues(rows=decoded.rows, failures=failures, unknown_schemas=frozenset(unknown))
 
 
+def warm() -> None:
+    """Compile the kernels, or load them from numba's cache, before there is data waiting for them."""
+    FramedJsonDecoder(pa.schema([("value", pa.int64())]), {}).decode(pa.array([], pa.binary()))
+
+
 def _program_of(nodes: list[Node], unwatched: Collection[str]) -> JsonProgram:
     readings = np.zeros((len(nodes), READING_COLUMNS), np.int64)
     readings[:, WATCHED] = [node.path not in unwatched for node in nodes]

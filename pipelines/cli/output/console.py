@@ -240,6 +240,12 @@ def _explain_cleaned_states(states: PrintedResults) -> None:
             warning("small files were not merged because an update committed first; run clean again", topic=topic)
 
 
+def warmed(decoders: PrintedResults) -> None:
+    """Print a line per decoder."""
+    for decoder in decoders:
+        print_sentence(f"{decoder['decoder']}: {decoder['seconds']:.1f} s", "ready")
+
+
 def check_result(result: PrintedResult) -> None:
     """Print a line for a test of `penstock config check`. With `--quiet` it is printed only if the test failed."""
     mark = ("ok    ", terminal.GOOD) if result["ok"] else ("failed", terminal.BAD)
@@ -265,3 +271,4 @@ def initialised(results: PrintedResults) -> None:
         print_sentence("next:")
         for command in result["commands"]:
             print_sentence(f"  {command}")
+        print_sentence("the first load compiles its decoders, which takes seconds; `penstock warm` does so before")

@@ -21,6 +21,7 @@ from pipelines.cli.output import terminal
 from resources.explanations.codes import coded
 
 _LOGGER = logging.getLogger("penstock")
+_COMPILING = logging.getLogger("kafka_io.jit.compiling")  # it says what is compiled, which is no warning
 _FIELDS = "penstock_fields"
 _EXPLAINED = "penstock.explained"
 _PLACE = ("cluster", "broker", "topic", "partition", "offset")
@@ -67,8 +68,9 @@ def is_json() -> bool:
 @contextmanager
 def configured(log_format: LogFormat, *, command: str | None) -> Iterator[None]:
     """Print all lines in this format until the end of the `with` block, also those of libraries that use `logging`."""
+    _COMPILING.setLevel(logging.INFO)
     if log_format is LogFormat.TEXT:
-        with _warnings_as_sentences():
+        with _as_sentences():
             yield
         return
     handler = logging.StreamHandler(sys.stderr)
@@ -87,17 +89,20 @@ def configured(log_format: LogFormat, *, command: str | None) -> Iterator[None]:
 
 
 class _Sentences(logging.Handler):
-    """Prints a record of Python's logging as a warning for people."""
+    """Prints a record of Python's logging for people. What is no warning is printed as it is."""
 
     def emit(self, record: logging.LogRecord) -> None:
         """Print one record."""
-        warning(record.getMessage())
+        if record.levelno >= logging.WARNING:
+            warning(record.getMessage())
+        elif not terminal.is_quiet():
+            terminal.err.print(safe(record.getMessage()), soft_wrap=True, highlight=False)
 
 
 @contextmanager
-def _warnings_as_sentences() -> Iterator[None]:
-    """Print the warnings of kafka_io for people until the end of the `with` block (fault F02)."""
-    handler, logger = _Sentences(logging.WARNING), logging.getLogger("kafka_io")
+def _as_sentences() -> Iterator[None]:
+    """Print what kafka_io logs for people until the end of the `with` block (faults F02, F04)."""
+    handler, logger = _Sentences(), logging.getLogger("kafka_io")
     logger.addHandler(handler)
     try:
         yield
