@@ -12,9 +12,9 @@ from resources.printed import printed
 @click.option("--all", "every", is_flag=True, help="Compile all decoders. This needs no settings file.")
 @prints_result
 def warm_command(options: GlobalOptions, every: bool) -> CommandResult:
-    """Compile the decoders that loads use, so that the first load does not wait for it.
+    """Compile the decoders before the first load.
 
-    Decoders are compiled once for a machine and user, or once for an image of containers. Without --all these are the
+    The first load then does not wait for it. Decoders are compiled once for a machine and user, or once for an image of containers. Without --all these are the
     decoders for the formats in the settings. The machine code is in NUMBA_CACHE_DIR, otherwise in ~/.cache/numba. A
     new version of Penstock compiles again.
 
