@@ -42,6 +42,14 @@ class SchemaAnswer(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     schema: str
     schema_type: str | None = None  # left out for Avro
     references: Annotated[Sequence[ReferenceAnswer], msgspec.Meta(max_length=MAX_REFERENCES)] | None = None
+    guid: str | None = None
+
+
+class IdAnswer(msgspec.Struct, frozen=True):
+    """An item of the answer to `/schemas/guids/{guid}/ids`: the id that a schema has in a context."""
+
+    id: int
+    context: str = ""
 
 
 class VersionAnswer(SchemaAnswer, frozen=True, kw_only=True, rename="camel"):

@@ -6,7 +6,7 @@ that fails is repeated only by the tree's one retry loop.
 
 import ssl
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property
 from threading import RLock
 from typing import TypeVar
@@ -21,6 +21,7 @@ from kafka_io.net.http_exchange import HttpAnswer, HttpServer, http_exchange
 from kafka_io.net.security import Tls
 from kafka_io.net.tls import tls_context
 from kafka_io.schema_registry.answers import (
+    IdAnswer,
     ReferenceAnswer,
     SchemaAnswer,
     VersionAnswer,
@@ -32,11 +33,13 @@ from kafka_io.schema_registry.schemas import RegisteredSchema, SchemaType, Subje
 from kafka_io.schema_registry.settings import SchemaRegistrySettings
 
 AnswerT = TypeVar("AnswerT")
+SchemaIdT = TypeVar("SchemaIdT", bound=int | str)
 
 MAX_ANSWER_BYTES = 16 * 1024 * 1024
 """The largest answer: a list of 300,000 subjects. A schema is smaller: Confluent's registry keeps it in one message."""
 _MAX_CACHED_BYTES = 64 * 1024 * 1024
 _ASK_AGAIN_S = 1.0
+_DEFAULT_CONTEXTS = {"", "."}
 _MOST_AWAITED = 20
 _NEWEST = -1  # the version of a reference to the newest version of a subject
 _OK = 200
@@ -117,8 +120,17 @@ class SchemaRegistry:
                 raise SchemaNotFound("an id is not negative")
             return self._registered(schema_id, self._unchanging(f"/schemas/ids/{schema_id}", SchemaAnswer))
 
-    def known_schemas(self, schema_ids: Iterable[int]) -> dict[int, RegisteredSchema]:
-        """The schemas of those ids that the registry knows now, or after a wait (fault E11).
+    def schema_of_guid(self, guid: str) -> RegisteredSchema:
+        """The schema of a GUID, under the id that it has in the default context. Raises the errors of `schema`."""
+        with error_context(Where(registry=self.name)):
+            answers = self._get(f"/schemas/guids/{quote(guid, safe='')}/ids", list[IdAnswer])
+            ids = [answer.id for answer in answers if answer.context in _DEFAULT_CONTEXTS]
+            if not ids:
+                raise SchemaNotFound(f"no schema of the default context has the GUID {printable(guid)}")
+            return replace(self.schema(ids[0]), guid=guid)
+
+    def known_schemas(self, schema_ids: Iterable[SchemaIdT]) -> dict[SchemaIdT, RegisteredSchema]:
+        """The schemas of those ids or GUIDs that the registry knows now, or after a wait (fault E11).
 
         Values without a frame look like values with many ids, so nothing waits for more than a few.
 
@@ -133,11 +145,14 @@ class SchemaRegistry:
             known |= self._known([id_ for id_ in ids if id_ not in known])
         return known
 
-    def _known(self, schema_ids: Iterable[int]) -> dict[int, RegisteredSchema]:
-        known = {}
+    def _known(self, schema_ids: Iterable[SchemaIdT]) -> dict[SchemaIdT, RegisteredSchema]:
+        known: dict[SchemaIdT, RegisteredSchema] = {}
         for schema_id in schema_ids:
             try:
-                known[schema_id] = self.schema(schema_id)
+                if isinstance(schema_id, str):
+                    known[schema_id] = self.schema_of_guid(schema_id)
+                else:
+                    known[schema_id] = self.schema(schema_id)
             except SchemaNotFound:
                 continue  # the registry may get it later; the caller decides what that means
         return known
@@ -168,6 +183,7 @@ class SchemaRegistry:
             schema_type=SchemaType(kind),
             text=answer.schema,
             references=ReferenceWalk(self._referenced).resolve(answer),
+            guid=answer.guid or "",
         )
 
     def _referenced(self, reference: ReferenceAnswer) -> VersionAnswer:

@@ -1,6 +1,6 @@
 """Schemas as values: what decoders get, and what the driver sends to workers as JSON."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 
@@ -40,6 +40,7 @@ class RegisteredSchema:
         text: the schema as the registry returns it.
         references: the schemas that it needs, each after those that it needs itself. A name appears once; if two
             schemas have the same name, the first that is found counts, as for Confluent's serializers.
+        guid: its GUID, which is the same in all registries; empty if the registry gives none.
 
     >>> RegisteredSchema(id=1, schema_type="AVRO", text='"string"').references
     ()
@@ -49,6 +50,7 @@ class RegisteredSchema:
     schema_type: SchemaType
     text: str
     references: tuple[ReferencedSchema, ...] = ()
+    guid: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

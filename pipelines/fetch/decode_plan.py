@@ -33,15 +33,24 @@ if TYPE_CHECKING:  # pydantic is slow to import, and workers need no settings; t
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriterSchemas:
-    """The schemas of a topic's values that are known, by id, and why the values of other ids cannot be decoded."""
+    """The schemas of a topic's values that are known, by id, and why the values of other ids cannot be decoded.
+
+    Some values name their schema by its GUID instead of its id.
+    """
 
     known: Mapping[int, RegisteredSchema] = field(default_factory=dict)
     refused: Mapping[int, str] = field(default_factory=dict)
+    refused_guids: Mapping[str, str] = field(default_factory=dict)
 
     @property
-    def ids(self) -> frozenset[int]:
-        """All ids that need not be asked for."""
-        return frozenset(self.known) | frozenset(self.refused)
+    def ids(self) -> frozenset[int | str]:
+        """All ids and GUIDs that need not be asked for."""
+        return frozenset().union(self.known, self.by_guid, self.refused, self.refused_guids)
+
+    @property
+    def by_guid(self) -> Mapping[str, int]:
+        """The ids of the known schemas that have a GUID."""
+        return {schema.guid: id_ for id_, schema in self.known.items() if schema.guid}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

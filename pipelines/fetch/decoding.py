@@ -155,10 +155,10 @@ class Decoding:
 
     def learn(
         self,
-        ids: Iterable[int],
+        ids: Iterable[int | str],
         fields: Sequence[pa.Field] = (),
         *,
-        key_ids: Iterable[int] = (),
+        key_ids: Iterable[int | str] = (),
         key_fields: Sequence[pa.Field] = (),
     ) -> None:
         """Ask the registry for the ids of schemas, unless they are known, and plan again with columns for the fields.
@@ -208,7 +208,7 @@ class _Part:
         """The ids of the known schemas."""
         return tuple(sorted(self.learned.schemas.known))
 
-    def learn(self, ids: Iterable[int], fields: Sequence[pa.Field]) -> None:
+    def learn(self, ids: Iterable[int | str], fields: Sequence[pa.Field]) -> None:
         """Ask the registry for these ids, unless they are known, and add the fields.
 
         Raises:
@@ -216,31 +216,40 @@ class _Part:
         """
         if fields:
             self.learned = replace(self.learned, samples=(*self.learned.samples, fields))
-        new = sorted(set(ids) - self.learned.schemas.ids)
+        new = sorted(set(ids) - self.learned.schemas.ids, key=str)
         if new:
             self.learned = replace(self.learned, schemas=self._with(new))
 
-    def _with(self, ids: Sequence[int]) -> WriterSchemas:
-        """The known schemas and those of these ids, or why they cannot be used."""
+    def _with(self, ids: Sequence[int | str]) -> WriterSchemas:
+        """The known schemas and those of these ids or GUIDs, or why they cannot be used."""
         assert self._registry is not None
         registry = self._open_registry(self._registry)
-        known, refused = dict(self.learned.schemas.known), dict(self.learned.schemas.refused)
+        learned = self.learned.schemas
+        known, refused, refused_guids = dict(learned.known), dict(learned.refused), dict(learned.refused_guids)
         registered = registry.known_schemas(ids)
         for id_ in ids:
             # A registry that copies another one knows an id late (fault N31). The load continues with bad records,
             # which a redecode decodes later. A registry that does not answer has raised an error before.
             if id_ not in registered:
-                refused[id_] = f"the registry {registry.name} has no schema with the id {id_}"
+                reason = f"the registry {registry.name} has no schema with the"
+                if isinstance(id_, str):
+                    refused_guids[id_] = f"{reason} GUID {id_}"
+                else:
+                    refused[id_] = f"{reason} id {id_}"
                 continue
-            self.texts.check(registered[id_], registry)
+            schema = registered[id_]
+            self.texts.check(schema, registry)
             try:
-                encoding_of(self._encoding).of_schema(registered[id_])
+                encoding_of(self._encoding).of_schema(schema)
             except InvalidSchema as error:
-                refused[id_] = f"the schema {id_} cannot be used: {error.reason}"
+                reason = f"the schema {schema.id} cannot be used: {error.reason}"
+                refused[schema.id] = reason
+                if schema.guid:
+                    refused_guids[schema.guid] = reason
             else:
-                self.texts.keep(registered[id_], registry)
-                known[id_] = registered[id_]
-        return WriterSchemas(known=known, refused=refused)
+                self.texts.keep(schema, registry)
+                known[schema.id] = schema
+        return WriterSchemas(known=known, refused=refused, refused_guids=refused_guids)
 
 
 def _is_unknown(part: PartPlan, *, has_schemas: bool) -> bool:

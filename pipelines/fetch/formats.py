@@ -60,6 +60,11 @@ class ValueEncoding:
     of_sample: Callable[[Sequence[bytes]], Sequence[pa.Field]] | None = None
     in_file: Callable[["TopicFormat"], KnownSchemas] | None = None
 
+    @property
+    def is_framed(self) -> bool:
+        """Whether values name their schemas in a registry."""
+        return self.of_schema is not _no_schema
+
 
 def avro_type(schema: RegisteredSchema) -> AvroType:
     """The Avro type that a schema declares.

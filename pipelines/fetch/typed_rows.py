@@ -16,6 +16,7 @@ from kafka_io.values.decoding import DecodedValues, FailedValue, ValueDecoder, i
 from kafka_io.values.json.inference import grow_by_fields, merged_fields, split_sample
 from pipelines.fetch.decode_plan import DecodePlan, PartPlan
 from pipelines.fetch.formats import encoding_of
+from pipelines.fetch.schema_headers import KEY_HEADER, VALUE_HEADER, SchemaHeaders
 from pipelines.layout.columns import ERROR_COLUMN, KEY_PREFIX, RAW_COLUMN, TOMBSTONE_COLUMN
 from pipelines.layout.rows import FILE_SCHEMA, table_rows
 from pipelines.ledger.slice_facts import BadRecord, DecodingNeeds, PartNeeds
@@ -46,9 +47,9 @@ class DecodedPart:
     needs: PartNeeds
 
 
-def _part_needs(schemas: Iterable[int], fields: Sequence[pa.Field]) -> PartNeeds:
+def _part_needs(schemas: Iterable[int | str], fields: Sequence[pa.Field]) -> PartNeeds:
     message = pa.schema(fields).serialize().to_pybytes() if fields else b""
-    return PartNeeds(schemas=tuple(sorted(schemas)), fields=message)
+    return PartNeeds(schemas=tuple(sorted(schemas, key=str)), fields=message)
 
 
 def merged_needs(needs: Iterable[DecodingNeeds]) -> DecodingNeeds:
@@ -73,8 +74,8 @@ class TypedRows:
         self.bad = 0
         self.examples: list[BadRecord] = []
         self._layout = plan.layout
-        self._values = _PartRows(plan)
-        self._keys = _PartRows(plan.keys) if plan.keys else None
+        self._values = _PartRows(plan, VALUE_HEADER)
+        self._keys = _PartRows(plan.keys, KEY_HEADER) if plan.keys else None
         self._own_names = {self._layout.name(field.name): field.name for field in FILE_SCHEMA}
 
     def rows(self, records: pa.RecordBatch, constants: Mapping[str, object]) -> pa.RecordBatch:
@@ -91,10 +92,10 @@ class TypedRows:
         Raises:
             IncompletePlan: the driver must resolve ids or add columns first.
         """
-        raw = kafka.column("value")
+        raw, headers = kafka.column("value"), kafka.column("headers")
         # Keys are decoded even if values lack something, so that the next attempt knows what both lack.
-        values = self._values.decode(raw)
-        keys = self._keys.decode(kafka.column("key")) if self._keys else None
+        values = self._values.decode(raw, headers)
+        keys = self._keys.decode(kafka.column("key"), headers) if self._keys else None
         needs = DecodingNeeds(values=values.needs, keys=keys.needs if keys else PartNeeds())
         if needs != DecodingNeeds():
             raise IncompletePlan(needs)
@@ -126,21 +127,31 @@ class TypedRows:
 class _PartRows:
     """Decodes the values, or the keys, as a plan says."""
 
-    def __init__(self, plan: PartPlan) -> None:
-        self._refused = plan.schemas.refused
+    def __init__(self, plan: PartPlan, header: str) -> None:
+        schemas = plan.schemas
+        self._refused = schemas.refused
         self._encoding, self._columns = encoding_of(plan.encoding), plan.values
         self._decoder = decoder_of(plan)
+        self._headers = (
+            SchemaHeaders(header, schemas.by_guid, schemas.refused_guids) if self._encoding.is_framed else None
+        )
 
-    def decode(self, values: pa.BinaryArray) -> DecodedPart:
-        """The columns of these values or keys."""
+    def decode(self, values: pa.BinaryArray, headers: pa.ListArray) -> DecodedPart:
+        """The columns of these values or keys, whose records have these headers."""
+        failures: Sequence[FailedValue] = ()
+        unknown: frozenset[int | str] = frozenset()
+        if self._headers is not None:
+            framed = self._headers.framed(values, headers)
+            values, failures, unknown = framed.values, framed.failures, framed.unknown
         decoded = self._decoder.decode(values)
-        failures = decoded.failures
+        failures = in_order(failures, decoded.failures)
         if decoded.unknown_schemas:
             failures = in_order(failures, self._without_schema(values))
+        unknown |= decoded.unknown_schemas - self._refused.keys()
         return DecodedPart(
             columns=dict(zip(decoded.rows.schema.names, decoded.rows.columns, strict=True)),
             failures=failures,
-            needs=_part_needs(decoded.unknown_schemas - self._refused.keys(), self._new_fields(values, decoded)),
+            needs=_part_needs(unknown, self._new_fields(values, decoded)),
         )
 
     def _new_fields(self, values: pa.BinaryArray, decoded: DecodedValues) -> Sequence[pa.Field]:

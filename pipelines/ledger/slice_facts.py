@@ -68,11 +68,11 @@ class PartNeeds:
     """What the plan must have to decode values, or keys.
 
     Args:
-        schemas: the ids of their schemas that the plan does not have.
+        schemas: the ids, or GUIDs, of their schemas that the plan does not have.
         fields: their fields for which the plan has no columns, as an Arrow IPC message; empty if there are none.
     """
 
-    schemas: tuple[int, ...] = ()
+    schemas: tuple[int | str, ...] = ()
     fields: bytes = b""
 
 

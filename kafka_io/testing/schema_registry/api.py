@@ -43,7 +43,7 @@ def _shown(schema: StoredSchema) -> dict[str, Any]:
         del schema_fields["schemaType"]
     if not schema.references:
         del schema_fields["references"]
-    return dict(schema_fields)
+    return {**schema_fields, "guid": schema.guid}
 
 
 def _version(store: SchemaStore, names: Mapping[str, str], _: bytes) -> dict[str, Any]:
@@ -81,6 +81,7 @@ def _set_compatibility(_store: SchemaStore, _names: Mapping[str, str], body: byt
 
 
 _ID = r"/schemas/ids/(?P<id>[0-9]{1,10})"
+_GUID = r"/schemas/guids/(?P<guid>[0-9A-Fa-f-]{1,36})"
 _SUBJECT = r"/subjects/(?P<subject>[^/]+)"
 _VERSION = rf"{_SUBJECT}/versions/(?P<version>[^/]+)"
 _CONFIG = r"/config(?:/[^/]+)?"
@@ -91,6 +92,8 @@ _ROUTES: Mapping[tuple[str, str], _Call] = {
     ("GET", f"{_ID}/versions"): lambda store, names, _: [
         {"subject": subject, "version": version} for subject, version in store.versions(int(names["id"]))
     ],
+    ("GET", _GUID): lambda store, names, _: _shown(store.schema(store.id_of(names["guid"]))),
+    ("GET", f"{_GUID}/ids"): lambda store, names, _: [{"context": ".", "id": store.id_of(names["guid"])}],
     ("GET", r"/schemas/types"): lambda *_: [str(kind) for kind in SchemaType],
     ("GET", r"/subjects"): lambda store, *_: store.subjects(),
     ("GET", f"{_SUBJECT}/versions"): lambda store, names, _: list(range(1, len(store.ids(names["subject"])) + 1)),

@@ -4,8 +4,10 @@ Schemas are kept as text. The registry checks that Avro and JSON schemas are JSO
 no compatibility. A schema has the same id in all subjects, however it is indented.
 """
 
+import hashlib
 import json
 import threading
+import uuid
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -42,6 +44,11 @@ class StoredSchema(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
             except (ValueError, RecursionError) as error:
                 raise Refused(422, 42201, f"the schema is not JSON: {error}") from error
         return self.schema_type, text, self.references
+
+    @property
+    def guid(self) -> str:
+        """The GUID, which equal schemas share."""
+        return str(uuid.UUID(bytes=hashlib.md5(repr(self.identity()).encode(), usedforsecurity=False).digest()))
 
 
 class StoredSchemas(msgspec.Struct):
@@ -101,6 +108,18 @@ class SchemaStore:
             if not 0 < schema_id <= len(self._stored.schemas):
                 raise Refused(404, 40403, f"Schema {schema_id} not found")
             return self._stored.schemas[schema_id - 1]
+
+    def id_of(self, guid: str) -> int:
+        """The id of the schema with a GUID.
+
+        Raises:
+            Refused: there is none.
+        """
+        with self._lock:
+            ids = [number for number, schema in enumerate(self._stored.schemas, start=1) if schema.guid == guid.lower()]
+        if not ids:
+            raise Refused(404, 40403, f"Schema {guid} not found")
+        return ids[0]
 
     def subjects(self) -> Sequence[str]:
         """The names of all subjects."""

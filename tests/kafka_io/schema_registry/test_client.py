@@ -82,8 +82,8 @@ def test_what_never_changes_is_asked_for_once(embedded: EmbeddedSchemaRegistry, 
 def test_the_oldest_answers_are_forgotten_when_there_are_too_many_bytes(
     embedded: EmbeddedSchemaRegistry, client_of: MakeClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kafka_io.schema_registry.client._MAX_CACHED_BYTES", 50)
-    ids = [embedded.register("s", text) for text in ('"int"', '"long"', '"double"')]  # answers of about 20 bytes
+    monkeypatch.setattr("kafka_io.schema_registry.client._MAX_CACHED_BYTES", 150)
+    ids = [embedded.register("s", text) for text in ('"int"', '"long"', '"double"')]  # answers of about 67 bytes
     registry = client_of(embedded.url).registry
     for schema_id in (*ids, ids[2], ids[0]):
         registry.schema(schema_id)
@@ -178,3 +178,16 @@ def test_without_a_wait_an_unknown_id_is_asked_for_once(
     client = client_of(embedded.url)
     assert client.registry.known_schemas([7]) == {}
     assert (client.pauses, embedded.requests) == ([], ["GET /schemas/ids/7"])
+
+
+# fault F11
+def test_a_schema_is_read_by_its_guid_under_the_id_of_the_default_context(
+    embedded: EmbeddedSchemaRegistry, client_of: MakeClient
+) -> None:
+    number = embedded.register("orders-value", AVRO)
+    registry = client_of(embedded.url).registry
+    guid = registry.schema(number).guid
+    assert registry.known_schemas([guid]) == {guid: registry.schema(number)}
+    embedded.inject(sends(b'[{"context": ".other", "id": 1}]'), path="/schemas/guids/.*")
+    with pytest.raises(SchemaNotFound, match="no schema of the default context has the GUID"):
+        registry.schema_of_guid(guid)

@@ -2,9 +2,11 @@
 
 import json
 import socket
+import uuid
 from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
+from unittest.mock import ANY
 
 import pytest
 
@@ -32,9 +34,16 @@ def test_a_schema_is_registered_found_and_listed() -> None:
     protobuf = {"schema": 'syntax = "proto3"; import "a.proto";', "schemaType": "PROTOBUF"}
     protobuf |= {"references": [{"name": "a.proto", "subject": "a/b", "version": 1}]}  # type: ignore[dict-item]
     with EmbeddedSchemaRegistry() as registry:
-        assert ask(registry, "POST", "/subjects/a%2Fb/versions", AVRO) == (200, {"id": 1, "version": 1, **AVRO})
-        assert ask(registry, "POST", "/subjects/p/versions", protobuf) == (200, {"id": 2, "version": 1, **protobuf})
-        assert ask(registry, "GET", "/schemas/ids/1") == (200, AVRO)
+        avro = {**AVRO, "guid": ANY}
+        assert ask(registry, "POST", "/subjects/a%2Fb/versions", AVRO) == (200, {"id": 1, "version": 1, **avro})
+        registered = ask(registry, "POST", "/subjects/p/versions", protobuf)
+        guid = registered[1]["guid"]
+        protobuf["guid"] = guid
+        assert registered == (200, {"id": 2, "version": 1, **protobuf})
+        assert ask(registry, "GET", f"/schemas/guids/{guid}") == (200, protobuf)
+        assert ask(registry, "GET", f"/schemas/guids/{guid}/ids") == (200, [{"context": ".", "id": 2}])
+        assert ask(registry, "GET", f"/schemas/guids/{uuid.UUID(int=7)}/ids")[1]["error_code"] == 40403
+        assert ask(registry, "GET", "/schemas/ids/1") == (200, avro)
         assert ask(registry, "GET", "/schemas/ids/2?subject=p") == (200, protobuf)
         assert ask(registry, "GET", "/schemas/ids/1/schema") == (200, {"type": "string"})
         assert ask(registry, "GET", "/schemas/ids/2/subjects") == (200, ["p"])
@@ -55,7 +64,12 @@ def test_the_same_schema_has_the_same_id_in_all_subjects() -> None:
             assert ask(registry, "POST", f"/subjects/{subject}/versions", schema)[1]["id"] == 1
         assert ask(registry, "GET", "/subjects/a/versions") == (200, [1])
         as_json = {**AVRO, "schemaType": "JSON"}
-        assert ask(registry, "POST", "/subjects/a/versions", as_json)[1] == {"id": 2, "version": 2, **as_json}
+        assert ask(registry, "POST", "/subjects/a/versions", as_json)[1] == {
+            "id": 2,
+            "version": 2,
+            **as_json,
+            "guid": ANY,
+        }
 
 
 def test_no_compatibility_is_checked_and_no_other_level_accepted() -> None:
