@@ -15,6 +15,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+NO_ROWS = np.empty(0, np.int64)
+"""The indexes of no rows."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailedValue:
@@ -54,12 +57,14 @@ class DecodedValues:
             failures: they may decode as soon as the schemas are known.
         new_keys: rows whose value has a key that no column holds, with something other than null, {} and []. Decoders
             of values with schemas report none.
+        rounded: rows with a number that lost digits, because its column is a double that nobody has declared.
     """
 
     rows: pa.RecordBatch
     failures: Sequence[FailedValue] = ()
     unknown_schemas: frozenset[int] = frozenset()
-    new_keys: npt.NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64), compare=False)
+    new_keys: npt.NDArray[np.int64] = field(default_factory=lambda: NO_ROWS, compare=False)
+    rounded: npt.NDArray[np.int64] = field(default_factory=lambda: NO_ROWS, compare=False)
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """The rows as a stream of Arrow's PyCapsule interface: pyarrow, DuckDB and Polars read this object directly."""

@@ -120,6 +120,7 @@ def _fetch_slice(
                 raise
             failed = [_failed(replace(task.offsets, start=rows.next_offset), task, error)]
     if rows.needs:
+        skip.discard()
         return [SliceFacts(range=CommittedRange(offsets=task.offsets), needs=merged_needs(rows.needs))]
     partition = task.offsets.partition
     # Not the planned end: a record that cannot be read ends the slice earlier, and in 0.7 the last slice of a cap ends
@@ -139,6 +140,8 @@ def _fetch_slice(
         odd_times=rows.odd_times,
         bad=rows.typed.bad if rows.typed else 0,
         bad_examples=tuple(rows.typed.examples) if rows.typed else (),
+        rounded=rows.typed.rounded if rows.typed else 0,
+        first_rounded=rows.typed.first_rounded if rows.typed else None,
         skipped=tuple(skip.skipped),
         holes=OffsetRange(partition, *rows.holes) if rows.holes else None,
         times=rows.times.result if rows.times else None,

@@ -18,6 +18,7 @@ from kafka_io.values.columns import described
 from kafka_io.values.debezium.columns import columns_of_debezium, fields_of_events, fields_of_keys
 from kafka_io.values.decoding import ValueDecoder
 from kafka_io.values.json.inference import fields_of_sample
+from kafka_io.values.json.reading import JsonNumbers
 from kafka_io.values.json.schema import columns_of_json_schema
 from kafka_io.values.text import TEXT_FIELD, TextDecoder
 
@@ -93,7 +94,13 @@ def _avro_decoder(columns: pa.Schema, schemas: KnownSchemas) -> ValueDecoder:
 def _json_decoder(columns: pa.Schema, _schemas: KnownSchemas) -> ValueDecoder:
     from kafka_io.values.json.decoder import JsonDecoder  # noqa: PLC0415 - see above
 
-    return JsonDecoder(columns)
+    return JsonDecoder(columns, numbers=JsonNumbers.DECLARED)
+
+
+def _inferred_json_decoder(columns: pa.Schema, _schemas: KnownSchemas) -> ValueDecoder:
+    from kafka_io.values.json.decoder import JsonDecoder  # noqa: PLC0415 - see above
+
+    return JsonDecoder(columns, numbers=JsonNumbers.INFERRED)
 
 
 def _framed_json_decoder(columns: pa.Schema, schemas: KnownSchemas) -> ValueDecoder:
@@ -117,7 +124,9 @@ def _debezium_json_decoder(columns: pa.Schema, _schemas: KnownSchemas) -> ValueD
     from kafka_io.values.json.decoder import JsonDecoder  # noqa: PLC0415
 
     # An envelope has other keys besides the row, which do not become columns.
-    return DebeziumDecoder(columns, lambda envelope: JsonDecoder(envelope, unwatched=("", "payload")))
+    return DebeziumDecoder(
+        columns, lambda envelope: JsonDecoder(envelope, ("", "payload"), numbers=JsonNumbers.INFERRED)
+    )
 
 
 def _fields_of_events(values: Sequence[bytes]) -> Sequence[pa.Field]:
@@ -213,7 +222,7 @@ ENCODINGS: Mapping[str, ValueEncoding] = {
         declared=_declared_json,
     ),
     "inferred json": ValueEncoding(
-        decoder=_json_decoder,
+        decoder=_inferred_json_decoder,
         of_sample=fields_of_sample,
     ),
     "framed json": ValueEncoding(

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.ipc
@@ -40,11 +41,13 @@ class DecodedPart:
         columns: the columns for fields, by name.
         failures: what does not decode.
         needs: schemas that the driver must resolve first, and fields that must get columns first.
+        rounded: the rows in which a number has lost digits.
     """
 
     columns: Mapping[str, pa.Array]
     failures: Sequence[FailedValue]
     needs: PartNeeds
+    rounded: npt.NDArray[np.int64]
 
 
 def _part_needs(schemas: Iterable[int | str], fields: Sequence[pa.Field]) -> PartNeeds:
@@ -68,10 +71,16 @@ def fields_of(needs: PartNeeds) -> Sequence[pa.Field]:
 
 
 class TypedRows:
-    """Decodes batches as a plan says, and counts the records that do not decode in `bad`."""
+    """Decodes batches as a plan says.
+
+    Attributes:
+        bad: how many records do not decode; `examples` are the first ones.
+        rounded: in how many records a number has lost digits; `first_rounded` is the offset of the first one.
+    """
 
     def __init__(self, plan: DecodePlan) -> None:
-        self.bad = 0
+        self.bad = self.rounded = 0
+        self.first_rounded: int | None = None
         self.examples: list[BadRecord] = []
         self._layout = plan.layout
         self._values = _PartRows(plan, VALUE_HEADER)
@@ -107,6 +116,7 @@ class TypedRows:
             failures = [FailedValue(row=row, reason=reasons[row]) for row in sorted(reasons)]
             columns |= {KEY_PREFIX + name: column for name, column in keys.columns.items()}
         self._count(kafka, failures)
+        self._count_rounded(kafka, np.union1d(values.rounded, keys.rounded) if keys else values.rounded)
         columns[ERROR_COLUMN], columns[RAW_COLUMN] = _failed_columns(raw, failures)
         # The fields of a tombstone are null, and so are those of a bad record. Without this column an update of a state
         # table could not tell a deleted key from a broken value.
@@ -122,6 +132,11 @@ class TypedRows:
         offsets = rows.column("offset")
         for failure in failures[: _MAX_EXAMPLES - len(self.examples)]:
             self.examples.append(BadRecord(offset=offsets[failure.row].as_py(), reason=failure.reason))
+
+    def _count_rounded(self, rows: pa.RecordBatch, rounded: npt.NDArray[np.int64]) -> None:
+        if len(rounded) and self.first_rounded is None:
+            self.first_rounded = rows.column("offset")[int(rounded[0])].as_py()
+        self.rounded += len(rounded)
 
 
 class _PartRows:
@@ -152,6 +167,7 @@ class _PartRows:
             columns=dict(zip(decoded.rows.schema.names, decoded.rows.columns, strict=True)),
             failures=failures,
             needs=_part_needs(unknown, self._new_fields(values, decoded)),
+            rounded=np.setdiff1d(decoded.rounded, [failure.row for failure in failures]),
         )
 
     def _new_fields(self, values: pa.BinaryArray, decoded: DecodedValues) -> Sequence[pa.Field]:

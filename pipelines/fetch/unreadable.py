@@ -6,6 +6,7 @@ are then kept in the table's folder, where no reader of the table and no houseke
 
 import uuid
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 
 import pyarrow as pa
@@ -21,7 +22,10 @@ from resources.stores import durable
 from resources.stores.table_files import table_errors, table_files
 
 QUARANTINE_FOLDER = "_quarantine"
-"""The folder inside a table for bytes that were skipped. Delta ignores names that begin with an underscore."""
+"""The folder inside a table for bytes that were skipped. Delta ignores names that begin with an underscore.
+
+Housekeeping keeps the files that an entry of the ledger names.
+"""
 GAPS = {"on_corrupt": "corrupt", "on_too_large": "too large"}
 """The choices about unreadable records, with the cause of the gap that each leaves."""
 _MAX_SKIPS = 100  # per slice, because the Delta log stores a receipt of each skip
@@ -112,6 +116,14 @@ class SkipByChoice:
         path = _kept(self._task, offsets, unreadable.data) if unreadable.data else None
         self.skipped.append(RecordedChoice.of(setting, "skip", offsets, reason=error.reason, path=path))
         return GAPS[setting]
+
+    def discard(self) -> None:
+        """Delete the kept bytes, because the slice is fetched again, and keeps them again (fault E12)."""
+        files = table_files(self._task.table_uri, self._task.options)
+        for choice in self.skipped:
+            if choice.path:
+                with suppress(FileNotFoundError):  # housekeeping may have deleted it
+                    files.delete_file(choice.path)
 
 
 def _kept(task: FetchTask, offsets: OffsetRange, data: bytes) -> str:

@@ -42,6 +42,8 @@ class Observations:
         odd_times: the number of rows whose `timestamp` is null because a table cannot hold it (see `timestampRaw`).
         bad: the number of rows whose value or key does not decode.
         bad_examples: the first of these records.
+        rounded: the number of rows with a number that lost digits.
+        first_rounded: the offset of the first of them.
         skipped: the choices by which records that cannot be read were skipped; their offsets are in the gaps too.
         holes: from the start of the first hole to the end of the last one, if compaction does not explain the holes, or
             if that is not known yet.
@@ -54,6 +56,8 @@ class Observations:
     odd_times: int = 0
     bad: int = 0
     bad_examples: tuple[BadRecord, ...] = ()
+    rounded: int = 0
+    first_rounded: int | None = None
     skipped: tuple[RecordedChoice, ...] = ()
     holes: OffsetRange | None = None
     holes_reason: str = ""

@@ -27,6 +27,7 @@ from deltalake.exceptions import CommitFailedError
 from pipelines.delta.delta_table import LakeTable
 from pipelines.delta.open_version import DeltaVersion
 from pipelines.delta.write_options import AFTER_COMMIT, CONFIGURATION, WRITING
+from pipelines.fetch.unreadable import QUARANTINE_FOLDER
 from pipelines.layout.layout import EVENT_DAY, RAW, TYPED, TableLayout
 from pipelines.rewrites.staging import STAGING_FOLDER
 from pipelines.table.table_store import TableSnapshot
@@ -88,7 +89,7 @@ class UnneededFiles:
     """The files that housekeeping deletes, with their sizes.
 
     Args:
-        unnamed: files that no version ever contained, and files of killed replays.
+        unnamed: files that no version ever contained, files of killed replays, and skipped bytes of failed loads.
         removed: files that were in the table, and that no version from `before` on contains.
         before: the version.
         young: the number of further files that no version ever contained, but that are too young.
@@ -106,12 +107,14 @@ class UnneededFiles:
         before, named, needed = 0, set[str](), set[str]()
         for commit in table.commits(version):
             named.update(commit.added)
+            named.update(choice.path for choice in (commit.entry.choices if commit.entry else ()) if choice.path)
             if not before:
                 needed.update(commit.added)
                 before = commit.version if commit.time <= since else 0
         needed |= table.paths(before)
         files = list(_data_files(table))
-        unnamed = [*(info for info in files if info.path not in named), *_staged_files(table)]
+        kept = [info for info in _files_in(table, QUARANTINE_FOLDER) if info.path not in named]
+        unnamed = [*(info for info in files if info.path not in named), *_files_in(table, STAGING_FOLDER), *kept]
         old = [info for info in unnamed if info.mtime < since]
         removed = [info for info in files if info.path in named and info.path not in needed]
         return cls(
@@ -233,9 +236,9 @@ def _data_files(table: LakeTable) -> Iterator[pafs.FileInfo]:
                 yield info
 
 
-def _staged_files(table: LakeTable) -> list[pafs.FileInfo]:
-    """The files of replays that were killed."""
-    return files_below(table.uri, filesystem(table.uri, table.lake.options), STAGING_FOLDER)
+def _files_in(table: LakeTable, folder: str) -> list[pafs.FileInfo]:
+    """The files in a folder of Penstock's, which readers of the table do not see."""
+    return files_below(table.uri, filesystem(table.uri, table.lake.options), folder)
 
 
 def merge(

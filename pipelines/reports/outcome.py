@@ -40,6 +40,10 @@ class PartitionLoad:
     """The number of rows with a time that only the column `timestampRaw` can hold."""
     bad_records: int = 0
     """The number of rows whose value does not decode; 0 in a raw table."""
+    rounded: int = 0
+    """The number of rows with a number of more digits than its column of the type double keeps."""
+    first_rounded: int | None = None
+    """The offset of the first of them."""
     lag_before: int | None = 0
     """None if the broker did not report the end of the log."""
     lag: int | None = 0
@@ -66,6 +70,11 @@ class PartitionLoad:
             gaps=dict(Counter(self.gaps) + Counter(facts.range.gaps)),
             odd_times=self.odd_times + facts.observed.odd_times,
             bad_records=self.bad_records + facts.observed.bad,
+            rounded=self.rounded + facts.observed.rounded,
+            first_rounded=min(
+                (first for first in (self.first_rounded, facts.observed.first_rounded) if first is not None),
+                default=None,
+            ),
             seconds=self.seconds + facts.observed.seconds,
             source=facts.range.source or self.source,
         )
@@ -223,6 +232,7 @@ class RunRecord:
                 *dict.fromkeys(self.warnings),
                 *_odd_times_warning(partitions),
                 *_bad_records_warning(self.topic, partitions, self.decoded),
+                *_rounded_warning(partitions),
             ),
             seconds=round(seconds, 3),
             trace=next((failure.trace for failure in self.failures if failure.trace), None),
@@ -257,4 +267,15 @@ def _bad_records_warning(topic: str, partitions: Sequence[PartitionLoad], decode
             f"{sum(counts.values())} records do not decode (partitions {', '.join(counts)}): their rows have `_error` "
             f"and `_raw`, and `penstock redecode {topic}` decodes them when the schema or the settings are right; the "
             f"first one is at offset {first.offset} of partition {partition}: {first.reason}"
+        )
+
+
+def _rounded_warning(partitions: Sequence[PartitionLoad]) -> Iterator[str]:
+    rounded = [load for load in partitions if load.rounded]
+    if rounded:
+        first = rounded[0]
+        yield (
+            f"{sum(load.rounded for load in rounded)} records have a number with more than 17 digits, which its column "
+            f"of the type double rounds; the first one is at offset {first.first_rounded} of partition "
+            f"{first.offsets.partition}: declare the types with `columns` to keep all digits"
         )

@@ -24,6 +24,7 @@ from kafka_io.values.debezium.columns import (
 from kafka_io.values.decoding import DecodedValues, FailedValue, ValueDecoder, in_order
 from kafka_io.values.framing import read_frames
 from kafka_io.values.json.decoder import JsonDecoder
+from kafka_io.values.json.reading import JsonNumbers
 
 Members = Mapping[str, pa.Array]
 _WRAPPED = r'(?s)^\s*\{\s*"schema"\s*:.*"payload"\s*:'
@@ -73,7 +74,9 @@ class DebeziumDecoder:
     @cached_property
     def _texts(self) -> tuple[ValueDecoder, JsonDecoder]:
         """The decoders of envelopes in which rows are texts, and of these texts."""
-        return self._decoder(text_envelope_of(self._columns)), JsonDecoder(row_of(self._columns))
+        return self._decoder(text_envelope_of(self._columns)), JsonDecoder(
+            row_of(self._columns), numbers=JsonNumbers.INFERRED
+        )
 
     def _with_texts(self, values: pa.BinaryArray, others: DecodedValues, places: Sequence[int]) -> DecodedValues:
         """The rows, in which the values at some places are read again if their rows are texts."""
@@ -89,7 +92,9 @@ class DebeziumDecoder:
         inner = rows.decode(events.row().cast(pa.binary()))
         members = dict(zip(inner.rows.schema.names, inner.rows.columns, strict=True))
         reasons = [FailedValue(row=each.row, reason=f"the text of the row: {each.reason}") for each in inner.failures]
-        read = self._complete(again, replace(decoded, new_keys=inner.new_keys), events, members, reasons)
+        read = self._complete(
+            again, replace(decoded, new_keys=inner.new_keys, rounded=inner.rounded), events, members, reasons
+        )
         at = np.array(places)
         failures = [replace(each, row=places[each.row]) for each in read.failures if is_text[each.row]]
         source = np.arange(len(values))
@@ -103,6 +108,7 @@ class DebeziumDecoder:
             rows=pa.RecordBatch.from_arrays(arrays, schema=self._columns),
             failures=in_order((each for each in others.failures if each.row not in replaced), failures),
             new_keys=np.union1d(others.new_keys, at[read.new_keys]),
+            rounded=np.union1d(others.rounded, at[read.rounded]),
         )
 
     def _complete(
@@ -124,6 +130,7 @@ class DebeziumDecoder:
             failures=in_order(failures, (FailedValue(row=row, reason=_NO_OP) for row in missing)),
             unknown_schemas=decoded.unknown_schemas,
             new_keys=np.union1d(decoded.new_keys, events.lacking()),
+            rounded=decoded.rounded,
         )
 
 
@@ -185,7 +192,8 @@ class DebeziumKeyDecoder:
     def __init__(self, columns: pa.Schema) -> None:
         self._columns = columns
         key = pa.field(PAYLOAD, pa.struct(list(columns)))
-        self._plain, self._wrapped = JsonDecoder(columns), JsonDecoder(pa.schema([key]), unwatched=("",))
+        self._plain = JsonDecoder(columns, numbers=JsonNumbers.INFERRED)
+        self._wrapped = JsonDecoder(pa.schema([key]), unwatched=("",), numbers=JsonNumbers.INFERRED)
 
     @property
     def columns(self) -> pa.Schema:
@@ -207,6 +215,7 @@ class DebeziumKeyDecoder:
             rows=pa.RecordBatch.from_arrays(arrays, schema=self._columns),
             failures=in_order(plain.failures, wrapped.failures),
             new_keys=np.union1d(plain.new_keys, wrapped.new_keys),
+            rounded=np.union1d(plain.rounded, wrapped.rounded),
         )
 
 

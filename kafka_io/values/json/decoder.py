@@ -32,9 +32,9 @@ from kafka_io.jit.scalars import read_only
 from kafka_io.values.arrays import bodies_of
 from kafka_io.values.column_buffers import ColumnBuffers, Node
 from kafka_io.values.columns import aliases, field_name
-from kafka_io.values.decoding import DecodedValues, FailedValue, in_order
+from kafka_io.values.decoding import NO_ROWS, DecodedValues, FailedValue, in_order
 from kafka_io.values.framing import read_frames
-from kafka_io.values.json.reading import JsonReading, reading_of
+from kafka_io.values.json.reading import JsonNumbers, JsonReading, reading_of
 from kafka_io.values.kernels import json_rows, json_scalars
 from kafka_io.values.kernels.column_buffers import LIST, MAP, STRUCT
 from kafka_io.values.kernels.json_program import (
@@ -58,6 +58,7 @@ from kafka_io.values.kernels.json_program import (
     LONE_SURROGATE,
     MAX_DEPTH,
     NAME_SIZE,
+    NEW_KEY,
     NOT_A_KEY,
     NOT_A_VALUE,
     NOT_AN_INTEGER,
@@ -81,6 +82,7 @@ from kafka_io.values.kernels.json_program import (
     READ_STRUCT,
     READ_TIMESTAMP,
     READING_COLUMNS,
+    ROUNDED,
     SECOND_DOCUMENT,
     SLOT_MASK,
     TOO_DEEP,
@@ -102,6 +104,7 @@ _READINGS: Mapping[JsonReading, tuple[int, int]] = {
     JsonReading.TIME_MICROS: (READ_EPOCH, 1),
     JsonReading.TIME_NANOS: (READ_EPOCH, -1_000),
 }
+_MARKED = {JsonNumbers.DECLARED: READ_LONG, JsonNumbers.INFERRED: READ_DOUBLE}
 _BY_BUFFER_KIND = {STRUCT: READ_STRUCT, LIST: READ_LIST, MAP: READ_MAP}
 _BY_TYPE = {
     pa.bool_(): READ_BOOL,
@@ -155,14 +158,20 @@ class JsonDecoder:
     Args:
         columns: the columns; a key without a column is dropped, and its row is reported in `new_keys`.
         unwatched: the paths of structs whose keys without a column are not reported; the document itself is "".
+        numbers: who has chosen the columns of numbers.
 
     Raises:
         TypeError: a column has a type that no decoder of values fills.
     """
 
-    def __init__(self, columns: pa.Schema, unwatched: Collection[str] = ()) -> None:
+    def __init__(
+        self, columns: pa.Schema, unwatched: Collection[str] = (), numbers: JsonNumbers = JsonNumbers.STRICT
+    ) -> None:
         self._buffers = ColumnBuffers(columns)
         self._program = _program_of(self._buffers.nodes, unwatched)
+        self._numbers = numbers
+        if numbers in _MARKED:
+            self._program.readings[self._program.readings[:, OP] == _MARKED[numbers], EXTRA] = 1
         self._work = np.zeros(WORK_SIZE, np.int64)
 
     @property
@@ -179,13 +188,14 @@ class JsonDecoder:
         """
         data, begins, ends = bodies_of(values)
         begins = begins if starts is None else starts
-        new_keys = np.zeros(len(values), np.uint8)
-        decode = partial(json_rows.decode_rows, data, begins, ends, self._program, self._work, new_keys)
+        notes = np.zeros(len(values), np.uint8)
+        decode = partial(json_rows.decode_rows, data, begins, ends, self._program, self._work, notes)
         failures = self._buffers.fill(len(values), decode)
         return DecodedValues(
             rows=self._buffers.take(),
             failures=self._failures(failures.tolist()),
-            new_keys=np.flatnonzero(new_keys),
+            new_keys=np.flatnonzero(notes & NEW_KEY),
+            rounded=np.flatnonzero(notes & ROUNDED) if self._numbers is JsonNumbers.INFERRED else NO_ROWS,
         )
 
     def _failures(self, failures: list[list[int]]) -> list[FailedValue]:
@@ -216,7 +226,7 @@ class FramedJsonDecoder:
     """
 
     def __init__(self, columns: pa.Schema, schemas: Collection[int]) -> None:
-        self._decoder = JsonDecoder(columns)
+        self._decoder = JsonDecoder(columns, numbers=JsonNumbers.DECLARED)
         self._schemas = schemas
 
     @property

@@ -12,7 +12,7 @@ none of them holds its {} or [], it gets a column of JSON text.
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -34,8 +34,12 @@ _BEFORE_TYPED: Mapping[JsonReading, pa.DataType] = {
     JsonReading.TIME_NANOS: pa.int64(),
 }
 """What columns of versions up to 0.6 hold of values with these readings."""
-# Each number type holds those before it.
-_NUMBERS: Sequence[pa.DataType] = (pa.int64(), pa.decimal128(38, 0), pa.float64())
+_EXACT = pa.uint64()
+"""The type in a sample of integers that fit a long, but that a double would round. Columns of them are long."""
+_MOST_DIGITS = 18  # of an integer that the decoder compares with its double
+_INTEGERS: Sequence[pa.DataType] = (pa.int64(), _EXACT, pa.decimal128(38, 0))
+"""The types of integers: each holds those before it."""
+_NUMBERS = (*_INTEGERS, pa.float64())
 
 
 def columns_of_sample(values: Iterable[bytes | None]) -> pa.Schema:
@@ -153,10 +157,11 @@ class _Seen:
     is_object: bool = False
     is_list: bool = False
     is_deep: bool = False
+    """Whether only JSON text holds a value: it is nested too deep, or an integer of more than 38 digits."""
 
     def add(self, value: Any, depth: int) -> None:
         """Add a value, `depth` levels deep in its document."""
-        if depth > _MAX_DEPTH:
+        if depth > _MAX_DEPTH or (isinstance(value, int) and abs(value) >= _DECIMAL_LIMIT):
             self.is_deep = True
         elif isinstance(value, dict):
             self.is_object = True
@@ -173,10 +178,11 @@ class _Seen:
     def field(self, name: str) -> pa.Field | None:
         """The field for the values; None if all of them are null."""
         kinds = bool(self.scalars) + self.is_object + self.is_list
-        if self.is_deep or kinds > 1 or (len(self.scalars) > 1 and not self.scalars <= set(_NUMBERS)):
+        widest = _widest(self.scalars) if self.scalars else None
+        if self.is_deep or kinds > 1 or (self.scalars and widest is None):
             return json_text(name)
-        if self.scalars:
-            return json_field(name, next(iter(self.scalars)) if len(self.scalars) == 1 else self._widest())
+        if widest is not None:
+            return json_field(name, widest)
         if self.items is not None:
             return list_of(name, self.items.field("item") or _NOTHING)
         if len(self.members) > _MAX_MEMBERS:
@@ -187,9 +193,6 @@ class _Seen:
         """The fields for the members of the values, which are objects."""
         return [field for key, seen in self.members.items() if (field := seen.field(key)) is not None]
 
-    def _widest(self) -> pa.DataType:
-        return max(self.scalars, key=_NUMBERS.index)
-
 
 def _scalar(value: Any) -> pa.DataType:
     if isinstance(value, bool):
@@ -199,8 +202,22 @@ def _scalar(value: Any) -> pa.DataType:
     if isinstance(value, float):
         return pa.float64()
     if value in _INT64:
-        return pa.int64()
-    return pa.decimal128(38, 0) if abs(value) < _DECIMAL_LIMIT else pa.float64()
+        return pa.int64() if _is_double(value) else _EXACT
+    return pa.decimal128(38, 0)
+
+
+def _is_double(value: int) -> bool:
+    """Whether a double holds an integer; the decoder asks the same."""
+    return len(str(abs(value))) <= _MOST_DIGITS and int(float(value)) == value
+
+
+def _widest(kinds: Collection[pa.DataType]) -> pa.DataType | None:
+    """The only type that holds all values of these types; None if only JSON text does."""
+    if len(kinds) == 1:
+        return next(iter(kinds))
+    if all(kind in _INTEGERS for kind in kinds):
+        return max(kinds, key=_INTEGERS.index)
+    return pa.float64() if {*kinds} == {pa.int64(), pa.float64()} else None
 
 
 def list_of(name: str, item: pa.Field, comment: str = "") -> pa.Field:
@@ -214,6 +231,8 @@ def _solid(field: pa.Field) -> pa.Field | None:
     """The field without members of empty types; None if its own type is empty."""
     if types.is_null(field.type):
         return None
+    if field.type == _EXACT:
+        return field.with_type(pa.int64())
     if types.is_list(field.type):
         item = _solid(field.type.value_field)
         return None if item is None else field.with_type(pa.list_(item))
@@ -236,8 +255,9 @@ def _merged(left: pa.Field, right: pa.Field) -> pa.Field:
             return left.with_type(pa.struct(merged_fields([left.type, right.type])))
         if types.is_list(left.type) and types.is_list(right.type):
             return list_of(left.name, _merged(left.type.value_field, right.type.value_field))
-        if left.type in _NUMBERS and right.type in _NUMBERS:
-            return left.with_type(max(left.type, right.type, key=_NUMBERS.index))
+        widest = _widest({left.type, right.type})
+        if left.type in _NUMBERS and right.type in _NUMBERS and widest is not None:
+            return left.with_type(widest)
     return left if left.equals(right, check_metadata=True) else json_text(left.name)
 
 
@@ -336,9 +356,10 @@ def _reads(column: pa.Field, new: pa.Field) -> bool:
         is_text = types.is_string(column.type) or types.is_binary(column.type) or types.is_temporal(column.type)
         return is_declared_decimal or (is_text and reading_of(column) is None)
     if types.is_temporal(column.type):
-        return types.is_int64(new.type) and reading_of(column) is not None
+        return new.type in (pa.int64(), _EXACT) and reading_of(column) is not None
     if new.type in _NUMBERS and is_declared_decimal:
         return True
-    return bool(column.type == new.type) or (
-        new.type in _NUMBERS and column.type in _NUMBERS and _NUMBERS.index(column.type) >= _NUMBERS.index(new.type)
-    )
+    are_integers = new.type in _INTEGERS and column.type in _INTEGERS
+    is_wider = are_integers and _INTEGERS.index(column.type) >= _INTEGERS.index(new.type)
+    is_double = new.type == pa.int64() and column.type == pa.float64()
+    return bool(column.type == new.type) or is_wider or is_double or (are_integers and new.type == _EXACT)

@@ -25,6 +25,17 @@ class JsonReading(StrEnum):
     DECIMAL_BYTES = "decimal-bytes"  # a decimal is the base64 of the bytes of its unscaled number, or a number
 
 
+class JsonNumbers(StrEnum):
+    """Who has chosen the types of columns for numbers, which decides what else they hold."""
+
+    STRICT = "strict"
+    """Whoever calls the decoder: a long holds integers without fraction and exponent, and a double rounds."""
+    DECLARED = "declared"
+    """A schema or the settings: a long also holds 1.0 and 1e2, which are integers in a JSON Schema."""
+    INFERRED = "inferred"
+    """A sample: a double refuses integers that it would round, and reports other numbers with more than 17 digits."""
+
+
 def reading_of(field: pa.Field) -> JsonReading | None:
     """The reading of a field; None if its type alone says it."""
     reading = (field.metadata or {}).get(JSON_READING)

@@ -1,18 +1,20 @@
 """JSON Schema (draft 4 to 2020-12) to columns.
 
 These keywords are understood: `type`, `properties`, `items`, `additionalProperties` as the type of a map's values,
-`enum`, `const`, the formats `date` and `date-time`, and `contentEncoding: base64`. So are `$ref` inside the schema and
-to references, `oneOf`, `anyOf` and `type` with `null`, and the titles that Kafka Connect's converter writes. What is
-not understood, and a schema that contains itself, becomes JSON text. All columns are nullable: `required` and limits of
-values are not checked.
+`enum`, `const`, the formats `date` and `date-time`, and `contentEncoding: base64`. So are `$ref` inside the schema, to
+references and to the `$id` of a schema in them, `oneOf`, `anyOf` and `type` with `null`, and the titles that Kafka
+Connect's converter writes. What is not understood, and a schema that contains itself, becomes JSON text. All columns
+are nullable: `required` and limits of values are not checked.
 """
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import count
 from typing import Any, Self
-from urllib.parse import unquote
+from urllib.parse import unquote, urljoin
 
 import pyarrow as pa
 
@@ -43,8 +45,8 @@ def columns_of_json_schema(schema: str, references: Mapping[str, str] | None = N
         ValueError: the text is no JSON, or the schema describes no object with properties, or more than 10,000 fields.
     """
     root = _loaded(schema)
-    reader = _SchemaReader(root, {name: _loaded(text) for name, text in (references or {}).items()}, count(1), {})
-    field = reader.field("", root, ())
+    documents = _Documents(root, {name: _loaded(text) for name, text in (references or {}).items()})
+    field = _SchemaReader(root, documents, count(1), {}).field("", root, ())
     if not pa.types.is_struct(field.type):
         raise ValueError("the JSON Schema describes no object with properties, so it has no columns")
     return pa.schema(list(field.type))
@@ -75,22 +77,62 @@ class _Kind:
         return cls(only=_without_null(schema), type_name=_type_name(schema))
 
 
+class _Documents:
+    """The schemas that `$ref` can lead to: the references by name, and all schemas with an `$id` by its URL."""
+
+    def __init__(self, root: Any, references: Mapping[str, Any]) -> None:
+        self._root = root
+        self._references = references
+
+    def at(self, place: str, document: Any) -> Any:
+        """The schema at a place that a `$ref` in a document names; None if it is not known."""
+        url = _url(_id(document), place)
+        known = (self._references.get(place), self._references.get(url), self._by_id.get(url))
+        return next((schema for schema in known if schema is not None), None)
+
+    @cached_property
+    def _by_id(self) -> Mapping[str, Any]:
+        by_id: dict[str, Any] = {}
+        for document in (*self._references.values(), self._root):
+            base, waiting = _id(document), [document]
+            while waiting:
+                schema = waiting.pop()
+                if isinstance(schema, dict):
+                    if _id(schema):
+                        by_id[_url(base, _id(schema)).removesuffix("#")] = schema
+                    waiting += schema.values()
+                elif isinstance(schema, list):
+                    waiting += schema
+        return by_id
+
+
+def _id(schema: Any) -> str:
+    """The URL of a schema; draft 4 has it in `id`."""
+    own = schema.get("$id", schema.get("id")) if isinstance(schema, dict) else None
+    return own if isinstance(own, str) else ""
+
+
+def _url(base: str, place: str) -> str:
+    """The absolute URL of a place; the place itself if there is none."""
+    with suppress(ValueError):
+        return urljoin(base, place)
+    return place
+
+
 class _SchemaReader:
     """Reads the fields of one schema.
 
     Args:
         root: the schema.
-        references: other schemas by name.
+        documents: other schemas that it refers to.
         numbers: the numbers of the fields; schemas that use each other multiply them.
         kinds: the kind of each schema that was read, by its identity. Thousands of fields can refer to a schema with
             a long list of constants or alternatives, which is read only once.
     """
 
-    def __init__(
-        self, root: Any, references: Mapping[str, Any], numbers: Iterator[int], kinds: dict[int, _Kind]
-    ) -> None:
+    def __init__(self, root: Any, documents: _Documents, numbers: Iterator[int], kinds: dict[int, _Kind]) -> None:
         self._root = root
-        self._references = references
+        self._documents = documents
         self._numbers = numbers
         self._kinds = kinds
 
@@ -100,7 +142,7 @@ class _SchemaReader:
             raise ValueError(f"the JSON Schema has more than {_MAX_FIELDS} fields")
         schema, document = self._resolved(schema, self._root)
         if document is not self._root:
-            return _SchemaReader(document, self._references, self._numbers, self._kinds).field(name, schema, inside)
+            return _SchemaReader(document, self._documents, self._numbers, self._kinds).field(name, schema, inside)
         if not isinstance(schema, dict):
             return json_text(name)
         comment = str(schema.get("description", ""))
@@ -131,7 +173,7 @@ class _SchemaReader:
             if not isinstance(schema, dict) or "$ref" not in schema:
                 return schema, document
             place, _, pointer = str(schema["$ref"]).partition("#")
-            document = self._references.get(place) if place else document
+            document = self._documents.at(place, document) if place else document
             schema = _at_pointer(document, pointer)
         return None, document
 

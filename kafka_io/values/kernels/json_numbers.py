@@ -6,7 +6,7 @@ A number that needs more than 18 digits is kept as text: Arrow turns all of them
 import numpy as np
 
 from kafka_io.jit.compiling import device_function, merged, subroutine
-from kafka_io.jit.scalars import ByteArray, copy
+from kafka_io.jit.scalars import ByteArray, Int64s, copy
 from kafka_io.values.kernels.column_buffers import (
     BYTES,
     CONTENT,
@@ -22,6 +22,7 @@ from kafka_io.values.kernels.column_buffers import (
 )
 from kafka_io.values.kernels.json_program import (
     CUT,
+    DOCUMENT_NOTES,
     EXTRA,
     EXTRA2,
     INEXACT,
@@ -30,6 +31,7 @@ from kafka_io.values.kernels.json_program import (
     READ_DECIMAL,
     READ_EPOCH_DAYS,
     READ_LONG,
+    ROUNDED,
     WRONG_TYPE,
     JsonProgram,
 )
@@ -43,7 +45,9 @@ _EXACT = 1 << 53
 # double has 323 zeros after its point, and then the digits of _LEAST_MANTISSA.
 _MOST_TOP, _MOST_MANTISSA = 309, 179_769_313_486_231_580
 _LEAST_TOP, _LEAST_MANTISSA = -323, 247_032_822_920_623_272
-_INT64_TENTH = (1 << 63) // 10
+DOUBLE_DIGITS = 17
+"""A double keeps all digits of a number that has no more, in the sense that programs write it back like that."""
+_INT64_TENTH, _INT64_MAX = (1 << 63) // 10, (1 << 63) - 1
 _TENS = np.array([10**power for power in range(19)], np.int64)
 
 
@@ -75,7 +79,14 @@ def epoch(data: ByteArray, position: int, end: int, read: int, factor: int) -> t
 
 @merged
 def put_parsed_number(  # noqa: PLR0912
-    data: ByteArray, position: int, end: int, node: int, read: int, program: JsonProgram, buffers: BufferArrays
+    data: ByteArray,
+    position: int,
+    end: int,
+    node: int,
+    read: int,
+    program: JsonProgram,
+    work: Int64s,
+    buffers: BufferArrays,
 ) -> tuple[int, int]:
     """Append the number at `position`: (status, position after it). If the status is FULL, see `put_scalar`."""
     is_text = data[position] == QUOTE
@@ -97,9 +108,12 @@ def put_parsed_number(  # noqa: PLR0912
         after += 1
     is_negative = data[position] == MINUS
     if read == READ_LONG:
-        if not is_plain:
-            return NOT_AN_INTEGER, 0
-        status, number = _long(data, stop, mantissa, digits, is_negative)
+        if is_plain:
+            status, number = _long(data, stop, mantissa, digits, is_negative)
+        elif program.readings[node, EXTRA] == 0:
+            status, number = NOT_AN_INTEGER, 0
+        else:
+            status, number = _integral(mantissa, digits, exponent, is_negative)
         if status != OK:
             return status, 0
         put_number(node, number, buffers)
@@ -109,6 +123,10 @@ def put_parsed_number(  # noqa: PLR0912
         precision = program.readings[node, EXTRA2]
         status = _put_decimal(data, position, stop, mantissa, digits, shift, precision, node, buffers)
         return status, after if status == OK else 1
+    if is_plain and program.readings[node, EXTRA] != 0 and not _is_exact(mantissa, digits):
+        return WRONG_TYPE, 0
+    if digits > DOUBLE_DIGITS and not is_plain:
+        work[DOCUMENT_NOTES] |= ROUNDED
     status, real = _double(mantissa, digits, exponent)
     if status == INEXACT:
         status = _put_late(data, position, stop, 0, 0, node, buffers)
@@ -162,6 +180,30 @@ def _long(data: ByteArray, stop: int, mantissa: int, digits: int, is_negative: b
             return OUT_OF_RANGE, 0
         return OK, -mantissa * 10 - last if is_negative else mantissa * 10 + last
     return OK, -mantissa if is_negative else mantissa
+
+
+@device_function
+def _integral(mantissa: int, digits: int, exponent: int, is_negative: bool) -> tuple[int, int]:
+    """The int64 of an integer with a fraction or an exponent, such as 1.0 and 1e2: (OK or why it is none, number)."""
+    if mantissa == 0:
+        return OK, 0
+    if digits > MANTISSA_DIGITS or exponent < -MANTISSA_DIGITS:
+        return NOT_AN_INTEGER, 0
+    if exponent < 0:
+        mantissa, rest = mantissa // _TENS[-exponent], mantissa % _TENS[-exponent]
+        if rest != 0:
+            return NOT_AN_INTEGER, 0
+    elif exponent > MANTISSA_DIGITS or mantissa > _INT64_MAX // _TENS[exponent]:
+        return OUT_OF_RANGE, 0
+    else:
+        mantissa *= _TENS[exponent]
+    return OK, -mantissa if is_negative else mantissa
+
+
+@device_function
+def _is_exact(mantissa: int, digits: int) -> bool:
+    """Whether a double is certain to hold an integer with these digits."""
+    return digits <= MANTISSA_DIGITS and (mantissa <= _EXACT or np.int64(np.float64(mantissa)) == mantissa)
 
 
 @merged

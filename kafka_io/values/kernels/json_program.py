@@ -6,7 +6,9 @@ from kafka_io.jit.scalars import ByteArray, Int64s
 
 # Columns of the table of readings.
 OP = 0
-EXTRA = 1  # of decimals the scale, of epochs the factor
+# Of decimals the scale, of epochs the factor, of doubles 1 if they may not round integers, of longs 1 if an integer may
+# have a fraction or an exponent.
+EXTRA = 1
 EXTRA2 = 2  # of decimals the precision
 OTHER = 3  # of a member: the member with the same key for values of another type, or 0
 FIRST_SLOT, SLOT_MASK = 4, 5  # of a struct: its hash table in `slots`
@@ -28,9 +30,11 @@ READ_JSON, READ_EPOCH, READ_EPOCH_DAYS, READ_DECIMAL_BYTES = range(12, 16)
 
 MAX_DEPTH = 128
 # Parts of `work`: stacks of the open nodes, of the last keys, of the positions at which the open values begin, of the
-# late numbers before them, and of brackets. Then comes 1 if the document has a key without a column.
-OPEN_NODES, LAST_KEYS, BEGINS, LATE_COUNTS, BRACKETS, HAS_NEW_KEY = range(0, 6 * MAX_DEPTH, MAX_DEPTH)
-WORK_SIZE = HAS_NEW_KEY + 1
+# late numbers before them, and of brackets. Then come the notes about the document.
+OPEN_NODES, LAST_KEYS, BEGINS, LATE_COUNTS, BRACKETS, DOCUMENT_NOTES = range(0, 6 * MAX_DEPTH, MAX_DEPTH)
+WORK_SIZE = DOCUMENT_NOTES + 1
+# Bits of the notes: the document has a key without a column, or a number with more digits than a double keeps.
+NEW_KEY, ROUNDED = 1, 2
 
 # Results, after OK and FULL; the decoder of JSON has the sentences.
 EMPTY, CUT, SECOND_DOCUMENT, TOO_DEEP = range(2, 6)

@@ -32,11 +32,11 @@ from kafka_io.values.kernels.json_program import (
     BEGINS,
     BRACKETS,
     CUT,
+    DOCUMENT_NOTES,
     DUPLICATE_KEY,
     EMPTY,
     FIRST_KEY,
     FIRST_SLOT,
-    HAS_NEW_KEY,
     INTO_TEXT,
     LAST_KEYS,
     LATE_COUNTS,
@@ -44,6 +44,7 @@ from kafka_io.values.kernels.json_program import (
     MEMBER,
     NAME,
     NAME_SIZE,
+    NEW_KEY,
     NEXT_KEY,
     NO_KEY,
     NOT_A_KEY,
@@ -91,7 +92,7 @@ def decode_rows(
     ends: Int32s,
     program: JsonProgram,
     work: Int64s,
-    new_keys: ByteArray,
+    notes: ByteArray,
     buffers: BufferArrays,
     rows: RowArrays,
 ) -> int:
@@ -103,8 +104,8 @@ def decode_rows(
         ends: end of each document.
         program: how the documents become rows. It also notes which keys follow each other.
         work: WORK_SIZE numbers.
-        new_keys: gets 1 for each document that has a key without a column in a watched struct, and there another value
-            than null, {} and [].
+        notes: gets NEW_KEY for each document that has a key without a column in a watched struct, and there another
+            value than null, {} and []; and ROUNDED for one with a number that a double rounds.
         buffers: the last three nodes are those of late numbers: text, node, item.
         rows: the place of a failure is a node.
     """
@@ -115,7 +116,7 @@ def decode_rows(
             row += 1
             continue
         begin_row(buffers, rows)
-        work[HAS_NEW_KEY] = 0
+        work[DOCUMENT_NOTES] = 0
         start, end = np.int64(starts[row]), np.int64(ends[row])
         status, node, position = _document(data, start, end, program, work, buffers)  # type: ignore[arg-type] # for numba
         if status == FULL:
@@ -124,7 +125,7 @@ def decode_rows(
             undo_row(row, status, node, position - start, buffers, rows)  # type: ignore[arg-type]
             if status == FULL:
                 return FULL
-        new_keys[row] = work[HAS_NEW_KEY]
+        notes[row] = work[DOCUMENT_NOTES]
         row += 1
     return OK
 
@@ -318,10 +319,10 @@ def _to_member(
         return -position, position, struct
     if key == NO_KEY:
         if program.readings[struct, WATCHED] != 0 and not is_nothing(data, position, end):
-            work[HAS_NEW_KEY] = 1
+            work[DOCUMENT_NOTES] |= NEW_KEY
             if _text_around(program, work, depth)[0] >= 0:
                 return INTO_TEXT, position, struct
-        position = value_end(data, position, end, work[BRACKETS:HAS_NEW_KEY], depth)
+        position = value_end(data, position, end, work[BRACKETS:DOCUMENT_NOTES], depth)
         return OK if position >= 0 else -position, position, struct
     work[LAST_KEYS + depth - 1] = key
     first = member = program.keys[key, MEMBER]
@@ -335,7 +336,7 @@ def _to_member(
 @subroutine
 def _refusal(data: ByteArray, position: int, end: int, status: int, work: Int64s, depth: int) -> int:
     """The reason why the value at `position` is refused: it is not valid JSON, or otherwise `status`."""
-    stop = value_end(data, position, end, work[BRACKETS:HAS_NEW_KEY], depth)
+    stop = value_end(data, position, end, work[BRACKETS:DOCUMENT_NOTES], depth)
     return -stop if stop < 0 else status
 
 

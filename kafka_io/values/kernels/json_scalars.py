@@ -24,8 +24,8 @@ from kafka_io.values.kernels.json_program import (
     BAD_TIME,
     BRACKETS,
     CUT,
+    DOCUMENT_NOTES,
     EXTRA,
-    HAS_NEW_KEY,
     NOT_A_KEY,
     OP,
     OUT_OF_RANGE,
@@ -100,14 +100,14 @@ def put_scalar(  # noqa: PLR0912
     is_number = byte == MINUS or ZERO <= byte <= NINE
     status, after, number = WRONG_TYPE, 0, 0
     if read == READ_JSON:
-        after = value_end(data, position, end, work[BRACKETS:HAS_NEW_KEY], depth)
+        after = value_end(data, position, end, work[BRACKETS:DOCUMENT_NOTES], depth)
         if after < 0:
             return -after, 0
         status = put_bytes(data, position, after - position, node, buffers)
         return status, after if status == OK else 0
     if read == READ_DECIMAL_BYTES:
         if is_number:
-            return put_parsed_number(data, position, end, node, READ_DECIMAL, program, buffers)
+            return put_parsed_number(data, position, end, node, READ_DECIMAL, program, work, buffers)
         return _decimal_bytes(data, position, end, node, program.scratch, buffers) if byte == QUOTE else (status, 0)
     if read >= READ_EPOCH:
         if is_number:
@@ -123,7 +123,7 @@ def put_scalar(  # noqa: PLR0912
             after = literal_end(data, position, end)
             status, number = OK if after >= 0 else -after, 1 if byte == LOWER_T else 0
     elif is_number or (byte == QUOTE and read == READ_DECIMAL):
-        return put_parsed_number(data, position, end, node, read, program, buffers)
+        return put_parsed_number(data, position, end, node, read, program, work, buffers)
     if status == OK:
         put_number(node, number, buffers)
     return status, after

@@ -281,3 +281,43 @@ def test_a_table_with_a_nul_in_a_name_stops_with_a_way_on(topic: TypedTopic) -> 
     assert (load.error, load.rows) == (None, 2)
     assert topic.rows("x")[-2:] == [{"x": [{"a_b": 1}]}, {"x": None}]
     assert topic.deep().problems == ()
+
+
+@pytest.mark.parametrize("number", [2**63 - 1, -(2**53) - 1, 2**63, 10**37, 10**40])
+def test_an_integer_that_a_double_would_round_keeps_its_digits(topic: TypedTopic, number: int) -> None:  # fault A17
+    append(topic.fake.logs[0], documents({"x": 0.5, "y": [{"z": 0.5}]}))
+    topic.load()
+    append(topic.fake.logs[0], documents({"x": number, "y": [{"z": 1}]}, {"x": 2**53}, {"y": [{"z": number}]}))
+    load = topic.load()
+    assert (load.error, load.bad_records, len(load.warnings)) == (None, 0, 1)
+    rows = topic.rows("x", "x_2", "y")[-3:]
+    assert [row["x"] for row in rows] == [None, 2.0**53, None]
+    assert int(rows[0]["x_2"]) == number
+    items = [[(item["z"], item["z_2"]) for item in row["y"] or ()] for row in rows]
+    assert (items[:2], items[2][0][0], int(items[2][0][1])) == ([[(1.0, None)], []], None, number)
+    assert topic.deep().problems == ()
+
+
+def test_the_first_sample_keeps_all_digits(topic: TypedTopic) -> None:  # fault A17
+    append(topic.fake.logs[0], documents({"x": 0.5, "y": 2**63 - 1, "z": 10**40}, {"x": 2**63 - 1, "y": 1, "z": 1}))
+    assert topic.load().error is None
+    assert [tuple(row.values()) for row in topic.rows("x", "y", "z")[-2:]] == [
+        ("0.5", 2**63 - 1, str(10**40)), (str(2**63 - 1), 1, "1"),
+    ]  # fmt: skip
+
+
+def test_a_number_with_more_digits_than_a_double_keeps_is_a_warning(topic: TypedTopic) -> None:  # faults A17, F13
+    values = [b'{"x": 0.1}', b'{"x": 0.12345678901234567}', b'{"x": [0.123456789012345678]}', b'{"x": {', None]
+    append(topic.fake.logs[0], documents({"x": 0.5}))
+    topic.load()
+    append(topic.fake.logs[0], [*values, b'{"x": 1.123456789012345678}', b'{"x": -1.123456789012345678e5}'])
+    load = topic.load()
+    assert load.error is None
+    [warning] = [warning for warning in load.warnings if "17 digits" in warning]
+    assert warning == (
+        "3 records have a number with more than 17 digits, which its column of the type double rounds; the first one "
+        "is at offset 5 of partition 0: declare the types with `columns` to keep all digits"
+    )
+    topic.format_ = {**topic.format_, "columns": {"x": "double"}}
+    append(topic.fake.logs[0], [b'{"x": 1.123456789012345678}'])
+    assert topic.load().warnings == ()

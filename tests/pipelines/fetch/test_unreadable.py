@@ -21,6 +21,7 @@ from resources.settings.settings import Caps, ClusterSettings, Settings
 from tests.fakes.cluster import FakeCluster, Log
 from tests.fakes.loaders import loader_of
 from tests.fakes.records import holding, numbered, table, values
+from tests.fakes.typed import TypedTopic, append, log_of
 
 A = BrokerPartition(None, 0)
 LENGTH, CRC_COVERED = 8, -1
@@ -111,6 +112,26 @@ def test_a_deep_verify_leaves_out_what_was_skipped_and_finds_what_became_unreada
             fake.logs[0] = flipped(fake.logs[0], 0)
             [problem] = deep_verify(table(tmp_path), cluster).problems
     assert problem.startswith("partition 0 was not compared with its broker: wrong CRC")
+
+
+# fault E12
+def test_a_slice_that_is_fetched_twice_keeps_skipped_bytes_once_and_clean_knows_the_others(
+    fake: FakeCluster, tmp_path: Path
+) -> None:
+    fake.logs = {0: flipped(log_of([b'{"id": 1}'] * 3), 0)}
+    append(fake.logs[0], [b'{"id": 2}'])
+    with fake:
+        typed = TypedTopic(fake=fake, folder=tmp_path, format_={"format": "json"}).settings
+        settings = typed.model_copy(update={"choices": Choices(on_corrupt="skip")})
+        with open_cluster(settings, "main") as cluster:
+            result = loader_of(settings, cluster, no_spark, fetch=fetch_here).load("clicks")
+        assert (result.error, result.rows) == (None, 1)
+    [choice] = newest(tmp_path).choices
+    assert list(kept(tmp_path)) == [choice.path]
+    Path(table(tmp_path).uri, "_quarantine", "of a failed load.bytes").write_bytes(b"x")
+    cleaned = clean(table(tmp_path), keep=timedelta(0), target_bytes=2**20, dry_run=False)
+    assert cleaned.collected == ("_quarantine/of a failed load.bytes",)
+    assert list(kept(tmp_path)) == [choice.path]
 
 
 # fault N03

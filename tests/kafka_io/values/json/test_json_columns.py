@@ -389,3 +389,33 @@ def test_a_sample_decodes_with_its_own_columns(documents: list[dict[str, Any]]) 
     assert grow_by_sample(columns, values).equals(columns, check_metadata=True)
     decoded = JsonDecoder(columns).decode(pa.array(values, pa.binary()))
     assert decoded.failures == []
+
+
+BASE = "https://example.org/schemas/"
+PLACE = {"type": "object", "properties": {"code": {"$ref": "#/$defs/number"}}, "$defs": {"number": {"type": "integer"}}}
+
+
+@pytest.mark.parametrize(
+    ("schema", "references"),
+    [
+        ({"$id": BASE + "a.json", "$defs": {"p": PLACE, "number": {"type": "integer"}},
+          "properties": {"x": {"$ref": BASE + "a.json#/$defs/p"}}}, {}),
+        ({"$id": BASE + "a.json", "$defs": {"p": {"$id": "p.json", **PLACE}},
+          "properties": {"x": {"$ref": BASE + "p.json"}}}, {}),
+        ({"$id": BASE + "a.json", "properties": {"x": {"$ref": "p.json"}}}, {"any": {"$id": BASE + "p.json", **PLACE}}),
+        ({"$id": BASE + "a.json", "properties": {"x": {"$ref": "p.json"}}}, {BASE + "p.json": PLACE}),
+        ({"properties": {"x": {"$ref": BASE + "p.json#"}}}, {"p": {"id": BASE + "p.json#", **PLACE}}),
+        ({"properties": {"x": {"$ref": "p.json"}}}, {"p.json": PLACE}),
+    ],
+)  # fmt: skip
+def test_a_reference_to_an_absolute_url_is_followed(  # fault F15
+    schema: dict[str, Any], references: dict[str, dict[str, Any]]
+) -> None:
+    texts = {name: json.dumps(reference) for name, reference in references.items()}
+    assert columns_of_json_schema(json.dumps(schema), texts).field("x").type == pa.struct({"code": pa.int64()})
+
+
+@pytest.mark.parametrize("id_", [7, [], "a b", "http://[", ""])
+def test_an_id_that_is_no_url_leads_nowhere(id_: Any) -> None:
+    schema = json.dumps({"$id": id_, "properties": {"x": {"$ref": "other.json"}, "y": {"$id": id_}}})
+    assert reading_of(columns_of_json_schema(schema).field("x")) is JsonReading.TEXT

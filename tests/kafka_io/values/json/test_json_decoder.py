@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from kafka_io.values.decoding import DecodedValues
 from kafka_io.values.json.decoder import REASONS, FramedJsonDecoder, JsonDecoder
-from kafka_io.values.json.reading import JSON_READING, JsonReading
-from kafka_io.values.kernels.json_program import NOT_AN_INTEGER, WRONG_ZONE
+from kafka_io.values.json.reading import JSON_READING, JsonNumbers, JsonReading
+from kafka_io.values.kernels.json_program import NOT_AN_INTEGER, OUT_OF_RANGE, WRONG_ZONE
 from tests.kafka_io.values.json.documents import SCHEMAS, damaged, documents
 from tests.oracles import json_values
 from tests.oracles.json_values import Number, Object, Refused
@@ -351,3 +351,40 @@ def test_a_column_of_another_type_is_refused_when_the_decoder_is_made() -> None:
 
 def test_every_status_has_a_reason_without_bytes_of_the_value() -> None:
     assert len(set(REASONS.values())) == len(REASONS) == 22
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("1.0", 1),
+        ("1e2", 100),
+        ("-1.50e1", -15),
+        ("0.0", 0),
+        ("0e99", 0),
+        ("9.2e18", 9_200_000_000_000_000_000),
+        ("1.5", NOT_AN_INTEGER),
+        ("1e-1", NOT_AN_INTEGER),
+        ("1e-400", NOT_AN_INTEGER),
+        ("9.3e18", OUT_OF_RANGE),
+        ("1e30", OUT_OF_RANGE),
+    ],
+)
+def test_a_declared_long_holds_integers_however_they_are_written(text: str, expected: int) -> None:  # fault F15
+    value = pa.array([f'{{"x": {text}}}'.encode()], pa.binary())
+    columns = pa.schema({"x": pa.int64()})
+    decoded = JsonDecoder(columns, numbers=JsonNumbers.DECLARED).decode(value)
+    reasons = [failure.reason for failure in decoded.failures]
+    is_reason = expected in (NOT_AN_INTEGER, OUT_OF_RANGE)
+    assert (decoded.rows["x"].to_pylist(), bool(reasons)) == ([None if is_reason else expected], is_reason)
+    assert not is_reason or REASONS[expected] in reasons[0]
+    assert "fraction or an exponent" in JsonDecoder(columns).decode(value).failures[0].reason
+
+
+def test_an_inferred_double_rounds_no_integer_and_reports_what_it_rounds() -> None:  # faults A17, F13
+    numbers = ["1", "9007199254740992", "9007199254740993", "1e17", "100000000000000000", "1000000000000000000"]
+    numbers += ["0.12345678901234567", "0.123456789012345678", "1.0000000000000000000e0"]
+    values = pa.array([f'{{"x": {number}}}'.encode() for number in numbers], pa.binary())
+    decoded = JsonDecoder(pa.schema({"x": pa.float64()}), numbers=JsonNumbers.INFERRED).decode(values)
+    assert [failure.row for failure in decoded.failures] == [2, 5]
+    assert decoded.rounded.tolist() == [7, 8]
+    assert JsonDecoder(pa.schema({"x": pa.float64()})).decode(values).failures == []
