@@ -43,7 +43,7 @@ def column_stats(footer: pq.FileMetaData, types: Mapping[str, pa.DataType]) -> M
     return {
         "numRecords": footer.num_rows,
         "minValues": {name: printers[name](value) for name, value in lowest.items()},
-        "maxValues": {name: _upper(printers[name](value)) for name, value in highest.items()},
+        "maxValues": {name: _upper(value) or printers[name](value) for name, value in highest.items()},
         "nullCount": nulls,
     }
 
@@ -82,10 +82,12 @@ def outermost_columns(footer: pq.FileMetaData) -> Iterator[tuple[str, int]]:
 def _bounds(type_: pa.DataType, column: pq.Statistics) -> tuple[Any, Any]:
     """The smallest and the largest value; None if all are null. Dates and times are integers, which have wider limits.
 
-    Texts are decoded: `min_raw` has their bytes. Parquet has no bounds of a column whose values are all NaN.
+    Texts are decoded: `min_raw` has their bytes. Parquet has no bounds of a column whose values are all NaN, and none of
+    a column with a text of more than 4 KiB as a bound.
     """
     if not column.has_min_max:
-        return (-_MAX_DOUBLE, _MAX_DOUBLE) if column.num_values and pa.types.is_floating(type_) else (None, None)
+        widest = (-_MAX_DOUBLE, _MAX_DOUBLE) if pa.types.is_floating(type_) else ("", _AFTER_ANY_TEXT * _MAX_TEXT)
+        return widest if column.num_values else (None, None)
     return (column.min_raw, column.max_raw) if pa.types.is_temporal(type_) else (column.min, column.max)
 
 
@@ -109,6 +111,11 @@ def _first_characters(value: Any) -> Any:
     return value[: _MAX_TEXT + 1] if isinstance(value, str) else value
 
 
-def _upper(value: Any) -> Any:
-    """An upper bound: a text that was cut is no smaller than all texts that begin with it."""
-    return value + _AFTER_ANY_TEXT if isinstance(value, str) and len(value) > _MAX_TEXT else value
+def _upper(value: Any) -> str:
+    """An upper bound of a long text, which is cut: no text is larger that begins with it. Empty for other values."""
+    if not isinstance(value, str) or len(value) <= _MAX_TEXT:
+        return ""
+    end = _MAX_TEXT + 1
+    while value.startswith(_AFTER_ANY_TEXT, end):  # the text would be larger than its bound
+        end += 1
+    return value[:end] + _AFTER_ANY_TEXT
