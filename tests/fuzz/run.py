@@ -32,6 +32,7 @@ from tests.fuzz.inferred_columns import check_samples, mutated_samples, read_sam
 from tests.fuzz.json_values import check_documents, mutated_documents, read_documents
 from tests.fuzz.laws import CAP, check_log, check_set
 from tests.fuzz.logs import mutated_log
+from tests.fuzz.odd_tables import check_odd_loads, odd_loads, read_nothing
 from tests.fuzz.protobuf_values import check_messages, mutated_messages, read_messages
 from tests.fuzz.schema_texts import check_schema, mutated_schema, read_schema
 from tests.fuzz.sets_v07 import mutated_set
@@ -75,7 +76,8 @@ FRAMED_JSON = Kind(
 )
 SAMPLES = Kind(name="samples", make=mutated_samples, check=check_samples, read=read_samples)
 SCHEMAS = Kind(name="schema", make=mutated_schema, check=check_schema, read=read_schema, more_bytes=_SCHEMA_BYTES)
-KINDS = (LOG, LOG, SET, AVRO, CHANGES, JSON, FRAMED_JSON, DEBEZIUM, SAMPLES, FRAMES, PROTOBUF, SCHEMAS)
+TABLES = Kind(name="tables", make=odd_loads, check=check_odd_loads, read=read_nothing)
+KINDS = (LOG, LOG, SET, AVRO, CHANGES, JSON, FRAMED_JSON, DEBEZIUM, SAMPLES, FRAMES, PROTOBUF, SCHEMAS, TABLES)
 """The kinds, each as often as it is tried."""
 
 

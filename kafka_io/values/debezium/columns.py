@@ -83,11 +83,18 @@ def _columns(row: Iterable[pa.Field], envelope: Iterable[pa.Field]) -> list[pa.F
     by_name = {field.name: field for field in envelope}
     others = {column: by_name.get(name) for column, name in ENVELOPE_FIELDS.items() if column not in {OP, TS_MS}}
     return [
-        *(field.with_name(_OWN + field.name) if field.name in ENVELOPE_FIELDS else field for field in row),
+        *(field.with_name(_OWN + field.name) if _is_reserved(field.name) else field for field in row),
         pa.field(OP, pa.string()),
         pa.field(TS_MS, pa.int64()),
         *(field.with_name(column) for column, field in others.items() if field is not None),
     ]
+
+
+def _is_reserved(name: str) -> bool:
+    """Whether a field of a row has the name of a column about the event, or what such a field gets instead of it."""
+    while name.startswith(_OWN):
+        name = name.removeprefix(_OWN)
+    return name in ENVELOPE_FIELDS
 
 
 def columns_of_debezium_json(values: Iterable[bytes | None]) -> pa.Schema:
@@ -194,8 +201,8 @@ def _envelope(columns: pa.Schema, row: pa.DataType) -> pa.Schema:
 
 def _in_row(column: pa.Field) -> pa.Field:
     """The field of the row that a column holds."""
-    own = field_name(column).removeprefix(_OWN)
-    return _with_key(column, own) if own in ENVELOPE_FIELDS else column
+    name = field_name(column)
+    return _with_key(column, name.removeprefix(_OWN)) if _is_reserved(name) else column
 
 
 def _with_key(column: pa.Field, key: str) -> pa.Field:

@@ -275,9 +275,10 @@ def test_a_row_in_a_text_is_decoded(is_wrapped: bool) -> None:  # fault A19
 
 
 def test_a_field_of_the_row_that_is_named_as_a_column_about_the_event_has_a_column() -> None:
-    row = {"__op": "own", "__v": 1, "__source": 2}
+    row = {"__op": "own", "__v": 1, "__source": 2, "value__op": 3, "valuevalue__op": 4}
     [decoded] = decoded_alone(event("c", None, row))
     assert (decoded["value__op"], decoded["__v"], decoded["value__source"]) == ("own", 1, 2)
+    assert (decoded["valuevalue__op"], decoded["valuevaluevalue__op"]) == (3, 4)
     assert (decoded["__op"], decoded["__source"]) == ("c", SOURCE)
 
 
