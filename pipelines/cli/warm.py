@@ -14,9 +14,9 @@ from resources.printed import printed
 def warm_command(options: GlobalOptions, every: bool) -> CommandResult:
     """Compile the decoders before the first load.
 
-    The first load then does not wait for it. Decoders are compiled once for a machine and user, or once for an image of containers. Without --all these are the
-    decoders for the formats in the settings. The machine code is in NUMBA_CACHE_DIR, otherwise in ~/.cache/numba. A
-    new version of Penstock compiles again.
+    The first load then does not wait for it. Decoders are compiled once for a machine and user, or once for an image of
+    containers. Without --all these are the decoders for the formats in the settings. The machine code is in
+    NUMBA_CACHE_DIR, otherwise in ~/.cache/numba. A new version of Penstock compiles again.
 
     \b
     Examples:

@@ -82,8 +82,8 @@ def outermost_columns(footer: pq.FileMetaData) -> Iterator[tuple[str, int]]:
 def _bounds(type_: pa.DataType, column: pq.Statistics) -> tuple[Any, Any]:
     """The smallest and the largest value; None if all are null. Dates and times are integers, which have wider limits.
 
-    Texts are decoded: `min_raw` has their bytes. Parquet has no bounds of a column whose values are all NaN, and none of
-    a column with a text of more than 4 KiB as a bound.
+    Texts are decoded: `min_raw` has their bytes. Parquet has no bounds of a column whose values are all NaN, and none
+    of a column with a text of more than 4 KiB as a bound.
     """
     if not column.has_min_max:
         widest = (-_MAX_DOUBLE, _MAX_DOUBLE) if pa.types.is_floating(type_) else ("", _AFTER_ANY_TEXT * _MAX_TEXT)

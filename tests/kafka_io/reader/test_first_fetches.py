@@ -1,8 +1,7 @@
 """The beginnings of many small ranges come in one answer; whatever is wrong with it, each offset is read once."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
 
@@ -10,11 +9,9 @@ import pytest
 
 from kafka_io.brokers.cluster_metadata import LEADER, ClusterMetadata, topic_id_text
 from kafka_io.errors import Corrupt, NetworkError, OffsetOutOfRange, TopicReplaced
-from kafka_io.messages.fetch import BOUNDED_SINCE, FetchPartitionResponse, FetchRequest, FetchResponse
+from kafka_io.messages.fetch import FetchPartitionResponse, FetchRequest, FetchResponse
 from kafka_io.messages.metadata import MetadataRequest
 from kafka_io.model import BrokerPartition, OffsetRange
-from kafka_io.reader import first_fetches
-from kafka_io.reader.first_fetches import FirstFetches
 from kafka_io.reader.modern_partition import ModernReader
 from kafka_io.reader.reader import FetchSizes, PlannedRange, ReadSettings
 from kafka_io.records.build import Record, record_batch
@@ -244,60 +241,3 @@ def test_a_broker_that_does_not_answer_for_many_partitions_is_asked_only_once(
         planned = ranges()
         assert read_all(open_brokers(cluster), planned) == expected(planned)
         assert requested(cluster) == [list(range(PARTITIONS)), *([number] for number in range(PARTITIONS))]
-
-
-class Metadata:
-    """One broker that serves all partitions. Those in `alone` can only be read from their leader."""
-
-    def __init__(self, alone: Collection[int] = ()) -> None:
-        self.alone = alone
-        self.broker = SimpleNamespace(versioned=lambda *_, **__: SimpleNamespace(version=BOUNDED_SINCE))
-
-    def read_from(self, _topic: str, partition: int) -> Any:
-        """The broker, and a leader without an id of the topic."""
-        return self.broker, SimpleNamespace(topic_id=UUID(int=0), number=partition)
-
-    def leader_only(self, _topic: str, partition: int) -> bool:
-        """Whether a replica of it could not be read."""
-        return partition in self.alone
-
-
-@pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch) -> list[dict[int, int]]:
-    """The room of each partition in each request for many of them. Each partition that is asked for gives 40 bytes."""
-    requests: list[dict[int, int]] = []
-
-    def answer(_connection: object, _leaders: object, asked: Any) -> Any:
-        given = [partition for partition, (_, room) in asked.items() if room >= 40]
-        response = SimpleNamespace(records=b"x" * 40, error_code=0, preferred_read_replica=-1)
-        return dict.fromkeys(given[:1], response)
-
-    def request(_leaders: object, wanted: Any, **_: object) -> Any:
-        requests.append({partition.partition: room for partition, (_, room) in wanted.items()})
-        return wanted
-
-    monkeypatch.setattr(first_fetches, "fetch_request", request)
-    monkeypatch.setattr(first_fetches, "max_fetch_version", lambda _: 0)
-    monkeypatch.setattr(first_fetches, "fetch", answer)
-    return requests
-
-
-def first_fetches_of(metadata: Metadata, count: int) -> FirstFetches:
-    planned = ranges(dict.fromkeys(range(count), (0, COUNT)))
-    settings = ReadSettings(sizes=FetchSizes(fetch_bytes=100, max_fetch_bytes=100))
-    return FirstFetches(metadata, planned, settings)  # type: ignore[arg-type]
-
-
-def test_answers_that_wait_leave_less_room_for_the_next_request(asked: list[dict[int, int]]) -> None:
-    fetches = first_fetches_of(Metadata(), 4)
-    waiting: Any = SimpleNamespace(records=b"x" * 40)
-    fetches._answers[3] = waiting
-    assert fetches.take(0) is not None
-    assert asked == [{0: 60, 1: 60, 2: 60}]
-
-
-def test_a_partition_that_only_its_leader_can_give_is_not_asked_for_together_with_others(
-    asked: list[dict[int, int]],
-) -> None:
-    assert first_fetches_of(Metadata(alone={1}), 4).take(0) is not None
-    assert [list(partitions) for partitions in asked] == [[0, 2, 3]]
