@@ -4,7 +4,6 @@ import json
 import subprocess
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
 from typing import Any
 
 import dagster as dg
@@ -146,7 +145,8 @@ def _newest_evaluations(
     storage = instance.event_log_storage
     for key, newest in sorted(storage.get_latest_asset_check_execution_by_key(keys).items()):
         # A run plans its checks before it evaluates them, and perhaps never does so.
-        records = chain([newest], storage.get_asset_check_execution_history(key, limit=_PLANNED, cursor=newest.id))
+        is_planned = not isinstance(newest.evaluation, dg.AssetCheckEvaluation)
+        records = storage.get_asset_check_execution_history(key, limit=_PLANNED) if is_planned else [newest]
         for record in records:
             if isinstance(record.evaluation, dg.AssetCheckEvaluation):
                 yield record.run_id, record.evaluation
