@@ -185,6 +185,17 @@ class Bounds:
         return self.latest + self.held_back
 
 
+class EpochEnd(NamedTuple):
+    """Where a leader epoch ends in a log, in front of an offset that was read in it.
+
+    `end` is None if the leader does not say it. It is not exact if the leader does not know the epoch, but only older
+    ones: then the log has other records from `end` on, and perhaps before it.
+    """
+
+    end: int | None
+    is_exact: bool = True
+
+
 UNKNOWN_INCARNATION = "unknown"
 """The incarnation of all topics in a cluster without topic ids and without ZooKeeper, where it cannot be known."""
 _TOPIC_ID_LETTERS = 22

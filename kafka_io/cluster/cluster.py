@@ -10,7 +10,7 @@ from kafka_io.closing import Closing
 from kafka_io.cluster.open_transactions import OpenTransaction
 from kafka_io.cluster.retention import Retention
 from kafka_io.errors import KafkaIOError, Unsupported, Where, error_context
-from kafka_io.model import Bounds, Broker, BrokerPartition, Generation, OffsetRange, TopicEntry
+from kafka_io.model import Bounds, Broker, BrokerPartition, EpochEnd, Generation, OffsetRange, TopicEntry
 from kafka_io.reader.source import Source
 from kafka_io.records.last_message import LastMessage
 from kafka_io.zookeeper.listing import Listing
@@ -166,10 +166,10 @@ class Cluster(Closing):
     @abstractmethod
     def truncations(
         self, topic: str, read: Mapping[BrokerPartition, tuple[int, int]]
-    ) -> dict[BrokerPartition, int | None]:
+    ) -> dict[BrokerPartition, EpochEnd]:
         """The partitions whose logs were truncated below what was read, each with the first offset that differs.
 
-        The offset is None if the leader does not know the epoch: then only records show whether the log is the same.
+        If the leader does not know the epoch, only records show where the log is the same.
 
         A log can be truncated and written again without ever ending earlier. Only brokers from 2.1 on report this
         (KIP-320).

@@ -36,6 +36,7 @@ from kafka_io.model import (
     Bounds,
     Broker,
     BrokerPartition,
+    EpochEnd,
     Generation,
     OffsetRange,
     TopicEntry,
@@ -207,7 +208,7 @@ class ModernCluster(Cluster):
 
     def truncations(
         self, topic: str, read: Mapping[BrokerPartition, tuple[int, int]]
-    ) -> dict[BrokerPartition, int | None]:
+    ) -> dict[BrokerPartition, EpochEnd]:
         with error_context(self._topic_where(topic)):
             return find_truncations(self.metadata(), topic, read)
 

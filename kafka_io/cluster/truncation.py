@@ -17,33 +17,33 @@ from kafka_io.messages.offset_for_leader_epoch import (
     LeaderEpochTopic,
     OffsetForLeaderEpochRequest,
 )
-from kafka_io.model import BrokerPartition
+from kafka_io.model import BrokerPartition, EpochEnd
 
 _UNKNOWN = -1
 
 
 def find_truncations(
     metadata: ClusterMetadata, topic: str, read: Mapping[BrokerPartition, tuple[int, int]]
-) -> dict[BrokerPartition, int | None]:
+) -> dict[BrokerPartition, EpochEnd]:
     """The partitions whose logs were truncated below what was read, each with the first offset that differs.
 
-    `read` has the next offset to read and the leader epoch of the last record for each partition. The offset is None if
-    the leader does not know the epoch, or if the client is not authorized to ask: then only records can show whether
-    the log is the one that was read (fault A01).
+    `read` has the next offset to read and the leader epoch of the last record for each partition. If the leader does
+    not know the epoch, or if the client is not authorized to ask, only records can show where the log is the one that
+    was read (fault A01).
 
     Raises:
         NetworkError: a leader cannot be reached.
         LeaderMoved: a partition has no leader.
     """
-    truncations: dict[BrokerPartition, int | None] = {}
+    truncations: dict[BrokerPartition, EpochEnd] = {}
     for partition, (offset, epoch) in sorted(read.items()):
         ask = partial(_end_of_epoch, topic, partition.partition, epoch)
         answer = metadata.on_leader(topic, partition.partition, ask)
         if answer.end_offset < offset:
             # The answer can be about an older epoch, the largest one that the leader knows. Its end is where the logs
             # diverge only if the leader has led or followed all that was read.
-            is_known = answer.end_offset > _UNKNOWN and answer.leader_epoch == epoch
-            truncations[partition] = answer.end_offset if is_known else None
+            end = answer.end_offset if answer.end_offset > _UNKNOWN else None
+            truncations[partition] = EpochEnd(end, is_exact=end is not None and answer.leader_epoch == epoch)
     return truncations
 
 

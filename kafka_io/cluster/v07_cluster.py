@@ -21,7 +21,7 @@ from kafka_io.errors import (
     WireError,
     error_context,
 )
-from kafka_io.model import Bounds, Broker, BrokerPartition, Generation, OffsetRange
+from kafka_io.model import Bounds, Broker, BrokerPartition, EpochEnd, Generation, OffsetRange
 from kafka_io.reader.reader import PlannedRange, ReadSettings
 from kafka_io.reader.source import Source
 from kafka_io.reader.v07.partition import Partition07
@@ -113,7 +113,7 @@ class Cluster07(Cluster):
         self,
         topic: str,  # noqa: ARG002 - 0.7 has no epochs
         read: Mapping[BrokerPartition, tuple[int, int]],  # noqa: ARG002
-    ) -> dict[BrokerPartition, int | None]:
+    ) -> dict[BrokerPartition, EpochEnd]:
         """Nothing: a log of 0.7 has one writer, which never truncates what it has flushed."""
         return {}
 

@@ -7,9 +7,9 @@ also begin before offsets that expired in the table.
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
-from typing import NamedTuple, TypeGuard
+from typing import NamedTuple, Self, TypeGuard
 
 from kafka_io.cluster.cluster import Cluster
 from kafka_io.errors import KafkaIOError, OffsetOutOfRange
@@ -32,6 +32,10 @@ class Divergence:
 
     offset: int
     common: bool
+
+    def at_most(self, end: int) -> Self:
+        """The same, if the log has other records from `end` on."""
+        return replace(self, offset=min(self.offset, end))
 
 
 def has_news(state: TableState, bounds: Mapping[BrokerPartition, Bounds]) -> bool:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 
 from kafka_io.cluster.cluster import Cluster
 from kafka_io.errors import KafkaIOError, Where
-from kafka_io.model import Bounds, BrokerPartition, OffsetRange, TopicEntry
+from kafka_io.model import Bounds, BrokerPartition, EpochEnd, OffsetRange, TopicEntry
 from pipelines.commit.commit import commit
 from pipelines.commit.replacement import CutChange
 from pipelines.identity.divergence import (
@@ -81,11 +81,10 @@ def compare_logs(
     same, differing, out_of_range, errors = compare_last_messages(
         search.cluster, state, bounds, with_idle=idle_too, doubtful=ends.keys()
     )
-    changed = {partition: end for partition, end in ends.items() if partition not in same}
-    truncated = {partition: end for partition, end in changed.items() if end is not None}
-    for partition in ends.keys() & same:
-        lost_from = _lost_after_last(search, bounds[partition], partition, ends[partition])
-        truncated |= {} if lost_from is None else {partition: lost_from}
+    changed = ends.keys() - same
+    truncated = {id_: ends[id_].end for id_ in changed if ends[id_].is_exact}
+    truncated |= {id_: _lost_after_last(search, bounds[id_], id_, ends[id_]) for id_ in ends.keys() & same}
+    truncated = {partition: end for partition, end in truncated.items() if end is not None}
     # Without news this load fetches nothing, so nobody has to know why a log is shorter. The choice to take rows back
     # needs the answer in any case.
     shorter = _shorter_logs(search, bounds, choices) if news or choices.on_truncated == "rewind" else set()
@@ -98,11 +97,13 @@ def compare_logs(
     }
     # Logs whose epochs show where they were truncated need no search. Without a topic id, a log that ends before the
     # cursor is searched in any case: it may belong to another topic, and then its epochs prove nothing.
-    unexplained = (differing.keys() | changed.keys()) - truncated.keys()
+    unexplained = (differing.keys() | changed) - truncated.keys()
     unexplained |= shorter - truncated.keys() if has_id else shorter
     for partition in sorted(unexplained - divergences.keys() - errors.keys()):
         try:
-            divergences[partition] = search.run(partition, bounds[partition], differs=partition in differing)
+            divergence = search.run(partition, bounds[partition], differs=partition in differing)
+            end = ends[partition].end if partition in ends else None
+            divergences[partition] = divergence if end is None else divergence.at_most(end)
         except KafkaIOError as error:
             # The log has another message than the table. If it was created again, so were the logs of all partitions.
             if partition in differing and not has_id:
@@ -124,19 +125,21 @@ def compare_logs(
 
 
 def _lost_after_last(
-    search: DivergenceSearch, bound: Bounds, partition: BrokerPartition, end: int | None
+    search: DivergenceSearch, bound: Bounds, partition: BrokerPartition, epoch: EpochEnd
 ) -> int | None:
     """The first offset that a log has lost, although it has the last message of the table; None if it has lost nothing.
 
-    `end` is where the epoch of the table ends according to the leader; None if the leader does not know the epoch. A
-    commit of an earlier version can have an older epoch than the records that it loaded: the leader had changed after
-    the plan. Then the log also has the message at the end of the epoch (fault E09).
+    `epoch` is where the epoch of the table ends. A commit of an earlier version can have an older epoch than the
+    records that it loaded: the leader had changed after the plan. Then the log also has the message at its end
+    (fault E09).
     """
-    state = search.state
+    state, end = search.state, epoch.end
     after_last = state.last_messages[partition].offset + 1
     if end is None:  # the offsets behind the last message have no row, so nothing shows whether they are the same
         return after_last if after_last < state.covered[partition][1] else None
-    return end if after_last <= end or not search.has_message_at(partition, bound, end) else None
+    if after_last <= end:
+        return end if epoch.is_exact else after_last
+    return None if search.has_message_at(partition, bound, end) else end
 
 
 def _outdated(
@@ -183,7 +186,7 @@ def _shorter_logs(
 
 def truncations(
     cluster: Cluster, state: TableState, bounds: Mapping[BrokerPartition, Bounds]
-) -> dict[BrokerPartition, int | None]:
+) -> dict[BrokerPartition, EpochEnd]:
     """Partitions whose log differs from what was loaded, with the first offset that differs; see `Cluster.truncations`.
 
     Only partitions with a new leader epoch are looked up: no log is truncated within one epoch.

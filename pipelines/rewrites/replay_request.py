@@ -130,8 +130,8 @@ class ReplayResolver:
                     state.topic.where.within(Where(partition=str(partition))),
                 )
         # Where a leader does not know the epoch, the last message shows whether the log is the same; see `same_logs`.
-        answers_ = truncations(cluster, state, bounds)
-        truncated = {partition: end for partition, end in answers_.items() if end is not None}
+        ends = truncations(cluster, state, bounds)
+        truncated = {partition: epoch.end for partition, epoch in ends.items() if epoch.end is not None}
         return cls(cluster=cluster, state=state, bounds=bounds, truncated=truncated, rows=rows)
 
     @property

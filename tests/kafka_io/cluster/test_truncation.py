@@ -10,7 +10,7 @@ from kafka_io.messages.offset_for_leader_epoch import (
     OffsetForLeaderEpochRequest,
     OffsetForLeaderEpochResponse,
 )
-from kafka_io.model import BrokerPartition
+from kafka_io.model import BrokerPartition, EpochEnd
 from tests.fakes.cluster import EVERYTHING, FakeCluster, Handler, Log
 from tests.kafka_io.conftest import OpenBrokers
 
@@ -38,7 +38,7 @@ def test_a_log_whose_epoch_ends_before_the_offset_was_truncated_there(
 ) -> None:
     with cluster:
         cluster.brokers[0].handlers[EPOCHS] = answering(end)
-        expected = {} if truncated_at is None else {PARTITION: truncated_at}
+        expected = {} if truncated_at is None else {PARTITION: EpochEnd(truncated_at)}
         assert find_truncations(open_brokers(cluster), "clicks", {PARTITION: (50, 3)}) == expected
 
 
@@ -48,7 +48,8 @@ def test_a_leader_that_does_not_know_the_epoch_does_not_say_that_the_log_is_unch
 ) -> None:  # fault A01
     with cluster:
         cluster.brokers[0].handlers[EPOCHS] = answering(end, known=known)
-        assert find_truncations(open_brokers(cluster), "clicks", {PARTITION: (50, 3)}) == {PARTITION: None}
+        expected = EpochEnd(None if end < 0 else end, is_exact=False)
+        assert find_truncations(open_brokers(cluster), "clicks", {PARTITION: (50, 3)}) == {PARTITION: expected}
         cluster.brokers[0].handlers[EPOCHS] = answering(50, known=2)
         assert find_truncations(open_brokers(cluster), "clicks", {PARTITION: (50, 3)}) == {}
 
@@ -58,7 +59,9 @@ def test_without_authorization_nobody_knows_whether_a_log_was_truncated(
 ) -> None:
     with cluster:
         cluster.brokers[0].handlers[EPOCHS] = answering(-1, error=29)
-        assert find_truncations(open_brokers(cluster), "clicks", {PARTITION: (50, 3)}) == {PARTITION: None}
+        assert find_truncations(open_brokers(cluster), "clicks", {PARTITION: (50, 3)}) == {
+            PARTITION: EpochEnd(None, is_exact=False)
+        }
 
 
 def test_errors_and_answers_for_others_are_raised(cluster: FakeCluster, open_brokers: OpenBrokers) -> None:
