@@ -10,7 +10,7 @@ import random
 import statistics
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -73,7 +73,9 @@ def measure(values: int, rounds: int) -> dict[str, list[dict[str, float]]]:
     rng = random.Random(7)
     variants = {("protobuf", name): made for name, made in _protobuf(rng, values).items()}
     variants |= {("json", name): made for name, made in _json(rng, values).items()}
-    runs = {name: partial(decoder.decode, array) for name, (decoder, array) in variants.items()}
+    runs: dict[tuple[str, str], Callable[[], object]] = {
+        name: partial(decoder.decode, array) for name, (decoder, array) in variants.items()
+    }
     message = message_class(parse_protobuf(_ORDER).message("Order"))
     bodies = [value.as_py()[_FRAME:] for value in variants["protobuf", ONE][1]]
     documents = [value.as_py() for value in variants["json", ONE][1]]

@@ -5,7 +5,6 @@ import logging
 import pytest
 
 import resources.kafka
-from kafka_io.brokers import retry
 from kafka_io.brokers.connection import RetryPolicy
 from kafka_io.brokers.retry import FIRST_CONTACT_S, MIN_PAUSE_S, Backoff, FirstContact, retrying
 from kafka_io.errors import ConnectionLost, Corrupt, KafkaIOError, LeaderMoved, Where
@@ -107,7 +106,7 @@ class Clock:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now = 1000.0
-        monkeypatch.setattr(retry.time, "monotonic", lambda: self.now)
+        monkeypatch.setattr("kafka_io.brokers.retry.time.monotonic", lambda: self.now)
 
     def pass_by(self, seconds: float) -> None:
         """Move the clock."""
