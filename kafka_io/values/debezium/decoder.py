@@ -169,12 +169,12 @@ class _Events:
 
     def lacking(self) -> npt.NDArray[np.int64]:
         """The events with a field for which there is no column, and in which it is not empty."""
-        found = np.zeros(len(self._chosen), np.bool_)
+        has_more = np.zeros(len(self._chosen), np.bool_)
         for name in self._lacking:
             texts = _chosen([place[name] for place in self._places], self._chosen)
             is_full = pc.invert(pc.is_in(texts, _EMPTY, skip_nulls=True))
-            found |= pc.and_(texts.is_valid(), is_full).to_numpy(zero_copy_only=False)
-        return np.flatnonzero(found)
+            has_more |= pc.and_(texts.is_valid(), is_full).to_numpy(zero_copy_only=False)
+        return np.flatnonzero(has_more)
 
 
 class DebeziumKeyDecoder:

@@ -190,8 +190,8 @@ def _integral(mantissa: int, digits: int, exponent: int, is_negative: bool) -> t
     if digits > MANTISSA_DIGITS or exponent < -MANTISSA_DIGITS:
         return NOT_AN_INTEGER, 0
     if exponent < 0:
-        mantissa, dropped_digits = mantissa // _TENS[-exponent], mantissa % _TENS[-exponent]
-        if dropped_digits != 0:
+        mantissa, fraction = mantissa // _TENS[-exponent], mantissa % _TENS[-exponent]
+        if fraction != 0:
             return NOT_AN_INTEGER, 0
     elif exponent > MANTISSA_DIGITS or mantissa > _INT64_MAX // _TENS[exponent]:
         return OUT_OF_RANGE, 0
