@@ -61,11 +61,13 @@ class PartPlan:
         encoding: how it is encoded: a name that `encoding_of` takes.
         columns: all columns of the table for its fields, with those that the load adds, as an Arrow IPC message.
         schemas: its schemas, for an encoding that has them: those of a registry, or the one in a file of the settings.
+        id_bytes: the size of the ids of schemas in its frames.
     """
 
     encoding: str
     columns: bytes
     schemas: WriterSchemas = field(default_factory=WriterSchemas)
+    id_bytes: int = 4
 
     @property
     def values(self) -> pa.Schema:
@@ -145,11 +147,14 @@ def plan_decoding(
     key_plan = None
     if format_.key_encoding:
         of_keys = _planned(format_, format_.key_encoding, keys, key_columns(layout.values), grow_keys)
-        key_plan = PartPlan(encoding=format_.key_encoding, columns=of_keys, schemas=keys.schemas)
+        key_plan = PartPlan(
+            encoding=format_.key_encoding, columns=of_keys, schemas=keys.schemas, id_bytes=format_.id_bytes
+        )
     plan = DecodePlan(
         encoding=format_.encoding,
         columns=columns,
         schemas=_in_file(format_, format_.encoding) or values.schemas,
+        id_bytes=format_.id_bytes,
         keys=key_plan,
         date_column=layout.date_column,
         partition_by=layout.partition_by,

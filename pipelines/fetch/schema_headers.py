@@ -22,7 +22,9 @@ import pyarrow.compute as pc
 from kafka_io.values.decoding import FailedValue
 
 VALUE_HEADER, KEY_HEADER = "__value_schema_id", "__key_schema_id"
-_ID_BYTES, _GUID_BYTES = 5, 17
+SHORT_ID_BYTES = 4
+_ID_BYTES, _GUID_BYTES = 1 + SHORT_ID_BYTES, 17
+_LONG_ID_BYTES = 9
 _NO_PREFIX = -1
 _Rows = npt.NDArray[np.int64]
 
@@ -133,3 +135,16 @@ def _replaced(values: pa.BinaryArray, rows: _Rows, others: pa.BinaryArray) -> pa
     mask = np.zeros(len(values), np.bool_)
     mask[rows] = True
     return pc.replace_with_mask(values, pa.array(mask), others)
+
+
+def with_short_ids(values: pa.BinaryArray) -> pa.BinaryArray:
+    """The values with ids of 4 bytes in the place of those of 8 bytes, if they fit."""
+    is_long = pc.and_(
+        pc.greater_equal(pc.binary_length(values), _LONG_ID_BYTES),
+        pc.equal(pc.binary_slice(values, 0, _ID_BYTES), pa.scalar(bytes(_ID_BYTES), pa.binary())),
+    )
+    if not is_long.true_count:
+        return values
+    magic, empty = pa.scalar(b"\0", pa.binary()), pa.scalar(b"", pa.binary())
+    shortened = pc.binary_join_element_wise(magic, pc.binary_slice(values, _ID_BYTES, None), empty)
+    return pc.if_else(is_long, shortened, values)

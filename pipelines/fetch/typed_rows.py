@@ -4,6 +4,7 @@ A value that does not decode is a row too: it has the reason in `_error` and the
 per record in Python, except for the records that do not decode.
 """
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -17,13 +18,16 @@ from kafka_io.values.decoding import DecodedValues, FailedValue, ValueDecoder, i
 from kafka_io.values.json.inference import grow_by_fields, merged_fields, split_sample
 from pipelines.fetch.decode_plan import DecodePlan, PartPlan
 from pipelines.fetch.formats import encoding_of
-from pipelines.fetch.schema_headers import KEY_HEADER, VALUE_HEADER, SchemaHeaders
+from pipelines.fetch.schema_headers import KEY_HEADER, SHORT_ID_BYTES, VALUE_HEADER, SchemaHeaders, with_short_ids
 from pipelines.layout.columns import ERROR_COLUMN, KEY_PREFIX, RAW_COLUMN, TOMBSTONE_COLUMN
 from pipelines.layout.rows import FILE_SCHEMA, table_rows
 from pipelines.ledger.slice_facts import BadRecord, DecodingNeeds, PartNeeds
 
 _MAX_EXAMPLES = 3
 _TEXT = pa.string()
+# A frame of Azure's serializers looks like one with the id of a hexadecimal digit.
+_AZURE = re.compile(rb"\0{4}[0-9a-f]{32}")
+_AZURE_REASON = "the value has the frame of Azure's schema registry, which is not supported"
 
 
 class IncompletePlan(Exception):
@@ -150,6 +154,7 @@ class _PartRows:
         self._headers = (
             SchemaHeaders(header, schemas.by_guid, schemas.refused_guids) if self._encoding.is_framed else None
         )
+        self._has_long_ids = plan.id_bytes > SHORT_ID_BYTES
 
     def decode(self, values: pa.BinaryArray, headers: pa.ListArray) -> DecodedPart:
         """The columns of these values or keys, whose records have these headers."""
@@ -158,6 +163,8 @@ class _PartRows:
         if self._headers is not None:
             framed = self._headers.framed(values, headers)
             values, failures, unknown = framed.values, framed.failures, framed.unknown
+            if self._has_long_ids:
+                values = with_short_ids(values)
         decoded = self._decoder.decode(values)
         failures = in_order(failures, decoded.failures)
         if decoded.unknown_schemas:
@@ -191,7 +198,8 @@ class _PartRows:
 
         ids = read_frames(values).ids
         for row in np.flatnonzero(np.isin(ids, list(self._refused))).tolist():
-            yield FailedValue(row=row, reason=self._refused[int(ids[row])])
+            is_azure = _AZURE.match(values[row].as_py()) is not None
+            yield FailedValue(row=row, reason=_AZURE_REASON if is_azure else self._refused[int(ids[row])])
 
 
 def decoder_of(plan: PartPlan) -> ValueDecoder:

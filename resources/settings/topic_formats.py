@@ -100,6 +100,11 @@ class TopicFormat(Section):
     that values have the frame of Confluent's serializers, and that their schemas are JSON Schemas. With the format
     "debezium" it means that the events are in Avro."""
 
+    id_bytes: Literal[4, 8] = 4
+    """Values and keys with schemas in a registry: the size of the id in their frame. Confluent's serializers write 4
+    bytes, and those of Apicurio 8 by default. With 8, both are decoded. The registry must have the schemas under these
+    ids at `/schemas/ids`: if Apicurio's serializers write global ids, its Confluent API must use them too."""
+
     partition_by: str = "loaded"
     """The kind of date in the names of a new table's folders. With "loaded" it is the date of the load, with
     "event_day" the day of the record's time. Every other text is the name of a column of a typed table, a date or a

@@ -2,6 +2,8 @@
 
     Confluent:  00 | int32 id of the schema, big-endian | body
     AWS Glue:   03 | 00, or 05 if the body is compressed | 16 bytes of UUID | body
+    Apicurio:   00 | int64 id, big-endian | body; a Confluent id is never 0
+    Avro:       C3 01 | 8 bytes of the schema's fingerprint | body (a single object)
 
 A Protobuf body begins with the path of its message type in the `.proto` file:
 
@@ -10,14 +12,16 @@ A Protobuf body begins with the path of its message type in the `.proto` file:
 A count of 0 stands for the path [0].
 """
 
-from kafka_io.jit.compiling import kernel
+from kafka_io.jit.compiling import device_function, kernel
 from kafka_io.jit.scalars import BAD_POSITION, ByteArray, Int32s, copy, int32, varint
 
-OK, EMPTY, CUT, BAD_MAGIC, GLUE, GUID, NEGATIVE_ID, BAD_PATH = range(8)
+OK, EMPTY, CUT, BAD_MAGIC, GLUE, GUID, NEGATIVE_ID, BAD_PATH, LONG_ID, SINGLE_OBJECT = range(10)
 
 FRAME_BYTES = 5
 _GLUE_VERSION, _GLUE_BYTES, _GLUE_COMPRESSIONS = 3, 18, (0, 5)
 _GUID_MAGIC, _GUID_BYTES = 1, 17
+_LONG_ID_BYTES = 9
+_SINGLE_OBJECT, _SINGLE_OBJECT_BYTES = (0xC3, 0x01), 10
 # A `.proto` file nests messages at most 32 levels deep.
 _MAX_LEVELS = 32
 
@@ -39,19 +43,7 @@ def read_frames(data: ByteArray, ends: Int32s, ids: Int32s, starts: Int32s, fail
         if starts[row] < 0:
             continue
         start, end = int(ends[row]), int(ends[row + 1])
-        status = OK
-        if start == end:
-            status = EMPTY
-        elif data[start] != 0:
-            status = BAD_MAGIC
-            if data[start] == _GLUE_VERSION and end - start >= _GLUE_BYTES and data[start + 1] in _GLUE_COMPRESSIONS:
-                status = GLUE
-            elif data[start] == _GUID_MAGIC and end - start >= _GUID_BYTES:
-                status = GUID
-        elif end - start < FRAME_BYTES:
-            status = CUT
-        elif data[start + 1] >= 0x80:
-            status = NEGATIVE_ID
+        status = _status(data, start, end)
         if status == OK:
             ids[row] = int32(data, start + 1)
             starts[row] = start + FRAME_BYTES
@@ -61,6 +53,28 @@ def read_frames(data: ByteArray, ends: Int32s, ids: Int32s, starts: Int32s, fail
             failures[2 * failed + 1] = status
             failed += 1
     return failed
+
+
+@device_function
+def _status(data: ByteArray, start: int, end: int) -> int:
+    """OK for a valid frame; otherwise what the value has instead."""
+    if start == end:
+        return EMPTY
+    size = end - start
+    first = data[start]
+    if first == 0:
+        if size < FRAME_BYTES:
+            return CUT
+        if data[start + 1] >= 0x80:
+            return NEGATIVE_ID
+        return LONG_ID if size >= _LONG_ID_BYTES and int32(data, start + 1) == 0 else OK
+    if first == _GLUE_VERSION and size >= _GLUE_BYTES and data[start + 1] in _GLUE_COMPRESSIONS:
+        return GLUE
+    if first == _GUID_MAGIC and size >= _GUID_BYTES:
+        return GUID
+    if size >= _SINGLE_OBJECT_BYTES and first == _SINGLE_OBJECT[0] and data[start + 1] == _SINGLE_OBJECT[1]:
+        return SINGLE_OBJECT
+    return BAD_MAGIC
 
 
 @kernel

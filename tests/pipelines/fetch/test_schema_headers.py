@@ -148,3 +148,35 @@ def test_the_header_of_a_protobuf_value_has_the_path_of_its_message(
     topic.fake.logs = {0: log_of([(b"\x08\7", [("__value_schema_id", header)])])}
     load = topic.load()
     assert (load.error, load.bad_records, topic.rows("id")) == (None, 0, [{"id": 7}])
+
+
+APICURIO = b"\0" + (2).to_bytes(8, "big") + b"\x0a"
+
+
+# fault F14
+def test_ids_of_8_bytes_are_decoded_by_a_setting_beside_those_of_4(topic: TypedTopic) -> None:
+    records: list[tuple[bytes | None, Headers]] = [(APICURIO, []), (None, []), (b"\0\0\0\0\2\x0c", [])]
+    topic.fake.logs = {0: log_of(records)}
+    topic.format_ = {**topic.format_, "id_bytes": 8}
+    load = topic.load()
+    assert (load.error, load.bad_records) == (None, 0)
+    assert [row["id"] for row in topic.rows("id")] == [5, None, 6]
+
+
+# fault F14
+@pytest.mark.parametrize(
+    ("value", "reason"),
+    [
+        (APICURIO, "an id of 8 bytes, as Apicurio's serializers write it: set `id_bytes` = 8"),
+        (b"\3\0" + bytes(16) + b"\x0a", "the frame of AWS Glue's schema registry"),
+        (b"\0\0\0\0" + b"0123456789abcdef" * 2 + b"\x0a", "the frame of Azure's schema registry"),
+        (b"\xc3\1" + bytes(8) + b"\x0a", "a single object of Avro"),
+        (b"\x0a", "the value has no frame with the id of a schema: its first byte is not 0"),
+    ],
+)
+def test_the_frame_of_another_registry_is_named(topic: TypedTopic, value: bytes, reason: str) -> None:
+    topic.fake.logs = {0: log_of([(value, []), (b"\0\0\0\0\2\x0c", [])])}
+    load = topic.load()
+    assert (load.error, load.bad_records) == (None, 1)
+    assert reason in topic.rows("_error")[0]["_error"]
+    assert topic.rows("id")[1] == {"id": 6}
