@@ -64,7 +64,7 @@ def replay(run: Run, table: LakeTable, request: ReplayRequest, on_progress: Prog
 def _replay(run: Run, table: LakeTable, request: ReplayRequest, began: datetime, on_progress: Progress) -> TopicReplay:
     topic, snapshot, state = _opened(run, table, request)
     damaged = table.damaged(snapshot.opened)
-    rows = TableRows(table, snapshot, state.topic, without=damaged)
+    rows, skips = TableRows(table, snapshot, state.topic, without=damaged), RecordedSkips.of(table.entries(snapshot))
     resolver = ReplayResolver.of(run.cluster, state, request.partitions, rows.of)
     ranges = resolver.ranges(request)
     sizes = _sizes(run, topic, snapshot, ranges, began)
@@ -73,7 +73,6 @@ def _replay(run: Run, table: LakeTable, request: ReplayRequest, began: datetime,
     folder = staging_folder(run.id)
     format_ = run.topics.format_of(request.topic)
     decoding = Decoding(format_, snapshot, run.topics.open_registry)
-    skips = RecordedSkips.of(table.entries(snapshot))
     order = FetchOrder(
         topic=topic,
         table_uri=table.uri,
@@ -118,9 +117,7 @@ def _replay(run: Run, table: LakeTable, request: ReplayRequest, began: datetime,
             schemas=decoding.schema_ids,
         )
         version = _commit(table, snapshot, change)
-    else:
-        staged.remove_quarantined()
-    staged.remove()
+    staged.remove(committed=changed)
     return replace(result, version=version, changed=changed, partitions=compared)
 
 
@@ -147,6 +144,11 @@ def _proven(table: LakeTable, result: TopicReplay) -> TopicReplay:
     more = f" (and {len(problems) - 1} more problems)" if len(problems) > 1 else ""
     error = TableNotProven(f"the replay has ended, and the table is still not proven: {problems[0]}{more}", table.where)
     return replace(result, failure=SliceFailure.of(error, table.where))
+
+
+def _in_offsets(on_progress: Progress, size: int) -> Progress:
+    """The progress of a fetch, which counts slices, for a callback that counts offsets."""
+    return lambda done, total: on_progress(size * done // total, size)
 
 
 def _slices(ranges: Sequence[OffsetRange], resolver: ReplayResolver, sizes: SliceSizes) -> Iterator[OffsetRange]:

@@ -56,12 +56,13 @@ class StagedFiles:
         files = pads.dataset(paths, filesystem=self._store, format="parquet")
         return int(files.count_rows(filter=(offset >= part.offsets.start) & (offset < part.offsets.stop)))
 
-    def remove(self) -> None:
-        """Delete the files: they belong to this run."""
+    def remove(self, *, committed: bool) -> None:
+        """Delete the files: they belong to this run. So do skipped bytes, unless its commit names them."""
         remove_staged(self._table, self._folder)
+        if not committed:
+            self._remove_quarantined()
 
-    def remove_quarantined(self) -> None:
-        """Delete the bytes that this run skipped and kept, if nothing is committed: an earlier run has kept them."""
+    def _remove_quarantined(self) -> None:
         for choice in (choice for facts in self.facts for choice in facts.observed.skipped if choice.path):
             with suppress(OSError):
                 self._store.delete_file(choice.path)
