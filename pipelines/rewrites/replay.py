@@ -146,11 +146,6 @@ def _proven(table: LakeTable, result: TopicReplay) -> TopicReplay:
     return replace(result, failure=SliceFailure.of(error, table.where))
 
 
-def _in_offsets(on_progress: Progress, size: int) -> Progress:
-    """The progress of a fetch, which counts slices, for a callback that counts offsets."""
-    return lambda done, total: on_progress(size * done // total, size)
-
-
 def _slices(ranges: Sequence[OffsetRange], resolver: ReplayResolver, sizes: SliceSizes) -> Iterator[OffsetRange]:
     """The slices of the ranges, each range from its start."""
     for offsets in ranges:

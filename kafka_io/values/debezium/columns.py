@@ -126,11 +126,11 @@ def fields_of_events(values: Iterable[bytes | None]) -> list[pa.Field]:
             inferred.append({**about, **rows})
     envelopes = [*map(_members, schemas.values()), fields_of_documents(inferred)]
     rows_of = [field.type for name in _ROWS for fields in envelopes for field in fields if field.name == name]
-    row = merged_fields([*filter(pa.types.is_struct, rows_of), fields_of_documents(texts)])
+    row_fields = merged_fields([*filter(pa.types.is_struct, rows_of), fields_of_documents(texts)])
     envelope = merged_fields(envelopes)
-    if not row and "op" not in {field.name for field in envelope}:
+    if not row_fields and "op" not in {field.name for field in envelope}:
         raise ValueError("the value is not an envelope of Debezium: it has no struct named after or before, and no op")
-    return _columns(row, envelope)
+    return _columns(row_fields, envelope)
 
 
 def _event(document: dict[str, Any]) -> dict[str, Any]:

@@ -218,11 +218,12 @@ def test_a_broker_that_cannot_describe_its_cluster_says_nothing_about_topics(
 
     with FakeCluster(logs={0: EMPTY}) as cluster:
         metadata = open_brokers(cluster)
-        question = {
+        questions: dict[str, Callable[[], list[str | None]]] = {
             "all_topics": lambda: [topic.name for topic in metadata.all_topics().topics],
             "topic": lambda: [topic.name for topic in [metadata.topic("clicks")] if topic],
             "described": lambda: [*metadata.described(["clicks"])],
-        }[ask]
+        }
+        question = questions[ask]
         cluster.brokers[0].handlers[METADATA] = refusing
         assert question() == ["clicks"]  # another address answers
         metadata.forget("clicks")

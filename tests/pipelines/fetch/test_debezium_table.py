@@ -256,7 +256,7 @@ def test_the_same_events_in_json_and_in_avro_give_the_same_types(topic: TypedTop
         in_avro = DeltaTable(topic.table.uri).to_pyarrow_table()
         assert topic.deep().problems == ()
     decimal = {"type": "bytes", "name": "org.apache.kafka.connect.data.Decimal", "parameters": {"scale": "2"}}
-    fields = [
+    fields: list[dict[str, Any]] = [
         *({"field": name, "type": {"int": "int32", "long": "int64"}[kind], "name": own}
           for name, (kind, own, _) in TIMES.items()),
         {**decimal, "field": "amount"},
