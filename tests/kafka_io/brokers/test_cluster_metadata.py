@@ -1,5 +1,6 @@
 """Leaders come from the first broker that answers, and are requested again when they have moved."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 from uuid import UUID
