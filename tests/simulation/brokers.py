@@ -25,6 +25,7 @@ from kafka_io.model import (
     Bounds,
     Broker,
     BrokerPartition,
+    EpochEnd,
     Generation,
     OffsetRange,
     TopicEntry,
@@ -83,6 +84,8 @@ class Answers:
         schemas: whether the schema registry knew the id of a schema, when it was asked last.
         contradicting, ids_after_read: see `IdentityLaw.note_read`.
         cluster_id: the id of the cluster, which a run asks for once.
+        restores: how often a disk had been put back when the run began.
+        planned_on_other: the logs that contradicted the table when the step of the run began.
     """
 
     through_zookeeper: bool = True
@@ -97,6 +100,8 @@ class Answers:
     cluster_id: str = ""
     begins_step: bool = True
     before_table: bool = False
+    restores: int = 0
+    planned_on_other: dict[BrokerPartition, tuple[SimLog, int]] = field(default_factory=dict)
 
     def drop_first_answers(self) -> None:
         """Forget what the run asked before it read the table, and does not use."""
@@ -133,14 +138,21 @@ class SimCluster(Cluster):
         values: the values of the records, if the table of the topic is typed.
         times: the event times of the records, if the settings of the topic ask for them.
         cluster_number: how often the cluster was built.
+        deposed: for some partitions, the log of a leader that was deposed, that does not know it, and that still
+            answers; with the tick before the election.
+        restores: how often a disk was put back to an older copy. This takes longer than a client tries.
+        on_bounds: is called when a step of a run has asked for the bounds.
         known_to_lagging: the incarnation and the id of the topic before it was created again, as a broker without a
             controller still shows them; None if there is no such broker.
 
     `refuses_others` lets a run refuse the answers of another cluster behind the same address, as Penstock's connections
-    do. A test switches it off.
+    do. `refuses_older` lets a worker refuse a leader that is older than the one of its plan, and `refuses_later` lets
+    it refuse records of a later one, as Penstock's readers do. A test switches them off.
     """
 
     refuses_others: ClassVar[bool] = True
+    refuses_older: ClassVar[bool] = True
+    refuses_later: ClassVar[bool] = True
 
     scheduler: Scheduler
     era: Era
@@ -160,6 +172,9 @@ class SimCluster(Cluster):
     times: SimTimes | None = None
     cluster_number: int = 1
     known_to_lagging: tuple[str, str] | None = None
+    deposed: dict[BrokerPartition, tuple[SimLog, int]] = field(default_factory=dict)
+    restores: int = 0
+    on_bounds: Callable[[], None] = lambda: None
 
     @property
     def incarnation(self) -> str:
@@ -185,6 +200,7 @@ class SimCluster(Cluster):
         self.logs = {}
         self.away = set()
         self.leaderless = set()
+        self.deposed = {}
         for _ in range(partitions):
             self.add_partition()
 
@@ -316,6 +332,7 @@ class SimCluster(Cluster):
             bounds = {id_: answer for id_, answer in result.items() if isinstance(answer, Bounds)}
             self.answers.bounds.append(AnsweredBounds(bounds, self.table_version(), len(self.answers.topics)))
             self.answers.begins_step = False
+            self.on_bounds()
         return result
 
     def bounds_of(
@@ -333,10 +350,23 @@ class SimCluster(Cluster):
         return None
 
     def _is_silent(self, id_: BrokerPartition) -> bool:
-        return id_ not in self.logs or id_ in self.leaderless or self.scheduler.harmed(0.5)
+        return id_ not in self.logs or id_ in self.leaderless or self.is_interrupted or self.scheduler.harmed(0.5)
+
+    @property
+    def is_interrupted(self) -> bool:
+        """Whether a disk was put back since the present run began: its connections ended."""
+        return self.answers.restores != self.restores
+
+    def asked_deposed(self, id_: BrokerPartition) -> tuple[SimLog, int] | None:
+        """The deposed leader of a partition, if it is asked by chance; with the tick before the election."""
+        return self.deposed[id_] if id_ in self.deposed and self.scheduler.harmed(_LAGGING) else None
 
     def _answered_bounds(self, id_: BrokerPartition, log: SimLog) -> Bounds:
-        real = log.bounds()
+        deposed = self.asked_deposed(id_)
+        real = (deposed[0] if deposed else log).bounds()
+        if deposed:
+            log.lies.append(self.scheduler.tick)
+            self.answers.lied.add(id_)
         if not self.scheduler.harmed(0.3):
             return real
         rng = self.scheduler.rng
@@ -361,24 +391,24 @@ class SimCluster(Cluster):
 
     def truncations(
         self, topic: str, read: Mapping[BrokerPartition, tuple[int, int]]
-    ) -> dict[BrokerPartition, int | None]:
+    ) -> dict[BrokerPartition, EpochEnd]:
         """See Cluster."""
         assert topic == TOPIC
         self.scheduler.seam()
-        if self.scheduler.harmed(0.3):
+        if self.scheduler.harmed(0.3) or self.is_interrupted:
             raise NetworkError("no answer")
         self.check_id(self.answers.cluster_id)
         return self.true_truncations(read)
 
-    def true_truncations(self, read: Mapping[BrokerPartition, tuple[int, int]]) -> dict[BrokerPartition, int | None]:
+    def true_truncations(self, read: Mapping[BrokerPartition, tuple[int, int]]) -> dict[BrokerPartition, EpochEnd]:
         """The correct answer of `truncations`, without simulated failures."""
-        ends: dict[BrokerPartition, int | None] = {}
+        ends: dict[BrokerPartition, EpochEnd] = {}
         for id_, (offset, epoch) in read.items():
             log = self.logs.get(id_)
             if log and log.epoch < epoch:
-                ends[id_] = None
+                ends[id_] = EpochEnd(None, is_exact=False)
             elif log and log.end_of(epoch) < offset:
-                ends[id_] = log.end_of(epoch) if log.knows(epoch) else None
+                ends[id_] = EpochEnd(log.end_of(epoch), is_exact=log.knows(epoch))
         return ends
 
     @staticmethod
@@ -394,7 +424,7 @@ class SimCluster(Cluster):
         result: dict[BrokerPartition, LastMessage | KafkaIOError | None] = {}
         for id_, offsets in ranges.items():
             self.scheduler.seam()
-            if id_ not in self.logs or id_ in self.away or self.scheduler.harmed(0.3):
+            if id_ not in self.logs or id_ in self.away or self.is_interrupted or self.scheduler.harmed(0.3):
                 result[id_] = NetworkError("no answer")
                 self.answers.silent.add(id_)
                 continue

@@ -1,7 +1,7 @@
 """Random events: in the logs of the topic, at its brokers, in the store of the table, and by its other writers."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from kafka_io.model import BrokerPartition
 from tests.simulation.brokers import SimCluster
@@ -16,7 +16,8 @@ _MAX_PARTITIONS = 6
 class Events:
     """Chooses events by chance. `cleaners` are suspended runs of housekeeping; the next step of each deletes a file.
 
-    If `rebuilds`, another cluster can take the place of the present one.
+    If `rebuilds`, another cluster can take the place of the present one. If `restores`, the disks of brokers are
+    copied, and put back to these copies. If `deposes`, leaders that were deposed in unclean elections still answer.
     """
 
     cluster: SimCluster
@@ -24,6 +25,9 @@ class Events:
     scheduler: Scheduler
     cleaners: list[Iterator[str]]
     rebuilds: bool = False
+    restores: bool = False
+    deposes: bool = False
+    copies: dict[BrokerPartition, tuple[SimLog, SimLog]] = field(default_factory=dict)
 
     def happen(self) -> None:
         """Let one random event happen."""
@@ -55,6 +59,9 @@ class Events:
             self._change_schema: 2 if self.cluster.values else 0,
             self._publish_schemas: 2 if self.cluster.values and self.cluster.values.late else 0,
             self._rebuild: (1.5 if self.scheduler.depth else 0.5) if self.rebuilds else 0,
+            self._copy: 2 if self.restores else 0,
+            self._put_back: 1.5 if self.restores and self.copies else 0,
+            self._depose: 1.5 if self.deposes else 0,
             self._transaction: 1.5 if self.cluster.times and not self.cluster.era.in_bytes else 0,
         }
         [event] = self.scheduler.rng.choices(list(odds), weights=list(odds.values()))
@@ -69,6 +76,7 @@ class Events:
         self.cluster.away = set()
         self.cluster.leaderless = set()
         self.cluster.known_to_lagging = None
+        self.cluster.deposed = {}
         for log in self.cluster.logs.values():
             log.open_from = None
         while self.store.late:
@@ -136,6 +144,33 @@ class Events:
         self.scheduler.tick += 1
         log.cut(self.scheduler.rng.randint(log.earliest, log.latest), self.scheduler.tick)
         self.scheduler.note(f"{id_} is cut at {log.latest}")
+        self._send_to_new_leader(id_)
+
+    def _copy(self) -> None:
+        id_, log = self._random_log()
+        self.copies[id_] = (log, log.copy())
+        self.scheduler.note(f"the disk of {id_} is copied in epoch {log.epoch}, up to {log.latest}")
+
+    def _put_back(self) -> None:
+        """Put a disk back to its copy. The epochs after that can be lower, equal or higher."""
+        id_ = self.scheduler.rng.choice(sorted(self.copies))
+        log, older = self.copies.pop(id_)
+        if self.cluster.logs.get(id_) is not log:  # the topic was created again
+            return
+        self.scheduler.tick += 1
+        self.cluster.restores += 1
+        self.cluster.deposed.pop(id_, None)
+        log.put_back(older, self.scheduler.tick, restarts=self.scheduler.rng.randint(1, 3))
+        self.scheduler.note(f"the disk of {id_} is put back: epoch {log.epoch} from {log.latest} on")
+        self._send_to_new_leader(id_)
+
+    def _depose(self) -> None:
+        """An unclean election. The deposed leader does not know it, and still answers."""
+        id_, log = self._random_log()
+        self.cluster.deposed[id_] = (log.copy(), self.scheduler.tick)
+        self.scheduler.tick += 1
+        log.cut(self.scheduler.rng.randint(log.earliest, log.latest), self.scheduler.tick)
+        self.scheduler.note(f"{id_} is cut at {log.latest}, and its deposed leader still answers")
         self._send_to_new_leader(id_)
 
     def _send_to_new_leader(self, id_: BrokerPartition) -> None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from kafka_io.model import BrokerPartition, TopicIds
 from pipelines.ledger.ledger import CommitKind, LedgerEntry
+from resources.settings.choices import Choices
 from tests.simulation.broken import require
 from tests.simulation.brokers import Answers, SimCluster
 from tests.simulation.sim_log import SimLog
@@ -30,12 +31,14 @@ class IdentityLaw:
     Args:
         answers: what each run was answered, by its id.
         last: the last messages after each commit, by its id.
+        choices: the choices of every run.
     """
 
     cluster: SimCluster
     store: SimStore
     answers: dict[str, Answers] = field(default_factory=dict)
     last: dict[str, LastMessages] = field(default_factory=dict)
+    choices: Mapping[str, Choices] = field(default_factory=dict)
 
     def note_read(self) -> None:
         """Note which logs contradict the table now, just after a slice of the present run was read.
@@ -49,6 +52,15 @@ class IdentityLaw:
             planned_on = self._entry(answers.bounds[-1].version)
             if planned_on:
                 answers.contradicting = dict(self._contradicting_logs(planned_on, answers))
+
+    def note_bounds(self) -> None:
+        """Note which logs contradict the table when a step of the present run begins, before it compares them."""
+        answers = self.cluster.answers
+        planned_on = self._entry(answers.bounds[-1].version) if answers.bounds else None
+        answers.planned_on_other = {
+            id_: (log, len(log.cuts) + len(log.restored))
+            for id_, log in (self._contradicting_logs(planned_on, answers) if planned_on else ())
+        }
 
     def _entry(self, version: int) -> LedgerEntry | None:
         return next((entry for _, entry in self.store.logged_entries(version)), None)
@@ -97,6 +109,7 @@ class IdentityLaw:
             self._check_read(entry, answers)
         if answers and planned_on and planned_on.topic == entry.topic and any(reads.values()):
             self._check_ids(entry, before, planned_on, answers)
+            self._check_content(entry, planned_on, answers, reads.keys())
             if not planned_on.state.ids.topic_id:
                 # A log that was only truncated does not keep the other partitions from being loaded (fault N07).
                 others = {id_ for id_, life in lives.items() if life != self.cluster.incarnation}
@@ -117,6 +130,29 @@ class IdentityLaw:
             chosen or not reads or entry.kind is not CommitKind.LOAD or before in {"", known},
             f"{entry.run} continued a table of {before} with {known}",
         )
+
+    def _check_content(
+        self, entry: LedgerEntry, planned_on: LedgerEntry, answers: Answers, read: AbstractSet[BrokerPartition]
+    ) -> None:
+        """Check that a run does not continue after messages that the log did not have when the run compared it.
+
+        This holds whatever ids the topic has (faults A01, A02). A leader epoch below the one of the table needs a
+        choice (fault B02).
+        """
+        settings = {choice.setting for choice in entry.choices}
+        bounds = answers.bounds[-1].bounds
+        is_load = entry.kind is CommitKind.LOAD  # a replay compares the logs after it has read
+        for id_ in read & bounds.keys() if is_load else ():
+            epoch = planned_on.state.epochs.get(id_, -1)
+            is_chosen = self.choices[entry.run].on_truncated == "rewind"
+            require(
+                is_chosen or not 0 <= bounds[id_].epoch < epoch,
+                f"{entry.run} was answered an epoch below {epoch} of {id_}, and committed",
+            )
+        now = dict(self._contradicting_logs(planned_on, answers))
+        for id_ in now.keys() & read - answers.silent if is_load and "on_cluster_changed" not in settings else ():
+            same_since = answers.planned_on_other.get(id_) == (now[id_], len(now[id_].cuts) + len(now[id_].restored))
+            require(not same_since, f"{entry.run} continued {id_} after a message that its log did not have then")
 
     def _check_read(self, entry: LedgerEntry, answers: Answers) -> None:
         """Check that the topic which was read is the one whose ids the commit records."""
@@ -247,7 +283,7 @@ class IdentityLaw:
 
     def _has_changed(self, log: SimLog, read: Read) -> bool:
         """Whether the log was truncated since the read. In 0.7 a damaged message looks like another one too."""
-        was_cut = any(cut.tick > read.tick and cut.offset < read.stop for cut in log.cuts)
+        was_cut = any(cut.tick > read.shown and cut.offset < read.stop for cut in (*log.cuts, *log.restored))
         return was_cut or (self.cluster.era.in_bytes and any(log.damages_in(read.start, read.stop)))
 
     def _hides_what_was_lost(self, answers: Answers) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from kafka_io.errors import KafkaIOError
-from kafka_io.model import Bounds, BrokerPartition, OffsetRange
+from kafka_io.model import Bounds, BrokerPartition, EpochEnd, OffsetRange
 from pipelines.commit.commit import CommitResult, LoadChange, commit
 from pipelines.commit.offset_ranges import with_counts
 from pipelines.commit.replacement import CutChange
@@ -306,7 +306,7 @@ def test_a_load_does_not_continue_after_a_rewind_by_another_run_just_before_or_a
 
     true_truncations = sim.cluster.true_truncations
 
-    def truncations(_topic: str, read: Mapping[BrokerPartition, tuple[int, int]]) -> dict[BrokerPartition, int | None]:
+    def truncations(_topic: str, read: Mapping[BrokerPartition, tuple[int, int]]) -> dict[BrokerPartition, EpochEnd]:
         rewind_after(CommitKind.LOAD)
         return true_truncations(read)
 

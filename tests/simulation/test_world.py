@@ -26,7 +26,6 @@ from pipelines.ledger.ledger import TableState
 from pipelines.ledger.slice_facts import SliceFacts
 from pipelines.load import committed, fetched, reconciled
 from pipelines.load.discovered import Discovered
-from pipelines.load.reconciled import _Comparison as _LogsCompared
 from pipelines.plan import plan as planning
 from pipelines.plan import window
 from pipelines.plan.plan import Plan, plan
@@ -111,11 +110,15 @@ def _never_incomplete(*args: Any, **options: Any) -> LogComparison:
     return replace(compare_logs(*args, **options), all_same=True)
 
 
-def _unchecked_logs(_run: object, discovered: Discovered) -> _LogsCompared:
-    return _LogsCompared(discovered.state, {}, {})
+def _unchecked_logs(_run: object, discovered: Discovered) -> tuple[TableState, LogComparison]:
+    return discovered.state, LogComparison(divergences={}, errors={}, all_same=False)
 
 
-FETCH_SLICES = SliceFetcher.fetch_slices
+def _without_epochs(self: SliceFetcher, task: Any, order: FetchOrder) -> Any:
+    return TASKS(self, task, replace(order, epochs={}))
+
+
+FETCH_SLICES, TASKS = SliceFetcher.fetch_slices, SliceFetcher._tasks
 FIRST_SHOWN = _Comparison.first_shown
 BROKEN: Mapping[str, tuple[object, str, object]] = {
     "the store accepts a commit on a stale snapshot": (SimStore, "compares", False),
@@ -188,6 +191,8 @@ BROKEN: Mapping[str, tuple[object, str, object]] = {
     "a topic id is learned before all partitions were compared": (reconciled, "compare_logs", _never_incomplete),
     "what expired is a gap although the log was created again meanwhile": (fetched, "check_expired", lambda *_: None),
     "the ids of a topic that appear later are not recorded": (TopicIds, "learned", lambda ids, _: ids),
+    "planned ranges carry no leader epoch": (SliceFetcher, "_tasks", _without_epochs),
+    "a worker reads from a leader that was deposed before the plan": (SimCluster, "refuses_older", False),
 }
 
 
@@ -225,6 +230,8 @@ _SEEDS_OF_FAULTS: Mapping[str, int] = {
     "a topic id is learned before all partitions were compared": 53,
     "what expired is a gap although the log was created again meanwhile": 20_403,
     "the ids of a topic that appear later are not recorded": 5,
+    "planned ranges carry no leader epoch": 5,
+    "a worker reads from a leader that was deposed before the plan": 5,
 }
 """The seed of a world that detects the fault early. The search begins there, and without an entry at seed 1.
 

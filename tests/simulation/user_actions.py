@@ -117,8 +117,8 @@ class UserActions:
         if not bound.earliest <= interval.start < interval.stop <= bound.latest:
             return f"the brokers do not have {interval}"
         truncated = truncations(self.cluster, state, bounds)
-        end = truncated.get(interval.partition, interval.stop)
-        if end is None or end < interval.stop:
+        epoch = truncated.get(interval.partition)
+        if epoch and (epoch.end is None or epoch.end < interval.stop):
             return f"{interval} was truncated"
         sizes = run.fetcher.slice_sizes(result, [interval], None)
         format_ = run.topics.format_of(TOPIC)

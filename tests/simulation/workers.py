@@ -57,6 +57,8 @@ class Read:
 
     `cluster_id` is the id of the cluster that the broker belonged to; empty in 0.7.
 
+    `deposed` is the tick before the election, if the broker was a leader that had been deposed in it.
+
     `skipped` is the choice by which the offsets were skipped, because they cannot be read.
     """
 
@@ -69,6 +71,12 @@ class Read:
     has_epoch: bool = True
     skipped: str = ""
     cluster_id: str = ""
+    deposed: int | None = None
+
+    @property
+    def shown(self) -> int:
+        """The tick at which the log had what was read."""
+        return self.tick if self.deposed is None else self.deposed
 
     @property
     def lost(self) -> set[int]:
@@ -110,8 +118,8 @@ class SimReader:
                 yield from self._fetched(*part)
 
     def _fetched(self, start: int, stop: int) -> Iterator[DecodedBatch]:
-        log, planned = self._log(), self.work.planned
-        if -1 < planned.epoch < log.epoch_before(stop):
+        (log, tick), planned = self._asked(), self.work.planned
+        if self.cluster.refuses_later and -1 < planned.epoch < log.epoch_before(stop):
             raise LeaderChanged("the range has records of a later leader")
         if start < log.earliest:
             raise OffsetOutOfRange("the offset has expired")
@@ -122,25 +130,35 @@ class SimReader:
             readable = max(start, damage.start)
             # The decoder may drop the rows before what it cannot decode.
             if start < readable and self.scheduler.rng.random() < 0.5:
-                yield self._decoded(log, start, readable)
+                yield self._decoded(log, start, readable, tick)
             raise _ERRORS[damage.setting]("a batch cannot be read", Where(offset=readable))
-        yield self._decoded(log, start, stop)
+        yield self._decoded(log, start, stop, tick)
+
+    def _asked(self) -> tuple[SimLog, int | None]:
+        """The log of the leader, or of a deposed one that is as new as the plan, with the tick before the election.
+
+        A read from a deposed leader shows what the log was before the election.
+        """
+        log, deposed = self._log(), self.cluster.asked_deposed(self.work.offsets.partition)
+        is_older = deposed is not None and deposed[0].epoch < self.work.planned.epoch
+        return (log, None) if deposed is None or (is_older and self.cluster.refuses_older) else deposed
 
     def _log(self) -> SimLog:
         id_ = self.work.offsets.partition
         away = self.cluster.away | self.cluster.leaderless
-        if self.scheduler.harmed(0.3) or id_ in away or id_ not in self.cluster.logs:
+        if self.scheduler.harmed(0.3) or id_ in away or id_ not in self.cluster.logs or self.cluster.is_interrupted:
             raise NetworkError("connection reset by peer")
         self.cluster.check_id(self.work.source.cluster_id)
         if self.cluster.era.knows_ids and self.work.planned.incarnation not in {"unknown", self.cluster.topic_id}:
             raise TopicReplaced("the topic was created again")
         log = self.cluster.logs[id_]
-        if self.cluster.era.has_epochs and log.epoch < self.work.planned.epoch:
+        if self.cluster.era.has_epochs and self.cluster.refuses_older and log.epoch < self.work.planned.epoch:
             raise LeaderMoved("the broker knows only an older leader")
         return log
 
-    def _decoded(self, log: SimLog, start: int, stop: int) -> DecodedBatch:
-        self.reads.append(self._read(log, start, stop))
+    def _decoded(self, log: SimLog, start: int, stop: int, tick: int | None) -> DecodedBatch:
+        read = self._read(log, start, stop)
+        self.reads.append(replace(read, deposed=tick))
         return DecodedBatch(_ROWS_ARE_IN_READS, stop, {})
 
     def _read(self, log: SimLog, start: int, stop: int) -> Read:

@@ -4,6 +4,7 @@ import random
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
 from typing import Any
 from unittest.mock import patch
 
@@ -12,6 +13,7 @@ from kafka_io.model import BrokerPartition
 from pipelines.fetch import unreadable
 from pipelines.fetch.decoding import no_registry
 from pipelines.fetch.fetch_task import FetchTask
+from pipelines.fetch.slice_fetcher import microseconds
 from pipelines.layout.layout import EVENT_DAY, LOADED
 from pipelines.ledger.ledger import TableState
 from pipelines.ledger.slice_facts import SliceFacts
@@ -52,6 +54,8 @@ _BY_DAY_EVERY = 7
 """One of this number of worlds has a table with folders of event days."""
 _REBUILT_EVERY = 6
 """One of this number of worlds has an address behind which the cluster changes."""
+_RARE = 8
+"""One of this number of worlds has disks that are put back, one has deposed leaders, and one has skewed clocks."""
 _TAIL = 60
 _ALL = Choices(
     on_expired="skip",
@@ -116,7 +120,9 @@ class World:
     if `is_by_day` is None.
 
     `store` creates the store; a test may pass one with a deliberate fault. `has_times` says whether the settings of the
-    topic ask for its event time. If `has_steps` is set, loads have many steps, which are begun ahead in Spark. With
+    topic ask for its event time. `is_restored` says whether disks are put back to older copies, `is_deposed` whether
+    deposed leaders still answer, and `is_skewed` whether the clocks of loaders are hours apart; if one is None, the
+    seed decides. If `has_steps` is set, loads have many steps, which are begun ahead in Spark. With
     `has_first_answers`, loads ask the brokers before they read the table, as a run over many topics does.
     """
 
@@ -130,6 +136,9 @@ class World:
         has_times: bool = False,
         has_steps: bool = False,
         has_first_answers: bool = False,
+        is_restored: bool | None = None,
+        is_deposed: bool | None = None,
+        is_skewed: bool | None = None,
     ) -> None:
         self.seed = seed
         self.has_first_answers = has_first_answers
@@ -162,15 +171,27 @@ class World:
             self.cluster.begin_values()
             # The bytes of values are not in a typed table, so only ids show there that a log is the same.
             self.cluster.era = self.rng.choice([era for era in ERAS if era.has_ids])
-        self.cluster.table_version = lambda: self.store.shown
+        self.cluster.table_version, self.cluster.on_bounds = lambda: self.store.shown, self.identity.note_bounds
+        self.identity.choices = self.oracle.choices
         self.store.removed, self.workers.on_read = self.oracle.begin_table, self.identity.note_read
         actors: dict[str, Any] = {"cluster": self.cluster, "store": self.store, "scheduler": self.scheduler}
         cleaners: list[Iterator[str]] = []
         self.rebuilds = seed % _REBUILT_EVERY == 0 and not self.cluster.era.in_bytes
-        self.events = Events(**actors, cleaners=cleaners, rebuilds=self.rebuilds)
+        # Each of these worlds is one of eight. Without epochs, nothing shows an older copy that lacks the last message.
+        has_epochs = self.cluster.era.has_epochs
+        self.is_skewed = (seed % _RARE == 7 and not has_times) if is_skewed is None else is_skewed
+        self.events = Events(
+            **actors,
+            cleaners=cleaners,
+            rebuilds=self.rebuilds,
+            restores=has_epochs and (seed % _RARE == 3 if is_restored is None else is_restored),
+            deposes=has_epochs and (seed % _RARE == 5 if is_deposed is None else is_deposed),
+        )
         self.user_actions = UserActions(**actors, cleaners=cleaners)
         self.choices = Choices()
         self.start: Start = self.rng.choice(("earliest", "earliest", "latest"))
+        # A table that begins at "latest" or at a time begins at one of the clock of its loader.
+        self.start = "earliest" if self.is_skewed else self.start
         self._runs = 0
         self.cluster.recreate(self.rng.randint(1, 4))
         if not self.cluster.era.in_bytes:
@@ -343,11 +364,24 @@ class World:
             choices=self._random_choices() if not calm and rng.random() < 0.3 else self.choices,
             window=self._window(calm=calm),
             id=run,
-            now=self.scheduler.now,
+            now=self._clock() if self.is_skewed else self.scheduler.now,
             topics=self._topic_settings(run, calm=calm),
             abandon=runner.abandon if runner else lambda _topic: None,
         )
         return replace(loader, first_answers=self._first_answers() if self.has_first_answers else None)
+
+    def _clock(self) -> Callable[[], datetime]:
+        """The clock of a loader, which is hours ahead or behind. Each time of it belongs to one run."""
+        skew = timedelta(hours=self.rng.randint(-6, 6), microseconds=self._runs)
+        scheduler = self.scheduler
+
+        def now() -> datetime:
+            time = scheduler.now()
+            shown = time + skew
+            scheduler.ticks[microseconds(shown)] = scheduler.ticks[microseconds(time)]
+            return shown
+
+        return now
 
     def _first_answers(self) -> FirstAnswers:
         """What the brokers say before the table is read. The laws learn whether the load uses it."""
@@ -360,6 +394,7 @@ class World:
                     answers = cluster.answers
                     answers.bounds[-1] = answers.bounds[-1]._replace(version=store.shown)
                     answers.before_table = False
+                    cluster.on_bounds()
                 return agree
 
         class NotedFirstAnswers(FirstAnswers):
@@ -384,6 +419,8 @@ class World:
 
     def _window(self, *, calm: bool) -> LoadWindow:
         """A random window for a run; most runs have none."""
+        if self.is_skewed:
+            return LoadWindow()
         written = [time_ms for log in self.cluster.logs.values() for time_ms in log.written_ms.values()]
         times = [TimePosition(self.rng.choice([*written, self.scheduler.now_ms])) for _ in range(2)]
         since = self.rng.choices((None, NamedPosition.EARLIEST, NamedPosition.LATEST, times[0]), weights=(10, 7, 1, 2))[
@@ -395,7 +432,7 @@ class World:
     def _separate_answers(self, run: str) -> Iterator[None]:
         """Keep the brokers' and the store's answers to the run in this block apart from those to other runs."""
         answers, shown = self.cluster.answers, self.store.shown
-        own = Answers(through_zookeeper=self.cluster.through_zookeeper)
+        own = Answers(through_zookeeper=self.cluster.through_zookeeper, restores=self.cluster.restores)
         self.cluster.answers = self.identity.answers[run] = own
         try:
             yield
