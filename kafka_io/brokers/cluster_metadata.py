@@ -7,6 +7,7 @@ metadata of the topic is dropped and requested again, as often as the retry poli
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import KW_ONLY, dataclass
+from functools import cached_property
 from typing import TypeVar
 from uuid import UUID
 
@@ -65,6 +66,18 @@ class Leader:
     topic_id: UUID
 
 
+@dataclass(frozen=True)
+class _KnownTopic:
+    """A topic as a broker described it."""
+
+    description: MetadataTopic
+
+    @cached_property
+    def partitions(self) -> Mapping[int, MetadataPartition]:
+        """The partitions by number, so that reads of all partitions of a topic take linear time."""
+        return {row.partition_index: row for row in self.description.partitions}
+
+
 @dataclass(eq=False)
 class ClusterMetadata(Closing):
     """The metadata of a cluster, and one connection to each of its brokers. It belongs to one thread.
@@ -82,8 +95,7 @@ class ClusterMetadata(Closing):
 
     def __post_init__(self) -> None:
         self._connections: dict[Broker, ModernBrokerConnection] = {}
-        self._topics: dict[str, MetadataTopic] = {}
-        self._rows: dict[str, Mapping[int, MetadataPartition]] = {}  # the partitions of known topics by number
+        self._topics: dict[str, _KnownTopic] = {}
         self._brokers: dict[int, Broker] = {}
         self._replicas: dict[TopicPartition, int] = {}  # ids of brokers to read from instead of the leader
         self._cluster_id: str | None = None
@@ -125,13 +137,8 @@ class ClusterMetadata(Closing):
         return row.leader_epoch if row else -1
 
     def _row(self, topic: str, partition: int) -> MetadataPartition | None:
-        """The partition of a known topic. Reads of all partitions of a topic take linear time."""
-        topic_metadata = self._topics.get(topic)
-        if topic_metadata is None:
-            return None
-        if topic not in self._rows:
-            self._rows[topic] = {row.partition_index: row for row in topic_metadata.partitions}
-        return self._rows[topic].get(partition)
+        """The partition of a known topic; None if the topic or the partition is not known."""
+        return self._topics[topic].partitions.get(partition) if topic in self._topics else None
 
     def all_topics(self) -> MetadataResponse:
         """Every topic of the cluster, requested again after retriable errors.
@@ -212,8 +219,8 @@ class ClusterMetadata(Closing):
             topic = _described(self._request_metadata(name), name)
             if topic is None:
                 return None
-            self._topics[name] = topic
-        return self._topics[name]
+            self._topics[name] = _KnownTopic(topic)
+        return self._topics[name].description
 
     def topic_at_leaders(self, name: str, partitions: Collection[int]) -> MetadataTopic | None:
         """The topic as a broker describes it now, or the answer of a leader of these partitions that contradicts it.
@@ -232,7 +239,7 @@ class ClusterMetadata(Closing):
         topic = _described(self._request_metadata(name, first=former_leaders), name)
         if topic is None or topic.topic_id == NULL_UUID:
             return topic
-        self._topics[name] = topic
+        self._topics[name] = _KnownTopic(topic)
         for broker in self._leaders(name, partitions):
             if broker == self._described_by:
                 continue
@@ -248,7 +255,7 @@ class ClusterMetadata(Closing):
 
     def _leaders(self, topic: str, partitions: Collection[int]) -> list[Broker]:
         """The leaders of these partitions, as far as they are known; no request is sent."""
-        rows = self._topics[topic].partitions if topic in self._topics else ()
+        rows = self._topics[topic].description.partitions if topic in self._topics else ()
         leaders = {row.leader_id for row in rows if row.partition_index in partitions}
         return [self._brokers[number] for number in sorted(leaders & self._brokers.keys())]
 
@@ -269,8 +276,7 @@ class ClusterMetadata(Closing):
             with suppress(Corrupt):  # `topic` raises it
                 check_topic(topic)
                 if topic.name and not topic.error_code:
-                    self._topics[topic.name] = topic
-                    self._rows.pop(topic.name, None)
+                    self._topics[topic.name] = _KnownTopic(topic)
 
     def described(self, names: Collection[str]) -> dict[str, MetadataTopic]:
         """The topics as they are now, requested again in one request, without those that do not exist or are refused.
@@ -281,7 +287,7 @@ class ClusterMetadata(Closing):
         for name in names:
             self.forget(name)
         self._remember(self._request_metadata(*sorted(names)))
-        return {name: self._topics[name] for name in names if name in self._topics}
+        return {name: self._topics[name].description for name in names if name in self._topics}
 
     def auto_create(self, topic: str) -> None:
         """Request a topic as a producer does: the broker creates it, if its settings allow that.
@@ -319,7 +325,6 @@ class ClusterMetadata(Closing):
     def forget(self, topic: str) -> None:
         """Request the topic again when it is needed next."""
         self._topics.pop(topic, None)
-        self._rows.pop(topic, None)
         if self._replicas:
             chosen = self._replicas.items()
             self._replicas = {partition: broker for partition, broker in chosen if partition.topic != topic}
@@ -381,7 +386,6 @@ class ClusterMetadata(Closing):
     def pause(self) -> None:
         """Forget all topics, and release the memory of the connections, before a time without requests."""
         self._topics.clear()
-        self._rows.clear()
         self._replicas.clear()
         self._outdated.clear()
         for connection in self._connections.values():
