@@ -52,4 +52,4 @@ def check_table(
 
 
 def _check_load(load: TopicLoad, rows: int) -> None:
-    assert (load.error, load.rows) == (None, rows)
+    assert (load.error, load.rows) == (None, rows), f"{load.rows} of {rows} rows, and the error {load.error}"
