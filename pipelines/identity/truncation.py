@@ -1,6 +1,6 @@
 """Checks whether the topic and its table agree: truncated logs, vanished partitions, another incarnation."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from kafka_io.cluster.cluster import Cluster
@@ -99,16 +99,8 @@ def compare_logs(
     # cursor is searched in any case: it may belong to another topic, and then its epochs prove nothing.
     unexplained = (differing.keys() | changed) - truncated.keys()
     unexplained |= shorter - truncated.keys() if has_id else shorter
-    for partition in sorted(unexplained - divergences.keys() - errors.keys()):
-        try:
-            divergence = search.run(partition, bounds[partition], differs=partition in differing)
-            end = ends[partition].end if partition in ends else None
-            divergences[partition] = divergence if end is None else divergence.at_most(end)
-        except KafkaIOError as error:
-            # The log has another message than the table. If it was created again, so were the logs of all partitions.
-            if partition in differing and not has_id:
-                raise
-            errors[partition] = error
+    wanted = unexplained - divergences.keys() - errors.keys()
+    divergences |= _searched(search, bounds, ends, wanted, differing=differing.keys(), errors=errors)
     # This decides whether the topic id may be learned (fault N05). A partition without bounds, or a log that ends
     # before the cursor, was not compared completely, so the id waits for a later load.
     all_same = news and not divergences and not out_of_range and not errors
@@ -122,6 +114,35 @@ def compare_logs(
         errors=errors,
         all_same=all_same,
     )
+
+
+def _searched(
+    search: DivergenceSearch,
+    bounds: Mapping[BrokerPartition, Bounds],
+    ends: Mapping[BrokerPartition, EpochEnd],
+    wanted: Collection[BrokerPartition],
+    *,
+    differing: Collection[BrokerPartition],
+    errors: dict[BrokerPartition, KafkaIOError],
+) -> dict[BrokerPartition, Divergence]:
+    """Where the wanted logs diverged from the table. The errors of logs that cannot be searched are added to `errors`.
+
+    Raises:
+        KafkaIOError: a log that differs may belong to another topic, and cannot be searched.
+    """
+    divergences = {}
+    for partition in sorted(wanted):
+        try:
+            divergence = search.run(partition, bounds[partition], differs=partition in differing)
+        except KafkaIOError as error:
+            # The log has another message than the table. If it was created again, so were the logs of all partitions.
+            if partition in differing and not search.state.findings.same_topic_id:
+                raise
+            errors[partition] = error
+        else:
+            end = ends[partition].end if partition in ends else None
+            divergences[partition] = divergence if end is None else divergence.at_most(end)
+    return divergences
 
 
 def _lost_after_last(

@@ -135,6 +135,11 @@ class ReplayResolver:
         return cls(cluster=cluster, state=state, bounds=bounds, truncated=truncated, rows=rows)
 
     @property
+    def epochs(self) -> Mapping[BrokerPartition, int]:
+        """The leader epochs of the bounds."""
+        return {partition: bound.epoch for partition, bound in self.bounds.items()}
+
+    @property
     def same_logs(self) -> Mapping[BrokerPartition, Bounds]:
         """The bounds of the logs that still have the table's last messages, as far as it is known."""
         return {partition: bound for partition, bound in self.bounds.items() if partition not in self.truncated}
