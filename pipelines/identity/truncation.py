@@ -82,9 +82,9 @@ def compare_logs(
         search.cluster, state, bounds, with_idle=idle_too, doubtful=ends.keys()
     )
     changed = ends.keys() - same
-    truncated = {id_: ends[id_].end for id_ in changed if ends[id_].is_exact}
-    truncated |= {id_: _lost_after_last(search, bounds[id_], id_, ends[id_]) for id_ in ends.keys() & same}
-    truncated = {partition: end for partition, end in truncated.items() if end is not None}
+    lost_from = {id_: ends[id_].end for id_ in changed if ends[id_].is_exact}
+    lost_from |= {id_: _lost_after_last(search, bounds[id_], id_, ends[id_]) for id_ in ends.keys() & same}
+    truncated = {partition: end for partition, end in lost_from.items() if end is not None}
     # Without news this load fetches nothing, so nobody has to know why a log is shorter. The choice to take rows back
     # needs the answer in any case.
     shorter = _shorter_logs(search, bounds, choices) if news or choices.on_truncated == "rewind" else set()

@@ -12,7 +12,7 @@ from tests.kafka_io.values.avro.making import framed, mutated, varint
 
 _MOST_VALUES = 20
 _MAX_LEVELS = 32
-FRAME_BYTES = 5
+FRAME_BYTES, _LONG_FRAME_BYTES = 5, 9
 _NEGATIVE = 0x80
 _LONGEST_VARINT = 5
 
@@ -63,9 +63,10 @@ def check_frames(data: bytes, _rng: random.Random) -> str:
 
 
 def schema_id_of(value: bytes) -> int | None:
-    """The id of a value's schema; None if the value has no valid frame."""
+    """The id of a value's schema; None if the value has no valid frame. Ids begin at 1: with 0, an id has 8 bytes."""
     is_framed = len(value) >= FRAME_BYTES and value[0] == 0 and value[1] < _NEGATIVE
-    return int.from_bytes(value[1:FRAME_BYTES], "big") if is_framed else None
+    id_ = int.from_bytes(value[1:FRAME_BYTES], "big")
+    return id_ if is_framed and (id_ or len(value) < _LONG_FRAME_BYTES) else None
 
 
 def _path(body: bytes) -> tuple[tuple[int, ...], bytes] | None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 from kafka_io.errors import NetworkError, SchemaRegistryUnavailable
-from kafka_io.schema_registry.client import SchemaRegistry
+from kafka_io.schema_registry.client import SchemaIdT, SchemaRegistry
 from kafka_io.schema_registry.schemas import RegisteredSchema, SchemaType
 from kafka_io.schema_registry.settings import SchemaRegistrySettings
 from resources.settings.topic_formats import TopicFormat
@@ -149,16 +149,17 @@ class SimRegistry(SchemaRegistry):
         self._scheduler = scheduler
         self._note = note
 
-    def known_schemas(self, schema_ids: Iterable[int]) -> dict[int, RegisteredSchema]:
-        """See SchemaRegistry."""
-        known = {}
-        for id_ in schema_ids:
+    def known_schemas(self, schema_ids: Iterable[SchemaIdT]) -> dict[SchemaIdT, RegisteredSchema]:
+        """See SchemaRegistry. No schema has a GUID."""
+        known: dict[SchemaIdT, RegisteredSchema] = {}
+        for schema_id in schema_ids:
+            id_ = int(schema_id)
             self._scheduler.seam()
             if self._scheduler.harmed(0.3):
                 raise self._scheduler.rng.choice((SchemaRegistryUnavailable("500"), NetworkError("no answer in time")))
             self._note(id_, id_ in self.schemas)
             if id_ in self.schemas:
-                known[id_] = self.schemas[id_].registered(self._encoding)
+                known[schema_id] = self.schemas[id_].registered(self._encoding)
         return known
 
 

@@ -15,7 +15,7 @@ from pipelines.cli.output.printed_table import PrintedResult, PrintedResults, pr
 from resources.errors import TableNotProven
 from resources.explanations.codes import code_of
 from resources.printed import printed
-from resources.quantities import count
+from resources.quantities import count, run_time
 
 if TYPE_CHECKING:
     from kafka_io.zookeeper.listing import SkippedNode
@@ -243,7 +243,7 @@ def _explain_cleaned_states(states: PrintedResults) -> None:
 def warmed(decoders: PrintedResults) -> None:
     """Print a line per decoder."""
     for decoder in decoders:
-        print_sentence(f"{decoder['decoder']}: {decoder['seconds']:.1f} s", "ready")
+        print_sentence(f"{decoder['decoder']}: {run_time(decoder['seconds'])}", "ready")
 
 
 def check_result(result: PrintedResult) -> None:

@@ -48,8 +48,8 @@ def check_evolution(rng: random.Random, record: Record, order: tuple[int, ...]) 
     versions = [rng.randrange(2) for _ in range(8)]
     values = [ValueMaker(rng, dict(oracle.parse(schema).named)) for schema in schemas]
     bodies = [values[version].value(schemas[version]) for version in versions]
-    types = {version: parse_avro(json.dumps(schema)) for version, schema in enumerate(schemas)}
-    framed_values = [framed(version, body) for version, body in zip(versions, bodies, strict=True)]
+    types = {id_: parse_avro(json.dumps(schema)) for id_, schema in enumerate(schemas, 1)}
+    framed_values = [framed(1 + version, body) for version, body in zip(versions, bodies, strict=True)]
     decoded = AvroDecoder(columns, types).decode(pa.array(framed_values, pa.binary()))
     assert decoded.failures == [], schemas
     judges = [FastavroSchema(schema) for schema in schemas]
@@ -142,8 +142,8 @@ def test_a_field_that_the_writer_lacks_is_null_and_not_the_default_of_another_ve
     full = {"id": 1, "inner": {"id": 2, "x": default}, "x": default}
     bodies = [encoded(lacking, written), encoded(having, full)]
     assert fastavro.schemaless_reader(io.BytesIO(bodies[0]), lacking, having) == full
-    types = {version: parse_avro(json.dumps(schema)) for version, schema in enumerate(versions)}
-    values = pa.array([framed(version, body) for version, body in enumerate(bodies)], pa.binary())
+    types = {version: parse_avro(json.dumps(schema)) for version, schema in enumerate(versions, 1)}
+    values = pa.array([framed(version, body) for version, body in enumerate(bodies, 1)], pa.binary())
     decoded = AvroDecoder(grown(versions, order), types).decode(values)
     assert decoded.failures == []
     assert decoded.rows.to_pylist() == [{"id": 1, "inner": {"id": 2, "x": None}, "x": None}, full]
