@@ -44,9 +44,9 @@ class World:
     Args:
         cluster: the lines of `[clusters.main]`.
         variants: these lines for other brokers that claim to be the same cluster. `truncated` has only the first
-            messages. `altered` has later messages with the same numbers, but with other text. The messages of `days`
-            have the times of three days. `avro` has messages with the same numbers in Avro, and `avro-1` only the first
-            of them, which have the first schema.
+            messages. `altered` has later messages with the same numbers, but most of them have other text. The messages
+            of `days` have the times of three days. `avro` has messages with the same numbers in Avro, and `avro-1` only
+            the first of them, which have the first schema.
         registry: has the schemas of the Avro values.
     """
 
@@ -114,11 +114,15 @@ def old_world(zookeeper: str, folder: Path) -> Iterator[World]:
 def modern_world(folder: Path) -> Iterator[World]:
     """Start a modern broker, one broker for each other variant of its log, and a schema registry."""
     later = MESSAGES[EARLIER:]
-    altered = [message.replace(b"x", b"y") for message in later]
+    # With other last messages, or another time of them, it would be another log, which no replay reads (fault A02).
+    last = _PARTITIONS * _BATCH
+    altered = [*(message.replace(b"x", b"y") for message in later[:-last]), *later[-last:]]
     avro = [avro_value(number) for number in range(len(MESSAGES))]
     configs = {
-        **_filled(folder, MESSAGES[:EARLIER], {"current": later, "truncated": (), "altered": altered}),
-        **_filled_with_days(folder, MESSAGES[:EARLIER], {"days": later}),
+        **_filled_with_days(
+            folder, MESSAGES[:EARLIER], {"current": later, "truncated": (), "altered": altered}, days=1
+        ),
+        **_filled_with_days(folder, MESSAGES[:EARLIER], {"days": later}, days=3),
         **_filled(folder, avro[:EARLIER], {"avro": avro[EARLIER:], "avro-1": ()}),
     }
     with ExitStack() as running:
@@ -145,13 +149,13 @@ def _filled(
 
 
 def _filled_with_days(
-    folder: Path, earlier: Sequence[bytes], later: Mapping[str, Sequence[bytes]]
+    folder: Path, earlier: Sequence[bytes], later: Mapping[str, Sequence[bytes]], *, days: int
 ) -> Mapping[str, ModernBrokerConfig]:
-    """The same as `_filled` with messages whose times are of three days in turn."""
+    """The same as `_filled` with messages whose times are of so many days in turn, and the same in all variants."""
     now_ms = int(time.time() * 1000)
 
     def dated(**fields: Any) -> Message:
-        return Message(**fields, timestamp_ms=now_ms - json.loads(fields["value"])["number"] % 3 * _DAY_MS)
+        return Message(**fields, timestamp_ms=now_ms - json.loads(fields["value"])["number"] % days * _DAY_MS)
 
     with patch.object(publishing, "Message", dated):
         return _filled(folder, earlier, later)

@@ -333,7 +333,7 @@ class Oracle:
     def _may_differ(self, committed: CommittedRange) -> bool:
         """Whether the log was truncated below the end of the range, or a broker lied, after the range's load began."""
         log = self.cluster.logs[committed.partition]
-        load_began = self.workers.scheduler.ticks[committed.loaded_at_us]
+        load_began = self.workers.scheduler.tick_of(committed.loaded_at_us)
         was_cut = any(cut.tick > load_began and cut.offset < committed.offsets.stop for cut in log.cuts)
         was_cut |= any(read.deposed is not None for read in self._reads(committed))
         return was_cut or committed.offsets.stop > log.latest or any(tick > load_began for tick in log.lies)

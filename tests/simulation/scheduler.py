@@ -65,6 +65,12 @@ class Scheduler:
         self.ticks[int(time.timestamp() * 1_000_000)] = self.tick
         return time
 
+    def tick_of(self, time_us: int) -> int:
+        """The tick of a time, or of the newest one before it: a load can take the time after a commit (fault E08)."""
+        if time_us in self.ticks:
+            return self.ticks[time_us]
+        return self.ticks[max(known for known in self.ticks if known < time_us)]
+
     @property
     def now_ms(self) -> int:
         """The simulated time in milliseconds since 1970."""
