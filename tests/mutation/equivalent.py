@@ -30,8 +30,8 @@ EQUIVALENT: Mapping[tuple[str, str, str], str] = {
     ): "Arrow's threads read the same rows; they only keep more memory",
     (
         "pipelines/identity/divergence.py",
-        "DivergenceSearch.run",
-        "committed.offsets.stop > bound.earliest -> committed.offsets.stop >= bound.earliest",
+        "DivergenceSearch._with_rows",
+        "committed.offsets.stop > start -> committed.offsets.stop >= start",
     ): "a range that ends at the log's earliest offset has no row from there on, and is left out for that reason",
     (
         "pipelines/fetch/slice_fetcher.py",
