@@ -153,6 +153,8 @@ class SimRegistry(SchemaRegistry):
         """See SchemaRegistry. No schema has a GUID."""
         known: dict[SchemaIdT, RegisteredSchema] = {}
         for schema_id in schema_ids:
+            if isinstance(schema_id, str):  # bytes that do not decode can look like a frame with a GUID
+                continue
             id_ = int(schema_id)
             self._scheduler.seam()
             if self._scheduler.harmed(0.3):
