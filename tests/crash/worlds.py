@@ -155,7 +155,9 @@ def _filled_with_days(
     now_ms = int(time.time() * 1000)
 
     def dated(**fields: Any) -> Message:
-        return Message(**fields, timestamp_ms=now_ms - json.loads(fields["value"])["number"] % days * _DAY_MS)
+        number = json.loads(fields["value"])["number"]
+        # Different times take more space, so data files are larger than the log entry, as test_full_disk.py needs it.
+        return Message(**fields, timestamp_ms=now_ms - number % days * _DAY_MS - number * 7919 % 1000)
 
     with patch.object(publishing, "Message", dated):
         return _filled(folder, earlier, later)
