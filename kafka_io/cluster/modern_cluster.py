@@ -99,8 +99,10 @@ class ModernCluster(Cluster):
         refused: dict[str, KafkaIOError] = {}
         for topic in self.metadata().all_topics().topics:
             name = topic.name or ""
+            if topic.is_internal:
+                continue
             try:
-                entries += [] if topic.is_internal else [_entry(topic)]
+                entries.append(_entry(topic))
             except (BrokerError, Corrupt) as error:
                 skipped.append(SkippedNode(path=printable(name), reason=str(error)))
                 refused[name] = error

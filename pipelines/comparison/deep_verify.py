@@ -11,7 +11,7 @@ from itertools import groupby
 
 from kafka_io.cluster.cluster import Cluster
 from kafka_io.errors import LocatedError
-from kafka_io.model import BrokerPartition, OffsetRange, TopicEntry
+from kafka_io.model import OffsetRange, TopicEntry
 from kafka_io.records.gaps import ABORTED
 from pipelines.comparison.broker_rows import BrokerRows
 from pipelines.comparison.compare import Comparison, compare
@@ -112,10 +112,8 @@ def deep_verify(
 
 def _skipped(table: LakeTable, snapshot: TableSnapshot) -> OffsetSet:
     """The offsets that loads skipped by choice, because their records could not be read."""
-    choices = [choice for _, entry in table.entries(snapshot) for choice in entry.choices if choice.setting in GAPS]
-    return OffsetSet(
-        OffsetRange(BrokerPartition.parse(choice.partition), choice.start, choice.stop) for choice in choices
-    )
+    choices = (choice for _, entry in table.entries(snapshot) for choice in entry.choices)
+    return OffsetSet(choice.offsets for choice in choices if choice.setting in GAPS)
 
 
 def _comparisons(

@@ -99,7 +99,7 @@ class SchemaHeaders:
             return _Refusal(f"the header {self._header} has no id of a schema")
         guid = _guid(content)
         if guid in self._ids:
-            return b"\0" + self._ids[guid].to_bytes(4, "big") + content[_GUID_BYTES:]
+            return b"\0" + self._ids[guid].to_bytes(SHORT_ID_BYTES, "big") + content[_GUID_BYTES:]
         return _Refusal(self._refused[guid]) if guid in self._refused else None
 
 

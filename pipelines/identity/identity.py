@@ -134,10 +134,9 @@ def check_epochs(
     Raises:
         TopicRecreated: an epoch is lower, and the user made no choice.
     """
-    for partition, epoch in sorted(state.epochs.items()) if not state.findings.same_topic_id else ():
-        if partition in bounds and 0 <= bounds[partition].epoch < epoch:
-            difference = f"leader epoch {bounds[partition].epoch} instead of {epoch} in partition {partition}"
-            return other_log(snapshot, state, difference, choices)
+    for partition in state.with_older_leader(bounds) if not state.findings.same_topic_id else ():
+        epochs = f"leader epoch {bounds[partition].epoch} instead of {state.epochs[partition]}"
+        return other_log(snapshot, state, f"{epochs} in partition {partition}", choices)
     return state
 
 

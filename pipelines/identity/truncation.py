@@ -125,7 +125,7 @@ def _searched(
     differing: Collection[BrokerPartition],
     errors: dict[BrokerPartition, KafkaIOError],
 ) -> dict[BrokerPartition, Divergence]:
-    """Where the wanted logs diverged from the table. The errors of logs that cannot be searched are added to `errors`.
+    """The offsets at which the logs of `wanted` diverged from the table. Errors of a search are added to `errors`.
 
     Raises:
         KafkaIOError: a log that differs may belong to another topic, and cannot be searched.
@@ -169,10 +169,8 @@ def _outdated(
     """The partitions whose leader has an older epoch than the table; idle ones only if the load records something."""
     return frozenset(
         partition
-        for partition, epoch in state.epochs.items()
-        if partition in bounds
-        and 0 <= bounds[partition].epoch < epoch
-        and (with_idle or bounds[partition].latest != state.covered[partition][1])
+        for partition in state.with_older_leader(bounds)
+        if with_idle or bounds[partition].latest != state.covered[partition][1]
     )
 
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Self, TypedDict, TypeVar
 import msgspec
 
 from kafka_io.errors import Where
-from kafka_io.model import BrokerPartition, OffsetRange, TopicEntry, TopicIds
+from kafka_io.model import Bounds, BrokerPartition, OffsetRange, TopicEntry, TopicIds
 from kafka_io.records.last_message import LastMessage
 from kafka_io.typed_json import JsonObject, convert, convert_exact, decode_json
 from pipelines.layout.delta_schema import DeltaField
@@ -123,6 +123,11 @@ class RecordedChoice:
             f"{self.setting} = {self.value}: partition {self.partition} [{self.start}, {self.stop}){reason}{where_kept}"
         )
 
+    @property
+    def offsets(self) -> OffsetRange:
+        """The offsets about which the choice decided."""
+        return OffsetRange(BrokerPartition.parse(self.partition), self.start, self.stop)
+
     @classmethod
     def of(cls, setting: str, value: str, offsets: OffsetRange, *, reason: str = "", path: str | None = None) -> Self:
         """The choice `setting = value`, made for `offsets`."""
@@ -196,6 +201,11 @@ class TableState:
         if partition in self.covered:
             return self.covered[partition][1]
         return 0 if self.begun and partition not in self.start_times else None
+
+    def with_older_leader(self, bounds: Mapping[BrokerPartition, Bounds]) -> list[BrokerPartition]:
+        """The partitions whose leader has an older epoch than the one that the table knows (fault B02), in order."""
+        known = sorted(self.epochs.items())
+        return [id_ for id_, epoch in known if id_ in bounds and 0 <= bounds[id_].epoch < epoch]
 
     @classmethod
     def new(cls, topic: TopicIdentity, aliases: Iterable[str] = ()) -> Self:

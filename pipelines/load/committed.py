@@ -71,8 +71,9 @@ def commit_step(run: Run, fetched: Fetched) -> Committed:
     overtaken = result.overtaken_by and change.facts
     # Slices behind a failed one are in no commit (fault E21). Files that another run made superfluous stay for `clean`.
     if fetched.failed:
-        committed = {slice_facts.offsets for slice_facts in result.committed}
-        reconciled.discovered.table.discard([facts for facts in fetched.facts if facts.offsets not in committed])
+        named = {file.path for facts in result.committed for file in facts.files}
+        unnamed = [facts for facts in fetched.facts if named.isdisjoint(file.path for file in facts.files)]
+        reconciled.discovered.table.discard(unnamed)
     warnings = [f"run {result.overtaken_by} committed the same offsets first"] if overtaken else []
     warnings += [*fetched.decoding.event_time_warnings(), *map(str, change.choices)]
     return Committed(fetched=fetched, change=change, result=result, warnings=tuple(warnings))

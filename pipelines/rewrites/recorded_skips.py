@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Self
 
-from kafka_io.model import BrokerPartition, OffsetRange
+from kafka_io.model import OffsetRange
 from pipelines.comparison.table_rows import TableRows
 from pipelines.fetch.unreadable import GAPS
 from pipelines.increments.offset_sets import OffsetSet
@@ -27,7 +27,7 @@ class RecordedSkips:
         for _, entry in entries:
             for choice in entry.choices:
                 if choice.setting in GAPS:
-                    offsets[choice.setting].append(offsets_of(choice))
+                    offsets[choice.setting].append(choice.offsets)
         return cls(by_choice={name: OffsetSet(ranges) for name, ranges in offsets.items()})
 
     def names(self, ranges: Sequence[OffsetRange], choices: Choices) -> tuple[str, ...]:
@@ -42,7 +42,7 @@ class RecordedSkips:
             ReplayRefused: the brokers can no longer give rows that the table has.
         """
         for choice in skipped_in(facts):
-            offsets = offsets_of(choice)
+            offsets = choice.offsets
             is_new = bool(OffsetSet([offsets]) - self.by_choice[choice.setting])
             if is_new and getattr(choices, choice.setting) != "skip":
                 raise ReplayRefused(
@@ -59,8 +59,3 @@ class RecordedSkips:
 def skipped_in(facts: Iterable[SliceFacts]) -> Iterator[RecordedChoice]:
     """The choices by which slices were read."""
     return (choice for slice_facts in facts for choice in slice_facts.observed.skipped)
-
-
-def offsets_of(choice: RecordedChoice) -> OffsetRange:
-    """The offsets about which a choice decided."""
-    return OffsetRange(BrokerPartition.parse(choice.partition), choice.start, choice.stop)

@@ -122,13 +122,12 @@ class ReplayResolver:
             raise ReplayRefused("the table holds nothing of this partition; load the topic first", where)
         answers = cluster.bounds(state.topic.name, sorted(requested or state.covered))
         bounds = {partition: _value(answer) for partition, answer in answers.items()}
-        for partition, bound in bounds.items():
-            if 0 <= bound.epoch < state.epochs.get(partition, -1):
-                raise ReplayRefused(
-                    f"the broker has leader epoch {bound.epoch}, but the table was loaded from epoch "
-                    f"{state.epochs[partition]}: load the topic first",
-                    state.topic.where.within(Where(partition=str(partition))),
-                )
+        for partition in state.with_older_leader(bounds):
+            raise ReplayRefused(
+                f"the broker has leader epoch {bounds[partition].epoch}, but the table was loaded from epoch "
+                f"{state.epochs[partition]}: load the topic first",
+                state.topic.where.within(Where(partition=str(partition))),
+            )
         # Where a leader does not know the epoch, the last message shows whether the log is the same; see `same_logs`.
         ends = truncations(cluster, state, bounds)
         truncated = {partition: epoch.end for partition, epoch in ends.items() if epoch.end is not None}
