@@ -41,7 +41,7 @@ _MODULES = {
     "on_complete_partitions": "pipelines.defs.sensors.complete_hours",
 }
 _LOCATION = {"defs": "pipelines.definitions"}
-"""What `dagster dev -m penstock -a defs` loads. It reads the settings file, so it is no public name (fault F07)."""
+"""The definitions of `dagster dev -m penstock -a defs`. They read the settings, so they are private (fault F07)."""
 __all__ = sorted(_MODULES)  # noqa: PLE0605 - type checkers take the names from the imports above
 _IMPORTING = {"PostgresOutput": "psycopg"}
 """The names whose modules import a package of an extra other than `dagster`."""

@@ -11,7 +11,7 @@ MAX_NESTING = 246
 
 
 def nesting(kind: pa.DataType) -> int:
-    """What the nesting inside of a type of a column costs; readers of Delta allow MAX_NESTING.
+    """The cost of the nesting in the type of a column; readers of Delta allow MAX_NESTING.
 
     >>> nesting(pa.int64()), nesting(pa.list_(pa.struct([("id", pa.int64())])))
     (0, 11)

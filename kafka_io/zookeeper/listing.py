@@ -30,7 +30,7 @@ class SkippedNode:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listing(Generic[T]):
-    """What ZooKeeper or the brokers contain, in order, and what was skipped.
+    """The brokers or topics that ZooKeeper or the brokers list, in order, and what was skipped.
 
     Args:
         entries: what can be used.

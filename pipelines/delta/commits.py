@@ -110,7 +110,7 @@ class DeltaCommit:
 
 
 def _writer(info: ActionFields) -> str:
-    """What made the commit with this info, such as `UPDATE by delta-rs:py-1.6.6`, and the user if it names one."""
+    """The operation and the program that made a commit, such as `UPDATE by delta-rs:py-1.6.6`, and its user."""
     names = [info.get(name) for name in ("operation", "engineInfo", "userName")]
     operation, engine, user = (str(name)[:_MAX_NAME] if name else "" for name in names)
     by = f" by {engine or 'an unknown program'}"

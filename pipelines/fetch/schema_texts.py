@@ -34,7 +34,7 @@ def digest_of(schema: RegisteredSchema) -> str:
 
 
 def _meaning(kind: SchemaType, text: str) -> str:
-    """The text without what does not count; a text that is not valid stays as it is."""
+    """The text without white space, comments and the order of keys; an invalid text is returned unchanged."""
     try:
         if kind is SchemaType.PROTOBUF:
             return "\n".join(token.text for token in tokens(text))

@@ -257,7 +257,7 @@ class DivergenceSearch:
                 high = middle if answer is _Shown.NOTHING else offset
                 diverged = diverged if answer is _Shown.NOTHING else offset
         if partition.broker is None and diverged < end:
-            # Offsets in front of the first row that differs may have no row in the table, and records in the log.
+            # In front of the first row that differs, the log may have records that have no row in the table.
             diverged = max(bound.earliest, comparison.end_of_row_before(diverged))
         # A topic with the same id was not created again, whatever its log has lost. A log that has only become shorter
         # shows no other message: it was truncated, and not created again.
@@ -326,7 +326,7 @@ class DivergenceSearch:
         if not count:
             return Divergence(offset=bound.earliest, common=self.state.findings.same_topic_id)
         message, after = comparable[count - 1]
-        # From 0.8 on, offsets between the message and the cursor can have no row in the table, and records in the log.
+        # From 0.8 on, the log can have records between the message and the cursor that have no row in the table.
         end = message.offset + 1 if partition.broker is None else after
         # The cursor after the last common message can lie behind the end of a log that became shorter.
         return Divergence(offset=min(end, bound.latest), common=True)
@@ -397,7 +397,7 @@ class _Comparison:
         return stop, _Shown.NOTHING
 
     def end_of_row_before(self, offset: int) -> int:
-        """The offset after the last row before this offset; 0 if there is none."""
+        """The offset after the last row that lies before `offset`; 0 if no row does."""
         for committed in reversed(self.ranges[: bisect_left(self.ranges, offset, key=lambda part: part.offsets.start)]):
             offsets = self.search.table.row_offsets(self.search.snapshot, committed)
             if number := bisect_left(offsets, offset):

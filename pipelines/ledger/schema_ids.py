@@ -47,7 +47,7 @@ class SchemaIds:
         )
 
     def conflict(self, planned: "SchemaIds") -> int | None:
-        """An id whose text is another one here than in what was planned; None if there is none.
+        """An id that has another text here than in the plan; None if all texts agree.
 
         What was planned has all texts of its ids that the table had by then, and perhaps newer ones.
         """

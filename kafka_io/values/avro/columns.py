@@ -230,7 +230,7 @@ def _leaf_column(avro: AvroType) -> pa.DataType | None:
 
 
 def _cost(avro: AvroType) -> int:
-    """What the column of a type adds to the nesting of columns."""
+    """The cost of the nesting that the column of a type adds; see `column_types`."""
     match avro:
         case Array():
             return LIST_COST

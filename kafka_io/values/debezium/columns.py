@@ -35,7 +35,7 @@ _MORE = ("transaction", "message", "updateDescription", "patch", "filter")
 ENVELOPE_FIELDS = {OP: "op", TS_MS: "ts_ms", SOURCE: "source", **{f"__{name}": name for name in _MORE}}
 """The columns that say what changed the row, and the fields of the envelope that they hold."""
 _OWN = "value"
-"""What comes before the name of a row's field that has the name of such a column."""
+"""The prefix for a field of a row that has the same name as a column about the event."""
 BEFORE, AFTER, PAYLOAD = "before", "after", "payload"
 _ROWS = (AFTER, BEFORE)
 
@@ -134,7 +134,7 @@ def fields_of_events(values: Iterable[bytes | None]) -> list[pa.Field]:
 
 
 def _event(document: dict[str, Any]) -> dict[str, Any]:
-    """The envelope in a document; nothing if there is none."""
+    """The envelope in a document; empty if the document has no envelope."""
     places = (document, document.get(PAYLOAD))
     return next((place for place in places if isinstance(place, dict) and isinstance(place.get("op"), str)), {})
 

@@ -162,7 +162,7 @@ class _Events:
         return _chosen([place[name] for place in self._places for name in (AFTER, BEFORE)], source)
 
     def has_row(self) -> npt.NDArray[np.bool_]:
-        """Which events have a row, after or before the change."""
+        """For each event, whether it has a row: the one after the change, or the one before it."""
         rows = [_chosen([place[name] for place in self._places], self._chosen) for name in (AFTER, BEFORE)]
         result: npt.NDArray[np.bool_] = pc.or_(*map(pc.is_valid, rows)).to_numpy(zero_copy_only=False)
         return result

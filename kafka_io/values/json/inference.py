@@ -33,7 +33,7 @@ _BEFORE_TYPED: Mapping[JsonReading, pa.DataType] = {
     JsonReading.TIME_MICROS: pa.int64(),
     JsonReading.TIME_NANOS: pa.int64(),
 }
-"""What columns of versions up to 0.6 hold of values with these readings."""
+"""The types of the columns into which versions up to 0.6 put the values with these readings."""
 _EXACT = pa.uint64()
 """The type in a sample of integers that fit a long, but that a double would round. Columns of them are long."""
 _MOST_DIGITS = 18  # of an integer that the decoder compares with its double
@@ -130,7 +130,7 @@ def split_sample(values: pa.BinaryArray, rows: Iterable[int]) -> Iterator[list[b
 
 
 def read_object(value: bytes | None) -> dict[str, Any] | None:
-    """The JSON object that is the value; None if the value is none."""
+    """The value as a JSON object; None if it is not a JSON object."""
     try:
         document = json.loads((value or b"").decode(), parse_constant=_refuse)
         json.dumps(document, ensure_ascii=False).encode()  # refuses lone surrogates

@@ -26,7 +26,7 @@ class JsonReading(StrEnum):
 
 
 class JsonNumbers(StrEnum):
-    """Who has chosen the types of columns for numbers, which decides what else they hold."""
+    """Who chose the types of the columns for numbers. This decides which other numbers the columns accept."""
 
     STRICT = "strict"
     """Whoever calls the decoder: a long holds integers without fraction and exponent, and a double rounds."""

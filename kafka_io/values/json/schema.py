@@ -113,7 +113,7 @@ def _id(schema: Any) -> str:
 
 
 def _url(base: str, place: str) -> str:
-    """The absolute URL of a place; the place itself if there is none."""
+    """The absolute URL of a place in a document; the place itself if it cannot be made absolute."""
     with suppress(ValueError):
         return urljoin(base, place)
     return place

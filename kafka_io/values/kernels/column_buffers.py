@@ -72,7 +72,7 @@ class BufferArrays(NamedTuple):
 
 
 class RowArrays(NamedTuple):
-    """What kernels need at the begin and the end of a row. More arrays in `BufferArrays` would compile more slowly.
+    """The arrays that kernels use when a row begins and ends. More arrays in `BufferArrays` would compile more slowly.
 
     Args:
         inner: the buffers inside lists and maps; all others have as many items as there are rows.

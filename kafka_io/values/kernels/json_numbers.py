@@ -184,7 +184,7 @@ def _long(data: ByteArray, stop: int, mantissa: int, digits: int, is_negative: b
 
 @device_function
 def _integral(mantissa: int, digits: int, exponent: int, is_negative: bool) -> tuple[int, int]:
-    """The int64 of an integer with a fraction or an exponent, such as 1.0 and 1e2: (OK or why it is none, number)."""
+    """The int64 that is written with a fraction or an exponent, such as 1.0 or 1e2: (OK or the reason, number)."""
     if mantissa == 0:
         return OK, 0
     if digits > MANTISSA_DIGITS or exponent < -MANTISSA_DIGITS:

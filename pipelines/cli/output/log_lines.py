@@ -89,7 +89,7 @@ def configured(log_format: LogFormat, *, command: str | None) -> Iterator[None]:
 
 
 class _Sentences(logging.Handler):
-    """Prints a record of Python's logging for people. What is no warning is printed as it is."""
+    """Prints records of Python's logging for people: warnings as warnings, and other records as plain lines."""
 
     def emit(self, record: logging.LogRecord) -> None:
         """Print one record."""

@@ -99,7 +99,7 @@ class TopicStorage:
 
 
 ATTEMPT = "attempt-"
-"""What begins `since` of a topic whose load failed for a time, before the number of its attempts."""
+"""The prefix of `since` for a topic whose load failed and is tried again; the number of attempts follows it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
