@@ -15,10 +15,10 @@ _REASONS = {
     frames.EMPTY: "the value is empty: it has no frame with the id of a schema",
     frames.CUT: f"the value has fewer than the {frames.FRAME_BYTES} bytes of a frame with the id of a schema",
     frames.BAD_MAGIC: "the value has no frame with the id of a schema: its first byte is not 0",
-    frames.GLUE: "the value has the frame of AWS Glue's schema registry, which is not supported",
+    frames.GLUE: "the value has the frame of AWS Glue's schema registry: for Avro, set `avro_file` and `avro_frame`",
     frames.GUID: "the value names its schema by GUID (magic 1), which is not supported",
     frames.LONG_ID: "the value has an id of 8 bytes, as Apicurio's serializers write it: set `id_bytes` = 8",
-    frames.SINGLE_OBJECT: "the value is a single object of Avro (it begins with C3 01), which is not supported",
+    frames.SINGLE_OBJECT: "the value is a single object of Avro (C3 01, fingerprint): set `avro_file` and `avro_frame`",
     frames.NEGATIVE_ID: "the id of the schema is negative",
     frames.BAD_PATH: "the index path of the Protobuf message is invalid",
 }

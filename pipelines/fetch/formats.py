@@ -91,6 +91,24 @@ def _avro_decoder(columns: pa.Schema, schemas: KnownSchemas) -> ValueDecoder:
     return AvroDecoder(columns, {id_: avro_type(schema) for id_, schema in schemas.items()})
 
 
+def _avro_file(frame: str) -> ValueEncoding:
+    """The encoding of Avro values whose schema is in a file of the settings, and which have this frame."""
+
+    def schema(format_: "TopicFormat") -> RegisteredSchema:
+        return RegisteredSchema(id=LOCAL_ID, schema_type=SchemaType.AVRO, text=format_.declared_avro())
+
+    def decoder(columns: pa.Schema, schemas: KnownSchemas) -> ValueDecoder:
+        from kafka_io.values.avro.decoder import AvroDecoder  # noqa: PLC0415 - see above
+
+        return AvroDecoder(columns, avro_type(schemas[LOCAL_ID]), frame)
+
+    return ValueEncoding(
+        decoder=decoder,
+        declared=lambda format_: list(columns_of_avro(avro_type(schema(format_)))),
+        in_file=lambda format_: {LOCAL_ID: schema(format_)},
+    )
+
+
 def _json_decoder(columns: pa.Schema, _schemas: KnownSchemas) -> ValueDecoder:
     from kafka_io.values.json.decoder import JsonDecoder  # noqa: PLC0415 - see above
 
@@ -234,21 +252,23 @@ ENCODINGS: Mapping[str, ValueEncoding] = {
     "debezium key": ValueEncoding(decoder=_debezium_key_decoder, of_sample=fields_of_keys),
     "protobuf": _protobuf(None),
     "local protobuf": _protobuf_file(None),
+    "local avro": _avro_file(""),
     "avro": ValueEncoding(decoder=_avro_decoder, of_schema=lambda schema: list(columns_of_avro(avro_type(schema)))),
 }
 """The encodings by their names."""
 
 
-_OF_MESSAGES: Mapping[str, Callable[[str], ValueEncoding]] = {
+_WITH_PARAMETER: Mapping[str, Callable[[str], ValueEncoding]] = {
+    "local avro ": _avro_file,
     "local protobuf ": _protobuf_file,
     "protobuf ": _protobuf,
 }
-"""The encodings whose names end with a message type, by the first part of the name."""
+"""The encodings whose names end with a message type, or with the frame of values, by the first part of the name."""
 
 
 def encoding_of(name: str) -> ValueEncoding:
-    """The encoding that `TopicFormat.encoding` names; for Protobuf the name of a message type may follow."""
+    """The encoding that `TopicFormat.encoding` names; a message type of Protobuf or a frame of Avro may follow."""
     if name in ENCODINGS:
         return ENCODINGS[name]
-    prefix, of_message = next((prefix, make) for prefix, make in _OF_MESSAGES.items() if name.startswith(prefix))
-    return of_message(name.removeprefix(prefix))
+    prefix, make = next(item for item in _WITH_PARAMETER.items() if name.startswith(item[0]))
+    return make(name.removeprefix(prefix))

@@ -8,6 +8,9 @@ and leave the value without a frame. The content of the header is that of the fr
 
 After it is the path of the message type, for Protobuf. The second form can also be the frame of a value. All are
 written again in the first form, before the value, which all decoders know.
+
+The newer serializers of Azure Event Hubs write the header `content-type` instead (fault F14). Its id is one of Azure's
+registry, so such values have a reason instead of fields.
 """
 
 import uuid
@@ -22,6 +25,10 @@ import pyarrow.compute as pc
 from kafka_io.values.decoding import FailedValue
 
 VALUE_HEADER, KEY_HEADER = "__value_schema_id", "__key_schema_id"
+_CONTENT_TYPE, _AZURE_CONTENT = "content-type", b"avro/binary+"
+_AZURE_REASON = (
+    "the header content-type names a schema of Azure's registry, and the value is plain Avro: set `avro_file`"
+)
 SHORT_ID_BYTES = 4
 _ID_BYTES, _GUID_BYTES = 1 + SHORT_ID_BYTES, 17
 _LONG_ID_BYTES = 9
@@ -60,7 +67,7 @@ class SchemaHeaders:
 
     def framed(self, values: pa.BinaryArray, headers: pa.ListArray) -> FramedValues:
         """The values with the usual frame; most topics have nothing to change."""
-        failures: list[FailedValue] = []
+        values, failures = _without_azure(values, headers) if self._header == VALUE_HEADER else (values, [])
         unknown: set[str] = set()
         prefixes, codes = [b""], np.zeros(len(values), np.int64)
         bodies = values
@@ -122,6 +129,17 @@ def _contents(headers: pa.ListArray, name: str) -> tuple[_Rows, pa.BinaryArray]:
     first_rows, first = np.unique(rows, return_index=True)
     contents = pc.struct_field(items, "value").filter(is_named).take(pa.array(first))
     return first_rows.astype(np.int64), contents
+
+
+def _without_azure(values: pa.BinaryArray, headers: pa.ListArray) -> tuple[pa.BinaryArray, list[FailedValue]]:
+    """The values with null for each one whose schema is in Azure's registry, and a failure for each of these."""
+    rows, contents = _contents(headers, _CONTENT_TYPE)
+    rows = rows[pc.fill_null(pc.starts_with(contents, _AZURE_CONTENT), fill_value=False).to_numpy(zero_copy_only=False)]
+    rows = rows[values.is_valid().to_numpy(zero_copy_only=False)[rows]]
+    if not len(rows):
+        return values, []
+    failures = [FailedValue(row=row, reason=_AZURE_REASON) for row in rows.tolist()]
+    return _replaced(values, rows, pa.nulls(len(rows), values.type)), failures
 
 
 def _with_guid(values: pa.BinaryArray) -> _Rows:

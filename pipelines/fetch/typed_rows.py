@@ -27,7 +27,7 @@ _MAX_EXAMPLES = 3
 _TEXT = pa.string()
 # A frame of Azure's serializers looks like one with the id of a hexadecimal digit.
 _AZURE = re.compile(rb"\0{4}[0-9a-f]{32}")
-_AZURE_REASON = "the value has the frame of Azure's schema registry, which is not supported"
+_AZURE_REASON = "the value has the frame of Azure's schema registry: for Avro, set `avro_file` and `avro_frame`"
 
 
 class IncompletePlan(Exception):

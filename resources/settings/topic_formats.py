@@ -5,8 +5,9 @@ from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
-from pydantic import BeforeValidator, Field, ValidationInfo, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, model_validator
 
+from kafka_io.errors import InvalidSchema
 from kafka_io.net.security import FILE
 from resources.settings.schedules import MAX_MINUTES, Share
 from resources.settings.section import Section, absolute_path
@@ -32,6 +33,7 @@ _DAYS_OF_ALL_TABLES = {"loaded", "event_day"}
 """The values of `partition_by` that name no column."""
 _MESSAGE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*")
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9._-]+")
+_AVRO_FRAME = re.compile(r"single_object|azure:[0-9a-f]{32}|glue:[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _MINUTE_MS = 60_000
 
 
@@ -42,6 +44,15 @@ def _with_absolute_path(schema: Any, info: ValidationInfo) -> Any:
 
 def _is_path(json_schema: str) -> bool:
     return bool(json_schema) and not json_schema.lstrip().startswith("{")
+
+
+def _avro_frame(text: str) -> str:
+    if not _AVRO_FRAME.fullmatch(text):
+        raise ValueError(
+            'write "single_object", "glue:" with the UUID of a schema version, or "azure:" with the id of a schema in '
+            "32 hexadecimal digits; UUIDs and ids have lower-case letters"
+        )
+    return text
 
 
 class TopicFormat(Section):
@@ -55,9 +66,9 @@ class TopicFormat(Section):
     """Format of the values. With "raw" the table has keys and values as bytes. With every other format it is typed.
     "text" decodes a value as UTF-8 into the column `value`. "json" decodes JSON objects: `columns`, `json_schema` or
     the schemas of a `registry` declare the columns, and without them every key that occurs gets a column. "avro" and
-    "protobuf" decode values that Confluent's serializers wrote and whose schemas are in a registry. "protobuf" also
-    decodes the messages of a `proto_file`. "debezium" decodes Debezium's change events into the row after the change;
-    the events are in JSON, or in Avro if there is a `registry`."""
+    "protobuf" decode values that Confluent's serializers wrote and whose schemas are in a registry. "avro" also decodes
+    the values of an `avro_file`, and "protobuf" the messages of a `proto_file`. "debezium" decodes Debezium's change
+    events into the row after the change; the events are in JSON, or in Avro if there is a `registry`."""
 
     key_format: Format = "raw"
     """Typed tables: format of the keys. With "raw" they are only in the column `_kafka_key`, as bytes. Every other
@@ -94,11 +105,20 @@ class TopicFormat(Section):
     """The folders in which a `.proto` file finds its imports, relative to this file. By default that is the folder of
     `proto_file`."""
 
+    avro_file: Annotated[str, BeforeValidator(absolute_path), Field(**FILE)] | None = None
+    """The format "avro" without a registry: path of a file with an Avro schema as JSON, relative to this file. All
+    values have this schema. They are plain Avro without a frame, unless `avro_frame` is set."""
+
+    avro_frame: Annotated[str, AfterValidator(_avro_frame)] | None = None
+    """With `avro_file`: what is before each value and names its schema. It is "single_object" for the single objects of
+    Avro's specification, "glue:UUID" for the serializers of AWS Glue, or "azure:ID" for those of Azure Event Hubs. A
+    value that names another schema does not decode."""
+
     registry: str | None = None
     """NAME of the section `[registries.NAME]` with the registry that has the schemas. The formats "avro" and "protobuf"
-    need one, unless `proto_file` is set; it can be omitted if there is only one. With the format "json" it also means
-    that values have the frame of Confluent's serializers, and that their schemas are JSON Schemas. With the format
-    "debezium" it means that the events are in Avro."""
+    need one, unless `avro_file` or `proto_file` is set; it can be omitted if there is only one. With the format "json"
+    it also means that values have the frame of Confluent's serializers, and that their schemas are JSON Schemas. With
+    the format "debezium" it means that the events are in Avro."""
 
     id_bytes: Literal[4, 8] = 4
     """Values and keys with schemas in a registry: the size of the id in their frame. Confluent's serializers write 4
@@ -177,11 +197,21 @@ class TopicFormat(Section):
                 raise ValueError(f"{name}: write the full name of a message type, such as `shop.Order`")
         return self
 
+    @model_validator(mode="after")
+    def _checked_avro(self) -> Self:
+        if self.avro_file and self.format != "avro":
+            raise ValueError('`avro_file` belongs to the format "avro"')
+        if self.avro_frame and not self.avro_file:
+            raise ValueError("`avro_frame` needs an `avro_file`")
+        if self.avro_file and self.registry:
+            raise ValueError("set `avro_file` or `registry`, not both")
+        return self
+
     @property
     def schema_file(self) -> Path | None:
-        """The file that `json_schema` or `proto_file` names; None if there is none."""
-        if self.proto_file:
-            return Path(self.proto_file)
+        """The file that `json_schema`, `avro_file` or `proto_file` names; None if there is none."""
+        if file := self.avro_file or self.proto_file:
+            return Path(file)
         return Path(self.json_schema) if _is_path(self.json_schema) else None
 
     def declared_columns(self) -> "pa.Schema":
@@ -200,6 +230,26 @@ class TopicFormat(Section):
         file = self.schema_file
         return columns_of_json_schema(file.read_text(encoding="utf-8-sig") if file else self.json_schema)
 
+    def declared_avro(self) -> str:
+        """The text of `avro_file`.
+
+        Raises:
+            InvalidSchema: it is no Avro schema.
+            OSError: the file cannot be read.
+        """
+        # Imported here for the same reason.
+        from kafka_io.values.avro.schema import parse_avro  # noqa: PLC0415
+
+        assert self.avro_file is not None
+        try:
+            text = Path(self.avro_file).read_text(encoding="utf-8-sig")
+            parse_avro(text)
+        except UnicodeDecodeError as error:
+            raise InvalidSchema(f"{self.avro_file}: the text is not valid UTF-8") from error
+        except InvalidSchema as error:
+            raise InvalidSchema(f"{self.avro_file}: {error.reason}") from error
+        return text
+
     def declared_messages(self) -> "ProtobufSchema":
         """The message types of `proto_file`.
 
@@ -216,7 +266,7 @@ class TopicFormat(Section):
     @property
     def has_schemas(self) -> bool:
         """Whether the schemas of the values are in a registry."""
-        is_always = self.format in _ALWAYS_WITH_SCHEMAS and self.proto_file is None
+        is_always = self.format in _ALWAYS_WITH_SCHEMAS and not (self.avro_file or self.proto_file)
         return is_always or (self.registry is not None and self.format in _WITH_SCHEMAS)
 
     def with_registries(self, names: Iterable[str]) -> Self:
@@ -243,7 +293,9 @@ class TopicFormat(Section):
 
     @property
     def encoding(self) -> str:
-        """The encoding of the values: its name in `pipelines.fetch.formats`, and a message type after it."""
+        """The encoding of the values: its name in `pipelines.fetch.formats`, and a message type or a frame after it."""
+        if self.avro_file:
+            return " ".join(filter(None, ("local avro", self.avro_frame)))
         if self.format == "protobuf":
             return " ".join(filter(None, ("local protobuf" if self.proto_file else "protobuf", self.message)))
         if self.has_schemas:

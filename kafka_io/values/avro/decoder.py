@@ -1,6 +1,6 @@
-"""Framed Avro values to rows. Writers' schemas may alternate from value to value; all fill the same buffers."""
+"""Avro values to rows. Writers' schemas may alternate from value to value; all fill the same buffers."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 
 import numpy as np
@@ -10,6 +10,7 @@ import pyarrow as pa
 from kafka_io.errors import printable
 from kafka_io.values.arrays import bytes_of
 from kafka_io.values.avro.columns import type_node
+from kafka_io.values.avro.frames import SCHEMA_ID, SchemaPrefix
 from kafka_io.values.avro.json_text import json_text
 from kafka_io.values.avro.program import Programs
 from kafka_io.values.avro.schema import AvroType
@@ -36,7 +37,7 @@ _REASONS = {
 
 
 class AvroDecoder:
-    """Decodes Avro values with the frame of Confluent's serializers into columns that were fixed before.
+    """Decodes Avro values into columns that were fixed before.
 
     `columns.py` of this package says which column each type has. A value is refused, with its reason, if it does not
     follow its schema to its last byte.
@@ -51,14 +52,17 @@ class AvroDecoder:
 
     Args:
         columns: the columns.
-        schemas: writers' schemas by id; it may have more of them at a later call.
+        schemas: writers' schemas by id, for values with the frame of Confluent's serializers; it may have more of them
+            at a later call. A single schema stands for values that all have it.
+        frame: what values of a single schema have before their body, see SchemaPrefix. By default it is nothing.
 
     Raises:
         TypeError: a column has a type that no decoder of values fills.
     """
 
-    def __init__(self, columns: pa.Schema, schemas: Mapping[int, AvroType]) -> None:
-        self._schemas = schemas
+    def __init__(self, columns: pa.Schema, schemas: Mapping[int, AvroType] | AvroType, frame: str = "") -> None:
+        self._prefix = None if isinstance(schemas, Mapping) else SchemaPrefix(frame, schemas)
+        self._schemas = schemas if isinstance(schemas, Mapping) else {SCHEMA_ID: schemas}
         self._buffers = ColumnBuffers(columns)
         self._programs = Programs(self._buffers.nodes)
         self._arrays = self._programs.arrays()
@@ -71,7 +75,7 @@ class AvroDecoder:
 
     def decode(self, values: pa.BinaryArray) -> DecodedValues:
         """The rows of these values. See DecodedValues."""
-        frames = read_frames(values)
+        frames = self._prefix.frames(values) if self._prefix else read_frames(values)
         missing, failures = self._run(values, frames)
         while new := missing & self._schemas.keys():
             for schema_id in sorted(new):
@@ -80,7 +84,10 @@ class AvroDecoder:
             missing, failures = self._run(values, frames)
         if self._programs.raw_types:
             self._buffers.replace_raw(self._json)
-        failed = in_order(frames.failures, self._failures(failures))
+        refused: Iterable[FailedValue] = self._failures(failures)
+        if self._prefix:
+            refused = [self._prefix.explained(failure, values) for failure in refused]
+        failed = in_order(frames.failures, refused)
         return DecodedValues(rows=self._buffers.take(), failures=failed, unknown_schemas=frozenset(missing))
 
     def _run(self, values: pa.BinaryArray, frames: SchemaFrames) -> tuple[set[int], npt.NDArray[np.int64]]:

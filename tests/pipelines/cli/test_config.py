@@ -93,6 +93,24 @@ def test_a_check_reads_the_files_with_message_types(file: Path) -> None:
     )
 
 
+# fault F14
+def test_a_check_reads_the_files_with_avro_schemas(file: Path) -> None:
+    file.write_text(file.read_text() + '[topics.orders]\nformat = "avro"\navro_file = "orders.avsc"\n')
+    (file.parent / "orders.avsc").write_text('"long"')
+    code, results = check(file)
+    assert (code, results["columns of topics.orders"]["message"]) == (0, f"{file.parent}/orders.avsc, columns: 1")
+    (file.parent / "orders.avsc").write_text('"lang"')
+    code, results = check(file)
+    message = results["columns of topics.orders"]["message"]
+    assert (
+        code,
+        message.startswith(f"InvalidSchema: {file.parent}/orders.avsc: the Avro schema uses the type lang"),
+    ) == (
+        1,
+        True,
+    )
+
+
 def test_people_get_a_line_for_each_check(file: Path) -> None:
     lines = penstock(file, "check", "--offline").stdout.splitlines()
     assert [line.split()[0] for line in lines] == ["ok"] * 4

@@ -168,9 +168,15 @@ def test_ids_of_8_bytes_are_decoded_by_a_setting_beside_those_of_4(topic: TypedT
     ("value", "reason"),
     [
         (APICURIO, "an id of 8 bytes, as Apicurio's serializers write it: set `id_bytes` = 8"),
-        (b"\3\0" + bytes(16) + b"\x0a", "the frame of AWS Glue's schema registry"),
-        (b"\0\0\0\0" + b"0123456789abcdef" * 2 + b"\x0a", "the frame of Azure's schema registry"),
-        (b"\xc3\1" + bytes(8) + b"\x0a", "a single object of Avro"),
+        (b"\3\0" + bytes(16) + b"\x0a", "the frame of AWS Glue's schema registry: for Avro, set `avro_file` and"),
+        (
+            b"\0\0\0\0" + b"0123456789abcdef" * 2 + b"\x0a",
+            "the frame of Azure's schema registry: for Avro, set `avro_file` and",
+        ),
+        (
+            b"\xc3\1" + bytes(8) + b"\x0a",
+            "a single object of Avro (C3 01, fingerprint): set `avro_file` and `avro_frame`",
+        ),
         (b"\x0a", "the value has no frame with the id of a schema: its first byte is not 0"),
     ],
 )
@@ -180,3 +186,26 @@ def test_the_frame_of_another_registry_is_named(topic: TypedTopic, value: bytes,
     assert (load.error, load.bad_records) == (None, 1)
     assert reason in topic.rows("_error")[0]["_error"]
     assert topic.rows("id")[1] == {"id": 6}
+
+
+# fault F14
+def test_a_header_of_azure_is_named_before_the_registry_is_asked(
+    topic: TypedTopic, registry: EmbeddedSchemaRegistry
+) -> None:
+    azure: Headers = [("a", None), ("content-type", b"avro/binary+" + b"0123456789abcdef" * 2)]
+    records: list[tuple[bytes | None, Headers]] = [
+        (b"\0\0\0\x63\2\x0a", azure),
+        (None, azure),
+        (b"\0\0\0\0\2\x0c", [("content-type", b"application/avro")]),
+        (b"\0\0\0\0\2\x0e", [("content-type", None)]),
+        (b"\x10", azure),
+    ]
+    topic.fake.logs = {0: log_of(records)}
+    load = topic.load()
+    assert (load.error, load.bad_records) == (None, 2)
+    rows = topic.rows("id", "_error", "_raw")
+    assert [row["id"] for row in rows] == [None, None, 6, 7, None]
+    reason = "the header content-type names a schema of Azure's registry, and the value is plain Avro: set `avro_file`"
+    assert [row["_error"] for row in rows] == [reason, None, None, None, reason]
+    assert rows[0]["_raw"] == b"\0\0\0\x63\2\x0a"
+    assert not any("/schemas/ids/99" in path for path in registry.requests)

@@ -115,3 +115,11 @@ def test_a_time_outside_of_the_years_of_a_table_is_shown_with_its_bytes_and_the_
         shown = values_and_errors(tail(tmp_path, values, format_, "--json"))
     assert [value.keys() for value, _ in shown] == [{"base64"}, {"base64"}]
     assert all("years 1 to 9999" in str(error) for _, error in shown)
+
+
+# fault F14
+def test_a_value_shows_the_fields_of_a_schema_in_a_file(tmp_path: Path) -> None:
+    (tmp_path / "click.avsc").write_text(json.dumps(schema(id="long")))
+    shown = values_and_errors(tail(tmp_path, [b"\x0e", b""], 'format = "avro"\navro_file = "click.avsc"', "--json"))
+    assert [value for value, _ in shown] == [{"id": 7}, ""]
+    assert "the value ends before this field does" in shown[1][1]

@@ -108,6 +108,16 @@ def test_the_first_complete_day_is_a_date_or_a_text(tmp_path: Path, since: str) 
             '[topics.orders]\nformat = "protobuf"\nproto_file = "a.proto"\nregistry = "main"',
             "topics.orders: set `proto_file` or `registry`, not both",
         ),
+        ('[topics.orders]\nformat = "json"\navro_file = "a.avsc"', '`avro_file` belongs to the format "avro"'),
+        ('[topics.orders]\nformat = "text"\navro_frame = "single_object"', "`avro_frame` needs an `avro_file`"),
+        (
+            '[topics.orders]\nformat = "avro"\navro_file = "a.avsc"\nregistry = "main"',
+            "topics.orders: set `avro_file` or `registry`, not both",
+        ),
+        *(
+            (f'[topics.orders]\nformat = "avro"\navro_file = "a.avsc"\navro_frame = "{frame}"', 'write "single_object"')
+            for frame in ("", "glue", "glue:B7B4A7F0-9C96-4E4A-A687-FB5DE9EF0C63", "azure:" + 31 * "a", "confluent:1")
+        ),
         ("[topics.orders]\nmax_bad_share = 2", "topics.orders.max_bad_share must be at most 1"),
     ],
 )
@@ -143,3 +153,16 @@ def test_paths_are_relative_to_the_settings_file(tmp_path: Path) -> None:
     assert (orders.schema_file, orders.proto_path) == (tmp_path / "a.proto", (str(tmp_path / "b"), "/c"))
     assert views.schema_file == tmp_path / "views.json"
     assert (orders.has_schemas, orders.registry, orders.encoding) == (False, None, "local protobuf")
+
+
+# fault F14
+@pytest.mark.parametrize(
+    "frame", ["single_object", "glue:b7b4a7f0-9c96-4e4a-a687-fb5de9ef0c63", "azure:0123456789abcdef0123456789abcdef"]
+)
+def test_avro_values_with_a_schema_in_a_file_need_no_registry(tmp_path: Path, frame: str) -> None:
+    plain = 'format = "avro"\navro_file = "a.avsc"\n'
+    text = f'[topics.orders]\n{plain}[topics.views]\n{plain}avro_frame = "{frame}"\n'
+    settings = load(tmp_path, '[registries.main]\nurl = "http://127.0.0.1:8081"\n' + text)
+    orders, views = settings.format_of("orders"), settings.format_of("views")
+    assert (orders.schema_file, orders.has_schemas, orders.registry) == (tmp_path / "a.avsc", False, None)
+    assert (orders.encoding, views.encoding) == ("local avro", f"local avro {frame}")
