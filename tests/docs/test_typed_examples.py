@@ -56,6 +56,12 @@ def avro(schema: Mapping[str, Any], record: Mapping[str, Any]) -> bytes:
     return output.getvalue()
 
 
+def single_object(schema: Mapping[str, Any], record: Mapping[str, Any]) -> bytes:
+    """A record as a single object of Avro."""
+    crc = fastavro.schema.fingerprint(fastavro.schema.to_parsing_canonical_form(dict(schema)), "CRC-64-AVRO")
+    return b"\xc3\1" + bytes.fromhex(crc) + avro(schema, record)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sent:
     """A record of a topic, and cells of its row."""
@@ -83,6 +89,7 @@ RECORDS: Sequence[Sequence[Sent]] = (
     (Sent(topic="shop.public.orders", value=EVENT, row={"id": 7, "__op": "c", "__ts_ms": 5}),),
     (Sent(topic="shipments", value=framed(2, b"\0\x08\x07"), row={"id": 7}),),
     (Sent(topic="shipments", value=b"\x08\x07", row={"id": 7}),),
+    (Sent(topic="visits", value=single_object(ORDER, CELLS), row=CELLS),),
     (
         Sent(topic="orders", value=framed(1, avro(ORDER, CELLS)), row=CELLS),
         Sent(topic="payments", value=framed(3, b'{"id": 7}'), row={"id": 7}),
@@ -129,7 +136,11 @@ class Home:
 
 @pytest.fixture
 def home(tmp_path: Path) -> Iterator[Home]:
-    for file, text in {"payment.json": PAYMENT, "shop/shipment.proto": SHIPMENT}.items():
+    for file, text in {
+        "payment.json": PAYMENT,
+        "shop/shipment.proto": SHIPMENT,
+        "visit.avsc": json.dumps(ORDER),
+    }.items():
         (tmp_path / "schemas" / file).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "schemas" / file).write_text(text)
     config = ModernBrokerConfig(broker_id=1, data_dir=tmp_path / "broker")
