@@ -28,8 +28,8 @@ def find_truncations(
     """The partitions whose logs were truncated below what was read, each with the first offset that differs.
 
     `read` has the next offset to read and the leader epoch of the last record for each partition. If the leader does
-    not know the epoch, or if the client is not authorized to ask, only records can show where the log is the one that
-    was read (fault A01).
+    not know the epoch or has no such API, or if the client is not authorized to ask, only records can show where the
+    log is the one that was read (faults A01, F09).
 
     Raises:
         NetworkError: a leader cannot be reached.
@@ -48,7 +48,9 @@ def find_truncations(
 
 
 def _end_of_epoch(topic: str, partition: int, epoch: int, leader: Leader) -> LeaderEpochPartitionResponse:
-    """The answer of the leader about the end of the epoch; without an end, if the client may not ask."""
+    """The answer of the leader about the end of the epoch; without an end, if the client cannot or may not ask."""
+    if OffsetForLeaderEpochRequest.API.key not in leader.connection.versions.offered:
+        return LeaderEpochPartitionResponse(error_code=ErrorCode.NONE, partition=partition)
     epoch_request = LeaderEpochPartition(partition=partition, current_leader_epoch=leader.epoch, leader_epoch=epoch)
     request = OffsetForLeaderEpochRequest(topics=(LeaderEpochTopic(topic=topic, partitions=(epoch_request,)),))
     answers = [answer for topic_ in leader.connection.request(request).topics for answer in topic_.partitions]

@@ -79,6 +79,7 @@ OF_A_PAGE: Sequence[Covered] = (
         "docs/dagster-production.md", "yaml", 1, "test_deployments.py::test_the_page_has_the_storage_of_the_instance"
     ),
     Covered("docs/event-time.md", "python", 1, "test_event_time_page.py::test_the_examples_print_what_they_say"),
+    Covered("docs/install.md", "yaml", 1, "test_helm_values.py::test_the_chart_has_each_key"),
     Covered("docs/layout.md", "sql", 1, "test_layout_page.py::test_the_query_counts_a_day_in_each_layout"),
     Covered(
         "docs/monitoring.md",

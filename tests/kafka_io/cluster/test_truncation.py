@@ -64,6 +64,15 @@ def test_without_authorization_nobody_knows_whether_a_log_was_truncated(
         }
 
 
+# fault F09
+def test_a_broker_without_the_api_does_not_say_that_the_log_is_unchanged(open_brokers: OpenBrokers) -> None:
+    offered = {api: versions for api, versions in OFFERED.items() if api != EPOCHS}
+    with FakeCluster(logs={0: Log(entries=[], end=100)}, offered=offered) as cluster:
+        assert find_truncations(open_brokers(cluster), "clicks", {PARTITION: (50, 3)}) == {
+            PARTITION: EpochEnd(None, is_exact=False)
+        }
+
+
 def test_errors_and_answers_for_others_are_raised(cluster: FakeCluster, open_brokers: OpenBrokers) -> None:
     with cluster:
         brokers = open_brokers(cluster)
