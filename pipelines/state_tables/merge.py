@@ -4,7 +4,7 @@ The files, the removed files and the progress are one entry of the Delta log. It
 or not at all: deltalake must not try it again on a newer version, whose files are others.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,13 +14,11 @@ from deltalake import CommitProperties, DeltaTable, Schema
 from deltalake.transaction import AddAction, RemoveAction
 
 from pipelines.delta.write_options import AFTER_COMMIT
-from pipelines.state_tables.changes import KeyComparison
+from pipelines.state_tables.changes import Ascending, KeyComparison
 from pipelines.state_tables.files import StateFiles, StateFileWriter
+from pipelines.state_tables.older_cells import CELLS_AT_ONCE, OlderCells, Rows
 from pipelines.state_tables.state_table import DELETED, POSITION, StateDefinition
 from resources.failpoints import failpoint
-
-Rows = Callable[[], pa.RecordBatchReader]
-"""Opens the rows of the topic's table among which the newest ones are, in the same order each time."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -30,6 +28,7 @@ class StateMerge:
     Args:
         definition: the columns.
         comparison: the decided rows.
+        cells: the cells that they get from older rows.
         rows: the rows of the topic's table.
         present: the files of the state table.
         replaces_all: whether the table gets new columns, or other rows in all files.
@@ -38,6 +37,7 @@ class StateMerge:
 
     definition: StateDefinition
     comparison: KeyComparison
+    cells: OlderCells
     rows: Rows
     present: StateFiles
     replaces_all: bool
@@ -82,12 +82,16 @@ class StateMerge:
 
     def _newest(self) -> Iterator[pa.RecordBatch]:
         """The rows to add, with the two columns of a state table."""
-        wanted, first = Ascending(self.comparison.newest()), 0
-        for batch in self.rows():
+        self.cells.take(self.rows, self.present)
+        filled = {self.comparison.column(number): Ascending(self.cells.filled(number)) for number in self.cells.columns}
+        wanted, first = Ascending(self.comparison.newest(*([CELLS_AT_ONCE] if filled else []))), 0
+        for batch in self.rows(None):
             for part in wanted.before(first + batch.num_rows):
                 numbers, positions = part.columns
                 rows = batch.take(pa.array(numbers.to_numpy() - first))
                 columns = {name: rows.column(name) for name in self.definition.source_schema.names}
+                for name, cells in filled.items():
+                    columns[name] = _with_cells(columns[name], numbers, cells)
                 columns |= {DELETED: self.definition.deleted(rows), POSITION: positions}
                 yield _as(self.definition.schema, pa.RecordBatch.from_pydict(columns))
             first += batch.num_rows
@@ -128,20 +132,13 @@ def _as(schema: pa.Schema, rows: pa.RecordBatch) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([rows.column(name) for name in schema.names], schema=schema)
 
 
-class Ascending:
-    """Rows with ascending numbers in their first column. They come in batches, and are taken in steps."""
-
-    def __init__(self, batches: Iterator[pa.RecordBatch]) -> None:
-        self._batches = batches
-        self._waiting = next(batches, None)
-
-    def before(self, end: int) -> Iterator[pa.RecordBatch]:
-        """The rows with numbers below `end` that were not taken yet."""
-        while self._waiting is not None:
-            count = int(np.searchsorted(self._waiting.column(0).to_numpy(), end))
-            if count:
-                yield self._waiting.slice(0, count)
-            if count < self._waiting.num_rows:
-                self._waiting = self._waiting.slice(count)
-                return
-            self._waiting = next(self._batches, None)
+def _with_cells(column: pa.Array, numbers: pa.Array, cells: Ascending) -> pa.Array:
+    """A column of rows with these numbers, where cells get other values."""
+    parts = list(cells.before(numbers[-1].as_py() + 1))
+    if not parts:
+        return column
+    places = np.searchsorted(numbers.to_numpy(), np.concatenate([part.column(0).to_numpy() for part in parts]))
+    values = pa.concat_arrays([column, *(part.column(1).cast(column.type) for part in parts)])
+    order = np.arange(len(column))
+    order[places] = len(column) + np.arange(len(places))
+    return values.take(pa.array(order))

@@ -1,7 +1,8 @@
 """Verifies the state table of a topic: computes it again from the topic's table, and compares each row."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -12,6 +13,7 @@ from pipelines.increments.source import NOTHING, ConsumerProgress, SourceVersion
 from pipelines.ledger.failure import SliceFailure
 from pipelines.state_tables.changes import KeyComparison
 from pipelines.state_tables.files import StateFiles
+from pipelines.state_tables.older_cells import OlderCells
 from pipelines.state_tables.state_table import DELETED, POSITION, StateDefinition, state_output
 from pipelines.state_tables.update import CONSUMER, DEFINITION, incarnation_numbers
 from pipelines.table.table_store import TableSnapshot
@@ -94,11 +96,14 @@ def _prove(table: LakeTable, topic: TopicOptions) -> StateProof:
     content = [name for name in definition.schema.names if name != POSITION]
     numbers = incarnation_numbers(table.entries(snapshot))
     with KeyComparison(definition, numbers, topic.state.memory_mib, content) as comparison:
-        comparison.take_rows(_every_row(table, snapshot, definition))
+        rows = partial(_every_row, table, snapshot, definition)
+        comparison.take_rows(rows())
         files = StateFiles.of(output.uri, output.options, writer.handle)
         comparison.take_present(files, only_touched=False)
         comparison.decide(with_present=False)
-        return _judged(comparison, output.uri, version)
+        cells = OlderCells(comparison=comparison)
+        cells.take(rows, files)
+        return _judged(comparison, cells, output.uri, version)
 
 
 def _snapshot_at(table: LakeTable, progress: ConsumerProgress) -> TableSnapshot:
@@ -107,8 +112,10 @@ def _snapshot_at(table: LakeTable, progress: ConsumerProgress) -> TableSnapshot:
     return TableSnapshot(version=progress.version, entry=None, layout=opened.layout, open_table=opened)
 
 
-def _every_row(table: LakeTable, snapshot: TableSnapshot, definition: StateDefinition) -> pa.RecordBatchReader:
-    """Every row of the files of the version, with the column `_deleted`.
+def _every_row(
+    table: LakeTable, snapshot: TableSnapshot, definition: StateDefinition, columns: Sequence[str] | None = None
+) -> pa.RecordBatchReader:
+    """Every row of the files of the version, with some columns, or with all and the column `_deleted`.
 
     An update reads only the rows that the ledger names, in files whose statistics can have them. The proof trusts
     neither of the two, so it also finds keys that an update has not seen (fault A07).
@@ -118,8 +125,10 @@ def _every_row(table: LakeTable, snapshot: TableSnapshot, definition: StateDefin
     def batches() -> Iterator[pa.RecordBatch]:
         try:
             with lake_errors(table.uri):
-                for batch in dataset.to_batches(batch_size=_BATCH_ROWS, batch_readahead=2, fragment_readahead=1):
-                    yield batch.append_column(DELETED, definition.deleted(batch))
+                for batch in dataset.to_batches(
+                    columns, batch_size=_BATCH_ROWS, batch_readahead=2, fragment_readahead=1
+                ):
+                    yield batch if columns else batch.append_column(DELETED, definition.deleted(batch))
         except LakeUnavailable as error:
             if not isinstance(error.__cause__, FileNotFoundError):
                 raise
@@ -129,17 +138,20 @@ def _every_row(table: LakeTable, snapshot: TableSnapshot, definition: StateDefin
                 table.where,
             ) from error
 
-    return pa.RecordBatchReader.from_batches(dataset.schema.append(pa.field(DELETED, pa.bool_())), batches())
+    every = dataset.schema.append(pa.field(DELETED, pa.bool_()))
+    schema = pa.schema([every.field(name) for name in columns]) if columns else every
+    return pa.RecordBatchReader.from_batches(schema, batches())
 
 
-def _judged(comparison: KeyComparison, uri: str, version: int) -> StateProof:
+def _judged(comparison: KeyComparison, cells: OlderCells, uri: str, version: int) -> StateProof:
     same = comparison.same("newest", "present")
     names = ", ".join(f"newest.{name}" for name in ("broker", "partition", "place"))
     queries = {
         "missing": f"select {_WITH_PLACE} from newest anti join present on {same}",
         "extra": f"select {_WITH_PLACE} from present anti join newest on {same}",
-        "wrong": f"select {names} from newest join found using (n) join present on {same} "
-        "where found.content <> present.content or newest.effective is distinct from present.position",
+        "wrong": f"select {names} from newest join found using (n) join present on {same} left join "
+        f"({cells.content()}) as filled using (n) where found.content + coalesce(filled.content, 0) <> present.content "
+        "or newest.effective is distinct from present.position",
     }
     sentences = {
         "missing": "{} keys have no row in the state table; the first is that of {}",

@@ -20,8 +20,9 @@ from kafka_io.values.columns import field_name
 from pipelines.delta.delta_table import LakeTable
 from pipelines.delta.write_options import CONFIGURATION
 from pipelines.increments.delta_output import DeltaOutput
-from pipelines.layout.columns import TOMBSTONE_COLUMN
+from pipelines.layout.columns import ERROR_COLUMN, TOMBSTONE_COLUMN
 from pipelines.layout.layout import TableLayout
+from pipelines.state_tables.unavailable import placeholder_condition
 from pipelines.table.table_store import TableSnapshot
 from resources.errors import OutputRefused
 from resources.settings.topic_options import TopicOptions
@@ -59,6 +60,7 @@ class StateDefinition:
         source_schema: its columns.
         keys: the columns that are the key. A field whose type has changed has several columns, and all of them count.
         order: the fields that order rows, as paths; empty for the event time of the record and the offset.
+        unavailable: what stands in cells whose values the database did not send; empty if nothing does.
     """
 
     topic_table: str
@@ -66,6 +68,7 @@ class StateDefinition:
     source_schema: pa.Schema
     keys: tuple[str, ...]
     order: tuple[str, ...]
+    unavailable: str = ""
 
     @classmethod
     def of(cls, topic: TopicOptions, snapshot: TableSnapshot) -> Self:
@@ -83,6 +86,7 @@ class StateDefinition:
             source_schema=schema,
             keys=tuple(dict.fromkeys(column for name in named for column in _columns_of(name, layout.values))),
             order=topic.state.order or _debezium_order(topic, schema),
+            unavailable=topic.unavailable_value,
         )
         definition._check()
         return definition
@@ -128,7 +132,8 @@ class StateDefinition:
     @property
     def number(self) -> int:
         """A number of 63 bits for what makes the rows of the state: another number means to build it again."""
-        text = json.dumps([self.keys, self.order, self.layout.is_typed, self.layout.partition_column])
+        parts = [self.keys, self.order, self.layout.is_typed, self.layout.partition_column]
+        text = json.dumps([*parts, self.unavailable] if self.unavailable else parts)
         return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") >> 1
 
     @cached_property
@@ -158,7 +163,24 @@ class StateDefinition:
     def compared_columns(self) -> list[str]:
         """The columns of the topic's table that decide which row is the newest of its key."""
         ordering = [path if path in self.source_schema.names else path.split(".")[0] for path in self.order]
-        return list(dict.fromkeys([*self.keys, *self.places, *(ordering or [self.layout.name("timestamp")])]))
+        times = ordering or [self.layout.name("timestamp")]
+        return list(dict.fromkeys([*self.keys, *self.places, *times, *self.lifetime_columns, *self.large_columns]))
+
+    @cached_property
+    def large_columns(self) -> tuple[str, ...]:
+        """The columns whose cells may have a placeholder."""
+        columns = [column for column in self.layout.values if self.unavailable and column.name not in self.keys]
+        return tuple(column.name for column in columns if self.placeholder_condition(column.name, "") is not None)
+
+    def placeholder_condition(self, column: str, cell: str) -> str | None:
+        """See `placeholder_condition`."""
+        return placeholder_condition(self.source_schema.field(column).type, cell, self.unavailable)
+
+    @property
+    def lifetime_columns(self) -> list[str]:
+        """The columns that say which rows have no values that a placeholder after them could stand for."""
+        own = [ERROR_COLUMN, TOMBSTONE_COLUMN, *({_OP} & set(self.source_schema.names))]
+        return own if self.large_columns else []
 
     def positions(self, rows: pa.RecordBatch) -> pa.StructArray:
         """The position of each row of the topic's table: it orders the rows of a key. It is null if a field is null."""

@@ -25,6 +25,7 @@ from pipelines.ledger.ledger import Coverage, LedgerEntry
 from pipelines.state_tables.changes import KeyComparison
 from pipelines.state_tables.files import StateFiles
 from pipelines.state_tables.merge import ProgressWrite, StateMerge
+from pipelines.state_tables.older_cells import OlderCells
 from pipelines.state_tables.state_table import StateDefinition, state_output
 from pipelines.table.table_store import TableSnapshot
 from resources.errors import SourceFilesCleaned
@@ -32,7 +33,7 @@ from resources.failpoints import failpoint
 from resources.settings.topic_options import TopicOptions
 
 CONSUMER = "state"
-DEFINITION, INCARNATIONS = "definition", "incarnations"
+DEFINITION, INCARNATIONS, UNAVAILABLE = "definition", "incarnations", "unavailable"
 """The numbers that the state table keeps with its progress."""
 
 
@@ -142,29 +143,46 @@ class _Update:
     def run(self) -> Mapping[str, Any]:
         """Commit the state that follows from the increment; returns facts about the commit."""
         before = None if self.rebuild else self._entry_before()
-        appends = before is not None and only_appends(self.increment.difference, before.covered)
-        numbers = self._incarnations(before if appends else None)
+        if before is not None and only_appends(self.increment.difference, before.covered):
+            facts = self._updated(before)
+            if facts is not None:
+                return facts
+        facts = self._updated(None)
+        assert facts is not None
+        return facts
+
+    def _updated(self, before: LedgerEntry | None) -> Mapping[str, Any] | None:
+        """The same with the newest entry that the state table knows, or with all rows of the topic's table.
+
+        None if the rows of the state table are not enough.
+        """
+        appends, numbers = before is not None, self._incarnations(before)
         assert self.topic.state is not None
         with KeyComparison(self.definition, numbers, self.topic.state.memory_mib) as comparison:
-            counts = self._commit(comparison, appends=appends, incarnations=len({0, *numbers.values()}))
-        return {"recomputed": not (appends or self.rebuild), **counts}
+            files = StateFiles.of(self.writer.output.uri, self.writer.output.options, self.writer.handle)
+            source, present = self._source(complete=not appends), replace(files, files=()) if self.rebuild else files
+            self._compare(comparison, source, present, appends=appends)
+            cells = OlderCells(comparison=comparison)
+            seen_before = not self.rebuild and self.writer.mark(UNAVAILABLE) == 1
+            if appends and cells.need_history(seen_before=seen_before):
+                return None
+            merge = StateMerge(
+                definition=self.definition,
+                comparison=comparison,
+                cells=cells,
+                rows=source.arrow,
+                present=present,
+                replaces_all=self.rebuild or self._has_new_columns(),
+            )
+            marks = {INCARNATIONS: len({0, *numbers.values()}), UNAVAILABLE: int(seen_before or cells.are_seen())}
+            return {"recomputed": not (appends or self.rebuild), **self._commit(merge, marks)}
 
-    def _commit(self, comparison: KeyComparison, *, appends: bool, incarnations: int) -> Mapping[str, Any]:
-        files = StateFiles.of(self.writer.output.uri, self.writer.output.options, self.writer.handle)
-        source = self._source(complete=not appends)
-        merge = StateMerge(
-            definition=self.definition,
-            comparison=comparison,
-            rows=source.arrow,
-            present=replace(files, files=()) if self.rebuild else files,
-            replaces_all=self.rebuild or self._has_new_columns(),
-        )
-        self._compare(comparison, source, merge.present, appends=appends)
-        counts = comparison.counts()
+    def _commit(self, merge: StateMerge, marks: Mapping[str, int]) -> Mapping[str, Any]:
+        counts = merge.comparison.counts()
         failpoint("state rows decided")
         progress = self.increment.source.progress
         summary = {**self.increment.summary(), **counts}
-        marks = {DEFINITION: self.definition.number, INCARNATIONS: incarnations}
+        marks = {DEFINITION: self.definition.number, **marks}
         self.writer.commit(
             OutputChange(rows=merge, removed="", scope="", progress=progress, summary=summary, marks=marks)
         )

@@ -10,7 +10,7 @@ from resources.settings.section import Section, taken
 from resources.settings.time_windows import TimeWindows, WindowLength
 from resources.settings.topic_audit import TopicAudit, counts_format
 from resources.settings.topic_formats import RAW_FORMAT, TopicFormat
-from resources.settings.topic_state import StateSettings
+from resources.settings.topic_state import UNAVAILABLE_VALUE, StateSettings
 
 
 def _automation(text: str) -> str:
@@ -106,6 +106,13 @@ class TopicOptions(BaseModel, frozen=True):
         if problem:
             raise ValueError(f"state.{problem}")
         return self
+
+    @property
+    def unavailable_value(self) -> str:
+        """What stands in cells of the table whose values a database did not send; empty if nothing does."""
+        if self.state is None or self.state.unavailable_value is None:
+            return UNAVAILABLE_VALUE if self.format.format == "debezium" else ""
+        return self.state.unavailable_value
 
     def for_counts(self) -> Self:
         """The settings of a topic that holds the counts of another one, and so is not audited itself."""

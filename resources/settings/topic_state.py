@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING, Annotated
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from resources.settings.schedules import Texts
 from resources.settings.section import Section
@@ -13,8 +13,30 @@ if TYPE_CHECKING:  # it needs this module
 
 RECORD_KEY = "key"
 """The name by which settings mean the key of the record, in raw and in typed tables."""
+UNAVAILABLE_VALUE = "__debezium_unavailable_value"
+"""Debezium's default for `unavailable.value.placeholder`."""
+_HEX = "hex:"
 _KEY_PREFIX = "_kafka_key_"
 _OWN_PREFIX = "_kafka_"
+
+
+def placeholder_bytes(text: str) -> bytes:
+    """What `unavailable_value` means.
+
+    Raises:
+        ValueError: the digits after `hex:` are not valid.
+    """
+    if not text.startswith(_HEX):
+        return text.encode()
+    try:
+        return bytes.fromhex(text.removeprefix(_HEX))
+    except ValueError as error:
+        raise ValueError("write a text, or `hex:` and an even number of hexadecimal digits") from error
+
+
+def _placeholder(text: str | None) -> str | None:
+    placeholder_bytes(text or "")
+    return text
 
 
 class StateSettings(Section):
@@ -29,6 +51,12 @@ class StateSettings(Section):
     struct. By default it is the position in the log of the database with the format "debezium", and otherwise the
     offset."""
 
+    unavailable_value: Annotated[str | None, AfterValidator(_placeholder)] = None
+    """Typed tables: what Debezium writes in place of a large value that an update did not touch: the connector's
+    `unavailable.value.placeholder`, a text, or `hex:` and bytes. The state table keeps the value of the row before. By
+    default it is "__debezium_unavailable_value" with the format "debezium", and otherwise nothing; "" is nothing
+    too."""
+
     memory_mib: Annotated[int, Field(ge=128, le=1_000_000)] = 1024
     """Maximum memory in MiB with which an update compares keys. What needs more goes to temporary files."""
 
@@ -42,6 +70,8 @@ class StateSettings(Section):
 
     def problems(self, format_: "TopicFormat") -> Iterator[str]:
         """Sentences that say why no table of this format can have such a state table."""
+        if self.unavailable_value and not format_.is_typed:
+            yield "unavailable_value: a raw table has no columns for fields; set a `format`"
         fields = [("key", name) for name in self.key if name != RECORD_KEY]
         fields += [("order", name.partition(".")[0]) for name in self.order]
         for setting, name in fields:

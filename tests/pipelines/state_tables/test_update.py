@@ -566,6 +566,8 @@ def test_a_column_with_a_name_of_the_state_table_is_refused(fake: FakeCluster, t
         ({"format": "text", "state": {"key": "id"}}, "has no column 'id'"),
         ({"format": "json", "columns": {"id": "long"}, "state": {"key": "name"}}, "has no column 'name'"),
         ({"state": {"key": "key", "memory_mib": 1}}, "must be at least 128"),
+        ({"state": {"key": "key", "unavailable_value": "?"}}, "a raw table has no columns for fields"),
+        ({"format": "json", "state": {"key": "id", "unavailable_value": "hex:f"}}, "an even number of hexadecimal"),
     ],
 )
 def test_impossible_settings_are_refused(section: dict[str, Any], reason: str) -> None:
@@ -581,6 +583,8 @@ def test_impossible_settings_are_refused(section: dict[str, Any], reason: str) -
         {"format": "json", "columns": {"id": "long"}, "state": {"key": "id", "order": "_kafka_timestamp"}},
         {"format": "json", "key_format": "json", "state": {"key": ["_kafka_key_id", "id"]}},
         {"format": "debezium", "state": {"key": "id", "order": ["__source.lsn"]}},
+        {"format": "debezium", "state": {"key": "id", "unavailable_value": "hex:00fF"}},
+        {"state": {"key": "key", "unavailable_value": ""}},
     ],
 )
 def test_possible_settings_are_not(section: dict[str, Any]) -> None:
