@@ -1,6 +1,6 @@
 """Texts: a value is UTF-8 and fills one string column."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -33,17 +33,25 @@ class TextDecoder:
         return self._columns
 
     def decode(self, values: pa.BinaryArray) -> DecodedValues:
-        """The rows of these values. Arrow checks a whole array at once, so bad values are found by halving it."""
-        failures = [FailedValue(row=row, reason=_NOT_UTF8) for row in _not_utf8(values)]
-        if failures:
-            bad = pa.array([failure.row for failure in failures])
-            is_bad = pc.is_in(pa.array(range(len(values))), bad)
-            values = pc.if_else(is_bad, pa.scalar(None, values.type), values)
-        texts = values.cast(pa.string())
+        """The rows of these values."""
+        texts, bad = texts_of(values)
+        failures = [FailedValue(row=row, reason=_NOT_UTF8) for row in bad]
         arrays = [
             texts if column.name == self._column else pa.nulls(len(values), column.type) for column in self._columns
         ]
         return DecodedValues(rows=pa.RecordBatch.from_arrays(arrays, schema=self._columns), failures=failures)
+
+
+def texts_of(values: pa.BinaryArray) -> tuple[pa.StringArray, Sequence[int]]:
+    """The values as texts, and the indexes of those that are not UTF-8, whose text is null.
+
+    Arrow checks a whole array at once, so bad values are found by halving it.
+    """
+    bad = list(_not_utf8(values))
+    if bad:
+        is_bad = pc.is_in(pa.array(range(len(values))), pa.array(bad))
+        values = pc.if_else(is_bad, pa.scalar(None, values.type), values)
+    return values.cast(pa.string()), bad
 
 
 def _not_utf8(values: pa.BinaryArray) -> Iterator[int]:

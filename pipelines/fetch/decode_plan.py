@@ -17,6 +17,7 @@ from pipelines.fetch.formats import encoding_of
 from pipelines.layout.columns import (
     Grow,
     grown,
+    header_columns,
     key_columns,
     rename_warnings,
     stored_type,
@@ -79,17 +80,23 @@ class PartPlan:
 class DecodePlan(PartPlan):
     """The columns of the files of a load, and the encodings of what fills them.
 
-    The plan itself is that of the values; `keys` is that of the keys, None if they stay bytes.
+    The plan itself is that of the values; `keys` is that of the keys, None if they stay bytes. `headers` are the names
+    of the headers that have columns.
     """
 
     keys: PartPlan | None = None
+    headers: tuple[str, ...] = ()
     date_column: str = DATE_COLUMN
     partition_by: str = LOADED
 
     @property
     def stored(self) -> pa.Schema:
-        """The columns for fields of values and keys, with the types that the table has."""
-        columns = [*self.values, *(with_key_prefix(self.keys.values) if self.keys else ())]
+        """The columns for headers, and for fields of values and keys, with the types that the table has.
+
+        Those for headers are the first ones, because Delta keeps statistics of a table's first columns only.
+        """
+        of_keys = with_key_prefix(self.keys.values) if self.keys else ()
+        columns = [*header_columns(self.headers), *self.values, *of_keys]
         return pa.schema([column.with_type(stored_type(column.type)) for column in columns])
 
     @property
@@ -156,6 +163,7 @@ def plan_decoding(
         schemas=_in_file(format_, format_.encoding) or values.schemas,
         id_bytes=format_.id_bytes,
         keys=key_plan,
+        headers=format_.header_columns,
         date_column=layout.date_column,
         partition_by=layout.partition_by,
     )

@@ -15,11 +15,12 @@ import pyarrow.compute as pc
 import pyarrow.ipc
 
 from kafka_io.values.decoding import DecodedValues, FailedValue, ValueDecoder, in_order
+from kafka_io.values.header_texts import header_texts
 from kafka_io.values.json.inference import grow_by_fields, merged_fields, split_sample
 from pipelines.fetch.decode_plan import DecodePlan, PartPlan
 from pipelines.fetch.formats import encoding_of
 from pipelines.fetch.schema_headers import KEY_HEADER, SHORT_ID_BYTES, VALUE_HEADER, SchemaHeaders, with_short_ids
-from pipelines.layout.columns import ERROR_COLUMN, KEY_PREFIX, RAW_COLUMN, TOMBSTONE_COLUMN
+from pipelines.layout.columns import ERROR_COLUMN, KEY_PREFIX, RAW_COLUMN, TOMBSTONE_COLUMN, header_columns
 from pipelines.layout.rows import FILE_SCHEMA, table_rows
 from pipelines.ledger.slice_facts import BadRecord, DecodingNeeds, PartNeeds
 
@@ -89,6 +90,7 @@ class TypedRows:
         self._layout = plan.layout
         self._values = _PartRows(plan, VALUE_HEADER)
         self._keys = _PartRows(plan.keys, KEY_HEADER) if plan.keys else None
+        self._header_names, self._header_columns = plan.headers, header_columns(plan.headers)
         self._own_names = {self._layout.name(field.name): field.name for field in FILE_SCHEMA}
 
     def rows(self, records: pa.RecordBatch, constants: Mapping[str, object]) -> pa.RecordBatch:
@@ -119,6 +121,8 @@ class TypedRows:
             reasons = of_keys | {failure.row: failure.reason for failure in failures}
             failures = [FailedValue(row=row, reason=reasons[row]) for row in sorted(reasons)]
             columns |= {KEY_PREFIX + name: column for name, column in keys.columns.items()}
+        if self._header_names:
+            columns |= zip(self._header_columns.names, header_texts(headers, self._header_names), strict=True)
         self._count(kafka, failures)
         self._count_rounded(kafka, np.union1d(values.rounded, keys.rounded) if keys else values.rounded)
         columns[ERROR_COLUMN], columns[RAW_COLUMN] = _failed_columns(raw, failures)

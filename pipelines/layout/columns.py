@@ -11,11 +11,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 import pyarrow as pa
 
 from kafka_io.values.column_types import content_type, with_content_type
-from kafka_io.values.columns import FIELD, ColumnNames, field_name, grow, new_column
+from kafka_io.values.columns import FIELD, ColumnNames, described, field_name, grow, new_column
 
 RESERVED_PREFIX = "_kafka_"
 KEY_PREFIX = "_kafka_key_"
 """The prefix of the names of columns for fields of the keys."""
+HEADER_PREFIX = "_kafka_header_"
+"""The prefix of the names of columns for headers."""
 _KEY_FIELD = "key."  # the prefix of the name of such a field in the metadata of its column
 ERROR_COLUMN = "_error"
 RAW_COLUMN = "_raw"
@@ -61,12 +63,19 @@ def _renamed(column: pa.Field, names: ColumnNames) -> pa.Field:
 
 def value_columns(columns: pa.Schema) -> pa.Schema:
     """The columns of a table for the fields of the values."""
-    return pa.schema([column for column in columns if not _is_key_column(column)])
+    return pa.schema([column for column in columns if not column.name.startswith((KEY_PREFIX, HEADER_PREFIX))])
 
 
 def key_columns(columns: pa.Schema) -> pa.Schema:
     """The columns of a table for the fields of the keys, without the prefix of their names."""
     return pa.schema([_without_prefix(column) for column in columns if _is_key_column(column)])
+
+
+def header_columns(names: Iterable[str]) -> pa.Schema:
+    """The columns for the headers of these names."""
+    return pa.schema(
+        [described(HEADER_PREFIX + name, pa.string(), comment=f"the last header {name} as text") for name in names]
+    )
 
 
 def with_key_prefix(columns: pa.Schema) -> pa.Schema:

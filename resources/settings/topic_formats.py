@@ -9,7 +9,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, mod
 
 from kafka_io.errors import InvalidSchema
 from kafka_io.net.security import FILE
-from resources.settings.schedules import MAX_MINUTES, Share
+from resources.settings.schedules import MAX_MINUTES, Share, Texts
 from resources.settings.section import Section, absolute_path
 
 if TYPE_CHECKING:
@@ -34,6 +34,7 @@ _DAYS_OF_ALL_TABLES = {"loaded", "event_day"}
 _MESSAGE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*")
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9._-]+")
 _AVRO_FRAME = re.compile(r"single_object|azure:[0-9a-f]{32}|glue:[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_HEADER_NAME = re.compile(r"[^ ,;{}()\n\t=\x00]+")
 _MINUTE_MS = 60_000
 
 
@@ -53,6 +54,15 @@ def _avro_frame(text: str) -> str:
             "32 hexadecimal digits; UUIDs and ids have lower-case letters"
         )
     return text
+
+
+def _header_names(names: tuple[str, ...]) -> tuple[str, ...]:
+    for name in names:
+        if not _HEADER_NAME.fullmatch(name):
+            raise ValueError(f"the name {name!r} is empty, or has a character that names of columns cannot have")
+    if len({name.lower() for name in names}) < len(names):
+        raise ValueError("two names are the same, and SQL does not distinguish capital letters")
+    return names
 
 
 class TopicFormat(Section):
@@ -125,6 +135,10 @@ class TopicFormat(Section):
     bytes, and those of Apicurio 8 by default. With 8, both are decoded. The registry must have the schemas under these
     ids at `/schemas/ids`: if Apicurio's serializers write global ids, its Confluent API must use them too."""
 
+    header_columns: Annotated[Texts, AfterValidator(_header_names)] = ()
+    """Typed tables: names of headers. Each gets a column of text, such as `_kafka_header_ce_id`. It has the content of
+    the last header of that name, and is null for a record without it and for content that is not UTF-8."""
+
     partition_by: str = "loaded"
     """The kind of date in the names of a new table's folders. With "loaded" it is the date of the load, with
     "event_day" the day of the record's time. Every other text is the name of a column of a typed table, a date or a
@@ -159,6 +173,8 @@ class TopicFormat(Section):
             return self
         if self.event_time not in {None, "timestamp"}:
             raise ValueError('`event_time` of a raw table is "timestamp": it has no columns for fields')
+        if self.header_columns:
+            raise ValueError('`header_columns` needs a `format` other than "raw": a raw table has only `headers`')
         if self.key_format != "raw":
             raise ValueError('`key_format` needs a `format` other than "raw": a raw table has keys as bytes')
         if self.partition_by not in _DAYS_OF_ALL_TABLES:

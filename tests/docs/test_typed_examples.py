@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date
 from decimal import Decimal
 from io import BytesIO
@@ -70,6 +70,7 @@ class Sent:
     value: bytes
     row: Mapping[str, Any]
     key: bytes | None = None
+    headers: Mapping[str, bytes] = field(default_factory=dict)
 
 
 RECORDS: Sequence[Sequence[Sent]] = (
@@ -95,6 +96,14 @@ RECORDS: Sequence[Sequence[Sent]] = (
         Sent(topic="payments", value=framed(3, b'{"id": 7}'), row={"id": 7}),
     ),
     (Sent(topic="orders", value=EVENT, key=b'{"id": 7}', row={"id": 7, "_kafka_key_id": 7}),),
+    (
+        Sent(
+            topic="orders",
+            value=framed(1, avro(ORDER, CELLS)),
+            row={**CELLS, "_kafka_header_ce_type": "shop.order", "_kafka_header_ce_subject": None},
+            headers={"ce_type": b"shop.order"},
+        ),
+    ),
     (Sent(topic="orders", value=json.dumps(CELLS).encode(), row=CELLS),),
 )
 """For each block of settings, in the order of the page: records for all its topics."""
@@ -123,7 +132,7 @@ class Home:
     def send(self, record: Sent) -> None:
         """Send a record."""
         with open_producer(bootstrap=f"127.0.0.1:{self.broker.port}") as producer:
-            producer.send(record.topic, record.value, key=record.key)
+            producer.send(record.topic, record.value, key=record.key, headers=[*record.headers.items()])
 
     def penstock(self, *arguments: str) -> Result:
         """Run a command."""

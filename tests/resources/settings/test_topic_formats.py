@@ -118,6 +118,15 @@ def test_the_first_complete_day_is_a_date_or_a_text(tmp_path: Path, since: str) 
             (f'[topics.orders]\nformat = "avro"\navro_file = "a.avsc"\navro_frame = "{frame}"', 'write "single_object"')
             for frame in ("", "glue", "glue:B7B4A7F0-9C96-4E4A-A687-FB5DE9EF0C63", "azure:" + 31 * "a", "confluent:1")
         ),
+        ('[topics.orders]\nheader_columns = ["ce_id"]', '`header_columns` needs a `format` other than "raw"'),
+        *(
+            (f'[topics.orders]\nformat = "text"\nheader_columns = {names}', f"header_columns: {problem}")
+            for names, problem in (
+                ('["a", ""]', "the name '' is empty, or has a character"),
+                ('["a b"]', "the name 'a b' is empty, or has a character"),
+                ('["ce_id", "CE_ID"]', "two names are the same"),
+            )
+        ),
         ("[topics.orders]\nmax_bad_share = 2", "topics.orders.max_bad_share must be at most 1"),
     ],
 )
