@@ -106,6 +106,12 @@ OF_A_PAGE: Sequence[Covered] = (
     Covered(
         "docs/typed-tables.md",
         "sql",
+        1,
+        "test_typed_examples.py::test_the_query_for_headers_counts_the_events_of_a_source",
+    ),
+    Covered(
+        "docs/typed-tables.md",
+        "sql",
         3,
         "test_typed_examples.py::test_the_queries_for_bad_records_give_reasons_and_bytes",
     ),

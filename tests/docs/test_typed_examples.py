@@ -28,6 +28,7 @@ from resources.stores.lake import Lake
 from tests.docs.pages import ROOT, code, run_blocks
 from tests.fakes.cluster import FakeCluster
 from tests.fakes.typed import TypedTopic, append, log_of
+from tests.pipelines.fetch.test_schema_headers import log_of as log_with_headers
 
 PAGE = ROOT / "docs" / "typed-tables.md"
 TOML = [block.text for block in run_blocks(PAGE, "toml")]
@@ -99,7 +100,7 @@ RECORDS: Sequence[Sequence[Sent]] = (
     (
         Sent(
             topic="orders",
-            value=framed(1, avro(ORDER, CELLS)),
+            value=json.dumps(CELLS).encode(),
             row={**CELLS, "_kafka_header_ce_type": "shop.order", "_kafka_header_ce_subject": None},
             headers={"ce_type": b"shop.order"},
         ),
@@ -132,7 +133,7 @@ class Home:
     def send(self, record: Sent) -> None:
         """Send a record."""
         with open_producer(bootstrap=f"127.0.0.1:{self.broker.port}") as producer:
-            producer.send(record.topic, record.value, key=record.key, headers=[*record.headers.items()])
+            producer.send(record.topic, record.value, key=record.key, headers=(*record.headers.items(),))
 
     def penstock(self, *arguments: str) -> Result:
         """Run a command."""
@@ -201,6 +202,18 @@ def test_the_queries_for_bad_records_give_reasons_and_bytes(tmp_path: Path) -> N
     assert [(row[1], *row[4:]) for row in with_bytes] == [(5, None, "FE"), (2, None, "FF"), (1, "{", "7B")]
     assert {row[3] for row in with_bytes} == {row[0] for row in by_reason}
     assert without == [("Ada", 5.0)]
+
+
+def test_the_query_for_headers_counts_the_events_of_a_source(tmp_path: Path) -> None:
+    records = [(b"{}", [("ce_type", kind), ("ce_source", b"/shop")]) for kind in (b"b", b"a", b"b")]
+    with FakeCluster(logs={0: log_with_headers([*records, (b"{}", [("ce_type", b"c")])])}) as fake:
+        format_ = {"format": "json", "header_columns": ["ce_type", "ce_source"]}
+        topic = TypedTopic(fake=fake, folder=tmp_path / "lake", format_=format_)
+        assert topic.load().error is None
+    with duckdb.connect() as database:
+        database.register("orders", DeltaTable(topic.table.uri).to_pyarrow_dataset())
+        [query] = [block.text for block in run_blocks(PAGE, "sql") if "_kafka_header_" in block.text]
+        assert database.sql(query).fetchall() == [("a", 1), ("b", 2)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
