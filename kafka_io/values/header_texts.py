@@ -25,7 +25,6 @@ def header_texts(headers: pa.ListArray, names: Iterable[str]) -> Iterator[pa.Str
         is_named = pc.equal(keys, name)
         texts, _ = texts_of(contents.filter(is_named))
         of_rows = rows.filter(is_named).to_numpy()
-        is_last = np.append(of_rows[1:] != of_rows[:-1], True)[: len(of_rows)]
         places = np.full(len(headers), -1)
-        places[of_rows[is_last]] = np.flatnonzero(is_last)
+        places[of_rows] = np.arange(len(of_rows))  # of an index that is repeated, numpy keeps the last value
         yield texts.take(pa.array(places, mask=places < 0))

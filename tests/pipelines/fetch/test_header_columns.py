@@ -1,5 +1,6 @@
 """Headers become columns of text: a CloudEvent in binary mode is one row."""
 
+import json
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -89,6 +90,16 @@ def test_the_columns_have_statistics_so_readers_skip_files(topic: TypedTopic) ->
     with duckdb.connect() as database:
         database.register("clicks", dataset)
         assert database.sql(f"SELECT id FROM clicks WHERE {IDS} >= 'z'").fetchall() == [(10,)]
+
+
+def test_the_columns_of_headers_come_before_many_fields_because_only_the_first_columns_have_statistics(
+    topic: TypedTopic,
+) -> None:
+    wide = json.dumps({f"f{number}": number for number in range(60)}).encode()
+    topic.fake.logs = {0: log_of([(wide, EVENT)])}
+    assert topic.load().error is None
+    [bounds] = DeltaTable(topic.table.uri).get_add_actions(flatten=True).column(f"max.{TYPES}").to_pylist()
+    assert bounds == "shop.order"
 
 
 def test_a_table_gets_the_columns_with_its_next_rows_and_a_replay_fills_them(topic: TypedTopic) -> None:
