@@ -182,6 +182,10 @@ class EntryUnknown(LoadError):
     """A commit of the table has a ledger entry that this version of Penstock does not know."""
 
 
+class ExactSetLost(LoadError):
+    """A set of offsets without rows, which the ledger names, is missing or damaged."""
+
+
 class SparkFailed(LoadError):
     """Spark could not run the load, or one of its tasks failed too often."""
 

@@ -16,6 +16,7 @@ FAILPOINTS = (
     "file closed",
     "file synced",
     "facts sent",
+    "offsets written",
     "fetched",
     "replay planned",
     "replay staged",

@@ -1,10 +1,11 @@
 """A table whose writes raise errors, although some of them are committed."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from kafka_io.records.last_message import LastMessage
-from pipelines.ledger.committed_range import CommittedRange
+from pipelines.ledger.committed_range import CommittedRange, ExactCause
+from pipelines.ledger.exact_offsets import ExactOffsets
 from pipelines.ledger.ledger import LedgerEntry
 from pipelines.ledger.slice_facts import SliceFacts
 from pipelines.table.table_store import CommitOutcomeUnknown, TableSnapshot, TableStore
@@ -72,6 +73,10 @@ class Unreliable:
         if self.commits.pop(0):
             self.table.write(snapshot, entry, new_slices, replaced)
         raise self.error("connection reset by peer")
+
+    def exact_sets(self, committed: CommittedRange) -> Mapping[ExactCause, ExactOffsets]:
+        """See TableStore."""
+        return self.table.exact_sets(committed)
 
     def row_offsets(self, snapshot: TableSnapshot, committed: CommittedRange) -> Sequence[int]:
         """See TableStore."""

@@ -1,15 +1,18 @@
 """Splitting committed ranges: which parts of them are inside of given offsets, and which parts remain outside."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from kafka_io.model import BrokerPartition, OffsetRange
-from pipelines.ledger.committed_range import CommittedRange
+from pipelines.ledger.committed_range import CommittedRange, ExactCause
 from pipelines.table.table_store import TableSnapshot, TableStore
 
 MIXED = "mixed"
-"""The cause of the gaps in a part of a range whose gaps have several causes: the ledger does not say which is where."""
+"""The cause of the gaps in a part of a range whose gaps have several causes: the ledger does not say which is where.
+
+It says so of each ExactCause: these gaps are counted in their sets, and never become mixed.
+"""
 
 
 def split_ranges(
@@ -43,16 +46,24 @@ def with_counts(
 ) -> tuple[CommittedRange, ...]:
     """The parts with their rows counted in the table, and with the gaps that follow from the counts."""
     rows = table.count_rows(snapshot, [part for part, _ in parts])
-    return tuple(_with_count(part, whole, count) for (part, whole), count in zip(parts, rows, strict=True))
+    sets = [table.exact_sets(part) if part.exact else {} for part, _ in parts]
+    return tuple(
+        _with_count(part, whole, count, {cause: offsets.count for cause, offsets in exact.items()})
+        for (part, whole), count, exact in zip(parts, rows, sets, strict=True)
+    )
 
 
-def _with_count(part: CommittedRange, whole: CommittedRange, rows: int) -> CommittedRange:
+def _with_count(
+    part: CommittedRange, whole: CommittedRange, rows: int, exact: Mapping[ExactCause, int]
+) -> CommittedRange:
     size, counts_records = part.offsets.size, part.partition.broker is None
-    gaps: dict[str, int] = {}
+    gaps: dict[str, int] = {cause: count for cause, count in exact.items() if count}
+    visible = whole.visible_gaps
     # In 0.7 offsets are bytes: only if all of a range is a gap do its gaps add up to its size.
-    if counts_records or sum(whole.gaps.values()) == whole.offsets.size:
-        missing = size - rows
-        cause = next(iter(whole.gaps)) if len(whole.gaps) == 1 else MIXED
-        gaps = {cause: missing} if missing else {}
+    if counts_records or sum(visible.values()) == whole.offsets.size:
+        missing = size - rows - sum(gaps.values() if counts_records else ())
+        cause = next(iter(visible)) if len(visible) == 1 else MIXED
+        gaps |= {cause: missing} if missing else {}
     size_bytes = whole.bytes * rows // max(1, whole.rows) if counts_records else size
-    return replace(part, rows=rows, gaps=gaps, bytes=size_bytes)
+    stored = {cause: whole.exact[cause] for cause, count in exact.items() if count}
+    return replace(part, rows=rows, gaps=gaps, bytes=size_bytes, exact=stored)

@@ -8,6 +8,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from itertools import groupby
+from typing import NamedTuple
+
+import pyarrow as pa
 
 from kafka_io.cluster.cluster import Cluster
 from kafka_io.errors import LocatedError
@@ -15,16 +18,19 @@ from kafka_io.model import OffsetRange, TopicEntry
 from kafka_io.records.gaps import ABORTED
 from pipelines.comparison.broker_rows import BrokerRows
 from pipelines.comparison.compare import Comparison, compare
-from pipelines.comparison.table_rows import LiveRows, TableRows
+from pipelines.comparison.table_rows import LiveRows, TableRows, numbers
 from pipelines.delta.delta_table import LakeTable
 from pipelines.fetch.decode_plan import check_format
 from pipelines.fetch.decoding import Decoding, OpenRegistry, no_registry
 from pipelines.fetch.unreadable import GAPS
 from pipelines.identity.identity import table_state
 from pipelines.increments.offset_sets import OffsetSet
+from pipelines.layout.layout import TableLayout
 from pipelines.ledger.committed_range import CommittedRange
+from pipelines.ledger.exact_offsets import ExactOffsets
 from pipelines.ledger.failure import SliceFailure
 from pipelines.ledger.ledger import TopicIdentity
+from pipelines.table.exact_sets import ExactSets
 from pipelines.table.table_store import TableSnapshot
 from pipelines.verify.verify import Proof, verify
 from resources.errors import TopicUnknown
@@ -94,9 +100,10 @@ def deep_verify(
         if snapshot is not None and snapshot.entry is not None:
             check_format(format_, snapshot, table.uri)
             topic, rows = _newest_incarnation(table, snapshot, cluster)
-            skipped = _skipped(table, snapshot)
+            exact_sets = ExactSets.at(table.uri, table.lake.options)
+            without_rows = _WithoutRows(_skipped(table, snapshot), exact_sets)
             broker_rows = BrokerRows(cluster, topic, Decoding(format_, snapshot, open_registry))
-            for result in _comparisons(broker_rows, rows, skipped, on_progress):
+            for result in _comparisons(broker_rows, rows, without_rows, on_progress):
                 if isinstance(result, PartitionComparison):
                     compared.append(result)
                     problems += _problems(result)
@@ -110,6 +117,13 @@ def deep_verify(
     return DeepProof(**{**of_table, **changed})
 
 
+class _WithoutRows(NamedTuple):
+    """The offsets whose records have no row on purpose: those that loads skipped, and those of exact sets."""
+
+    skipped: OffsetSet
+    exact_sets: ExactSets
+
+
 def _skipped(table: LakeTable, snapshot: TableSnapshot) -> OffsetSet:
     """The offsets that loads skipped by choice, because their records could not be read."""
     choices = (choice for _, entry in table.entries(snapshot) for choice in entry.choices)
@@ -117,7 +131,7 @@ def _skipped(table: LakeTable, snapshot: TableSnapshot) -> OffsetSet:
 
 
 def _comparisons(
-    broker_rows: BrokerRows, rows: TableRows, skipped: OffsetSet, on_progress: Progress
+    broker_rows: BrokerRows, rows: TableRows, without_rows: _WithoutRows, on_progress: Progress
 ) -> Iterator[PartitionComparison | str]:
     """The comparison of each partition, or why it was not compared."""
     done, total = 0, sum(_extent(ranges) for ranges in rows.ranges.values())
@@ -125,7 +139,7 @@ def _comparisons(
         for partition, ranges in sorted(rows.ranges.items()):
             try:
                 report = partial(_report, on_progress, done, total)
-                yield _compare(broker_rows, rows.of(partition), ranges, skipped, report)
+                yield _compare(broker_rows, rows.of(partition), ranges, without_rows, report)
             except LocatedError as error:
                 broker_rows.drop()
                 yield f"partition {partition} was not compared with its broker: {error}"
@@ -159,19 +173,19 @@ def _compare(
     broker_rows: BrokerRows,
     rows: LiveRows,
     ranges: Sequence[CommittedRange],
-    skipped: OffsetSet,
+    without_rows: _WithoutRows,
     on_progress: Callable[[int], None],
 ) -> PartitionComparison:
     """Compare what the broker still holds of the partition's committed ranges, each read as it was loaded.
 
-    The offsets that the load skipped are not compared.
+    The offsets that the load skipped are not compared. Records of exact sets must have no row in the table.
 
     Raises:
         KafkaIOError: it cannot be read.
         LogTruncated: the log ends before the table does.
     """
     first, on_broker = ranges[0].offsets.start, broker_rows.retained(ranges)
-    comparison, aborted, left_out = Comparison(), 0, 0
+    comparison, aborted, unread = Comparison(), 0, 0
     filled = (committed for committed in ranges if committed.offsets.size)
     for isolation, group in groupby(filled, key=lambda committed: committed.isolation):
         members = [committed.offsets for committed in group]
@@ -179,20 +193,31 @@ def _compare(
         if offsets is None:
             continue
         broker_rows.gaps.clear()
-        readable = list(OffsetSet([offsets]) - skipped)
-        left_out += offsets.size - sum(part.size for part in readable)
+        readable = list(OffsetSet([offsets]) - without_rows.skipped)
+        unread += offsets.size - sum(part.size for part in readable)
         for part in readable:
-            for piece_end, piece in compare(broker_rows.batches(part, isolation), rows, part):
+            left_out = ExactOffsets.union(without_rows.exact_sets.of_ranges(ranges, part).values())
+            batches = _without(broker_rows.batches(part, isolation), left_out, rows.layout)
+            for piece_end, piece in compare(batches, rows, part):
                 comparison += piece
                 on_progress(piece_end - first)
         aborted += 0 if isolation else broker_rows.gaps[ABORTED]
     return PartitionComparison(
         offsets=on_broker,
-        not_compared=on_broker.start - first + left_out,
+        not_compared=on_broker.start - first + unread,
         comparison=comparison,
         is_known=all(committed.isolation for committed in ranges if committed.offsets.size),
         aborted=aborted,
     )
+
+
+def _without(
+    batches: Iterator[pa.RecordBatch], left_out: ExactOffsets, layout: TableLayout
+) -> Iterator[pa.RecordBatch]:
+    """The rows of a broker without those of exact sets."""
+    names = layout.name("offset"), layout.name("inner")
+    for batch in batches:
+        yield batch.filter(pa.array(~left_out.contains(*(numbers(batch.column(name)) for name in names))))
 
 
 def _problems(compared: PartitionComparison) -> Iterator[str]:

@@ -28,9 +28,11 @@ from pipelines.delta.writes import append, checkpoint_interval, convert, propert
 from pipelines.delta.written_files import check_files
 from pipelines.layout.layout import RAW, TableLayout
 from pipelines.layout.rows import decoded_rows
-from pipelines.ledger.committed_range import CommittedRange
+from pipelines.ledger.committed_range import CommittedRange, ExactCause
+from pipelines.ledger.exact_offsets import ExactOffsets
 from pipelines.ledger.ledger import CommitKind, LedgerEntry
 from pipelines.ledger.slice_facts import SliceFacts
+from pipelines.table.exact_sets import ExactSets
 from pipelines.table.open_table import file_paths
 from pipelines.table.row_filter import arrow_filter
 from pipelines.table.table_store import CommitConflict, CommitOutcomeUnknown, TableSnapshot
@@ -354,6 +356,10 @@ class LakeTable(TableReader):
         rows = snapshot.opened.dataset()
         with lake_errors(self.uri):
             return [rows.count_rows(filter=arrow_filter(committed, snapshot.layout)) for committed in ranges]
+
+    def exact_sets(self, committed: CommittedRange) -> Mapping[ExactCause, ExactOffsets]:
+        """The sets of the exact causes of a range, without the offsets outside of it."""
+        return ExactSets.at(self.uri, self.lake.options).within(committed)
 
     def row_offsets(self, snapshot: TableSnapshot, committed: CommittedRange) -> Sequence[int]:
         """The offsets of the range's rows, ascending, each once."""

@@ -24,6 +24,7 @@ from kafka_io.records.decoded_batch import DecodedBatch
 from kafka_io.records.last_message import LastMessage
 from pipelines.fetch.day_files import DayFiles
 from pipelines.fetch.fetch_task import FetchTask, decode_task, to_json
+from pipelines.fetch.left_out import LeftOut
 from pipelines.fetch.slice_file import SliceFile
 from pipelines.fetch.typed_rows import IncompletePlan, TypedRows, merged_needs
 from pipelines.fetch.unreadable import SkipByChoice, readable_batches
@@ -130,9 +131,10 @@ def _fetch_slice(
         offsets=offsets,
         rows=output.rows,
         bytes=rows.column_bytes if partition.broker is None else offsets.size,
-        gaps=dict(rows.gaps),
+        gaps=rows.gaps | rows.left_out.counts(offsets),
         isolation=_isolation(task.source) if partition.broker is None else "",
         loaded_at_us=task.loaded_at_us,
+        exact=rows.left_out.stored(offsets),
     )
     observed = Observations(
         seconds=time.monotonic() - began,
@@ -164,11 +166,12 @@ class _SliceRows:
             "partition": partition.partition,
             "loaded_at": task.loaded_at_us,
         }
+        self.left_out = LeftOut(task)
         self.typed = TypedRows(task.decode) if task.decode else None
         self.times = TimesOfRows(task.times, before_ms=task.loaded_at_us // 1000) if task.times else None
         self.needs: list[DecodingNeeds] = []
         self._raw_time_column = task.layout.name(RAW_TIME_COLUMN)
-        self.next_offset = task.offsets.start
+        self.offsets, self.next_offset = task.offsets, task.offsets.start
         self.gaps: Counter[str] = Counter()
         self.holes: tuple[int, int] | None = None
         self.column_bytes = 0
@@ -177,16 +180,19 @@ class _SliceRows:
 
     def add(self, decoded: DecodedBatch, output: SliceFile | DayFiles) -> None:
         """Write the batch's rows."""
+        covered = replace(self.offsets, start=self.next_offset, stop=decoded.next_offset)
+        batch, gaps = self.left_out.apply(decoded, covered)
         self.next_offset = decoded.next_offset
-        self.gaps.update(decoded.gaps)
+        self.gaps.update(gaps)
         if decoded.holes:
             self.holes = (self.holes or decoded.holes)[0], decoded.holes[1]
-        self.column_bytes += decoded.batch.nbytes
+        self.column_bytes += batch.nbytes
         if decoded.batch.num_rows:
             self.last_message = LastMessage.of(decoded.batch)  # a row that is kept would keep the columns of its batch
+        if batch.num_rows:
             as_rows = self.typed.rows if self.typed else table_rows
             try:
-                rows = as_rows(decoded.batch, self._constants)
+                rows = as_rows(batch, self._constants)
             except IncompletePlan as missing:
                 self.needs.append(missing.needs)
             else:

@@ -5,7 +5,7 @@ which are large and slow to import. Code that only reads tables does not import 
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import msgspec
 
@@ -16,6 +16,7 @@ from kafka_io.reader.reader import PlannedRange
 from kafka_io.reader.source import Source
 from pipelines.fetch.decode_plan import DecodePlan
 from pipelines.layout.layout import LOADED, RAW, TableLayout
+from pipelines.ledger.committed_range import ExactCause, StoredSet
 from pipelines.ledger.slice_facts import SliceFacts
 from pipelines.ledger.slice_times import EventTimeColumn
 
@@ -37,6 +38,7 @@ class FetchTask:
         decode: how the values are decoded; None for a raw table.
         partition_by: the kind of date in the names of the table's folders (see TableLayout).
         times: where the event times of the rows are; None if nobody asks for them.
+        exact: the exact sets of offsets that get no row, although the brokers may have their records.
     """
 
     spark_task: int
@@ -51,6 +53,7 @@ class FetchTask:
     decode: DecodePlan | None = None
     partition_by: str = LOADED
     times: EventTimeColumn | None = None
+    exact: Mapping[ExactCause, StoredSet] = field(default_factory=dict)
 
     @property
     def layout(self) -> TableLayout:

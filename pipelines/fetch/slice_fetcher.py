@@ -15,7 +15,7 @@ from pipelines.fetch.fetch_task import FetchTask
 from pipelines.identity.holes import with_causes
 from pipelines.identity.truncation import check_incarnation
 from pipelines.layout.layout import RAW
-from pipelines.ledger.committed_range import CommittedRange
+from pipelines.ledger.committed_range import CommittedRange, ExactCause, StoredSet
 from pipelines.ledger.ledger import LeaderEpochs, LedgerEntry
 from pipelines.ledger.slice_facts import DecodingNeeds, SliceFacts
 from pipelines.plan.bytes_per_offset import committed_bytes_per_offset, read_sample, sizes_by_bytes
@@ -45,6 +45,7 @@ class FetchOrder:
         to_message: slices that end after a message (see Plan).
         on_progress: is called with how many of how many slices are fetched.
         ahead: the steps that probably come next.
+        exact: the exact sets of the slices that have some, where rows were erased, filtered or retired.
     """
 
     topic: TopicEntry
@@ -58,6 +59,7 @@ class FetchOrder:
     to_message: Collection[OffsetRange] = ()
     on_progress: Progress = no_progress
     ahead: Sequence[PlannedStep] = ()
+    exact: Mapping[OffsetRange, Mapping[ExactCause, StoredSet]] = field(default_factory=dict)
 
     def of_step(self, step: PlannedStep) -> "FetchOrder":
         """The order for a step that comes later."""
@@ -167,7 +169,8 @@ class SliceFetcher:
                     to_message=offsets in order.to_message,
                     epoch=order.epochs.get(offsets.partition, -1),
                 )
-                yield task(spark_task=number, source=self.cluster.source(offsets.partition), planned=planned)
+                source, exact = self.cluster.source(offsets.partition), order.exact.get(offsets, {})
+                yield task(spark_task=number, source=source, planned=planned, exact=exact)
 
 
 def _needs(facts: Sequence[SliceFacts]) -> list[DecodingNeeds]:

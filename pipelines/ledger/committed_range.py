@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Self
 
 from kafka_io.model import BrokerPartition, OffsetRange
@@ -9,6 +10,42 @@ from kafka_io.typed_json import JsonObject, convert, convert_exact
 
 EXPIRED = "expired"
 """The cause of a gap whose records expired before a load could read them."""
+
+
+class ExactCause(StrEnum):
+    """The causes of gaps that Kafka's log does not show. Each has its exact set of offsets beside the number.
+
+    Nobody lost such a record: somebody decided that it has no row.
+    """
+
+    ERASED = "erased"
+    FILTERED = "filtered"
+    RETIRED = "retired"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredSet:
+    """Where an exact set is stored. It may have more offsets than the range that refers to it: only those within count.
+
+    Args:
+        sha256: the digest of its bytes, in hex.
+        size: their number.
+        inline: the bytes as base64, if they are few.
+        path: otherwise the file with the bytes, relative to the table.
+    """
+
+    sha256: str
+    size: int
+    inline: str = ""
+    path: str = ""
+
+    def as_dict(self) -> JsonObject:
+        """The reference as the ledger and `penstock history --json` show it."""
+        place = {"inline": self.inline} if self.inline else {"path": self.path}
+        return {"sha256": self.sha256, "size": self.size, **place}
+
+
+_EXACT = frozenset(ExactCause)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +64,8 @@ class CommittedRange:
         source: the broker that served the last read, `id@host:port`; empty if no broker served the range.
         isolation: the setting with which transactions were read, "committed" or "uncommitted"; empty in 0.7 and if it
             is not known.
+        exact: the sets of the gaps with an ExactCause. In 0.7, where an offset can have several rows, `gaps` has the
+            numbers of these rows.
     """
 
     offsets: OffsetRange
@@ -37,11 +76,17 @@ class CommittedRange:
     paths: tuple[str, ...] = ()
     source: str = ""
     isolation: str = ""
+    exact: Mapping[ExactCause, StoredSet] = field(default_factory=dict)
 
     @property
     def partition(self) -> BrokerPartition:
         """The partition of the range."""
         return self.offsets.partition
+
+    @property
+    def visible_gaps(self) -> Mapping[str, int]:
+        """The gaps that the log shows, without those of an ExactCause."""
+        return {cause: count for cause, count in self.gaps.items() if cause not in _EXACT}
 
     def __str__(self) -> str:
         return str(self.offsets)
@@ -62,6 +107,7 @@ class CommittedRange:
             **({"more_paths": more_paths} if more_paths else {}),
             "source": self.source,
             "isolation": self.isolation,
+            **({"exact": {cause: stored.as_dict() for cause, stored in self.exact.items()}} if self.exact else {}),
         }
 
     @classmethod
@@ -75,7 +121,10 @@ class CommittedRange:
         partition = {name: left.pop(name) for name in ("broker", "partition")}
         offsets = {"partition": partition, "start": left.pop("start"), "stop": left.pop("stop")}
         path, more_paths = left.pop("path"), convert(left.pop("more_paths", ()), tuple[str, ...])
-        return convert_exact({**left, "offsets": offsets, "paths": (path, *more_paths) if path else ()}, cls)
+        exact = convert(left.pop("exact", {}), dict[ExactCause, JsonObject])
+        known = {cause: convert_exact(stored_set, StoredSet) for cause, stored_set in exact.items()}
+        whole = {**left, "offsets": offsets, "paths": (path, *more_paths) if path else (), "exact": known}
+        return convert_exact(whole, cls)
 
 
 @dataclass(frozen=True, slots=True)

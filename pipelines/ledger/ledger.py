@@ -265,6 +265,12 @@ class LedgerEntry:
         return self.kind in {CommitKind.REPLAY, CommitKind.CUT}
 
     @property
+    def kept_paths(self) -> Iterable[str]:
+        """The files beside the data that the entry names: skipped bytes, and sets of offsets."""
+        yield from (choice.path for choice in self.choices if choice.path)
+        yield from (stored.path for part in self.ranges for stored in part.exact.values() if stored.path)
+
+    @property
     def covered(self) -> Coverage:
         """What the table covers after the commit."""
         return self.state.covered

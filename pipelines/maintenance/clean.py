@@ -30,6 +30,7 @@ from pipelines.delta.write_options import AFTER_COMMIT, CONFIGURATION, WRITING
 from pipelines.fetch.unreadable import QUARANTINE_FOLDER
 from pipelines.layout.layout import EVENT_DAY, RAW, TYPED, TableLayout
 from pipelines.rewrites.staging import STAGING_FOLDER
+from pipelines.table.exact_sets import OFFSETS_FOLDER
 from pipelines.table.table_store import TableSnapshot
 from resources.errors import TableForeign
 from resources.failpoints import failpoint
@@ -89,7 +90,8 @@ class UnneededFiles:
     """The files that housekeeping deletes, with their sizes.
 
     Args:
-        unnamed: files that no version ever contained, files of killed replays, and skipped bytes of failed loads.
+        unnamed: files that no version ever contained, files of killed replays, and skipped bytes and sets of offsets
+            of failed runs.
         removed: files that were in the table, and that no version from `before` on contains.
         before: the version.
         young: the number of further files that no version ever contained, but that are too young.
@@ -107,13 +109,14 @@ class UnneededFiles:
         before, named, needed = 0, set[str](), set[str]()
         for commit in table.commits(version):
             named.update(commit.added)
-            named.update(choice.path for choice in (commit.entry.choices if commit.entry else ()) if choice.path)
+            named.update(commit.entry.kept_paths if commit.entry else ())
             if not before:
                 needed.update(commit.added)
                 before = commit.version if commit.time <= since else 0
         needed |= table.paths(before)
         files = list(_data_files(table))
-        kept = [info for info in _files_in(table, QUARANTINE_FOLDER) if info.path not in named]
+        beside = (info for folder in (QUARANTINE_FOLDER, OFFSETS_FOLDER) for info in _files_in(table, folder))
+        kept = [info for info in beside if info.path not in named]
         unnamed = [*(info for info in files if info.path not in named), *_files_in(table, STAGING_FOLDER), *kept]
         old = [info for info in unnamed if info.mtime < since]
         removed = [info for info in files if info.path in named and info.path not in needed]

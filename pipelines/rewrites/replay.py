@@ -22,17 +22,19 @@ from pipelines.fetch.slice_fetcher import FetchOrder, loading_time, microseconds
 from pipelines.identity.divergence import check_same_logs
 from pipelines.layout.columns import NO_COLUMNS
 from pipelines.ledger.committed_range import CommittedRange
+from pipelines.ledger.exact_offsets import ExactOffsets
 from pipelines.ledger.failure import SliceFailure
-from pipelines.ledger.ledger import CommitKind, Coverage, RecordedChoice, TableState
+from pipelines.ledger.ledger import CommitKind, Coverage, LedgerEntry, RecordedChoice, TableState
 from pipelines.load.discovered import open_table
 from pipelines.load.run import Run
 from pipelines.plan.day_cuts import day_cuts
 from pipelines.plan.slices import SliceSizes, sliced
+from pipelines.rewrites.exact_slices import exact_of_slices
 from pipelines.rewrites.recorded_skips import RecordedSkips, skipped_in
 from pipelines.rewrites.replay_request import ReplayRequest, ReplayResolver
 from pipelines.rewrites.replay_result import PartitionReplay, TopicReplay
 from pipelines.rewrites.staging import StagedFiles, staging_folder
-from pipelines.table.table_store import TableSnapshot
+from pipelines.table.table_store import TableSnapshot, TableStore
 from pipelines.verify.changes_by_others import ChangesByOthers
 from pipelines.verify.verify import verify
 from resources.errors import (
@@ -83,6 +85,7 @@ def _replay(run: Run, table: LakeTable, request: ReplayRequest, began: datetime,
         skip=skips.names(ranges, run.choices),
         below=folder,
         on_progress=_in_offsets(on_progress, sum(offsets.size for offsets in slices)),
+        exact=exact_of_slices(table, rows.ranges, slices),
     )
     facts = run.fetcher.fetch_decoded(order, decoding)
     check_same_logs(run.cluster, state, resolver.same_logs)
@@ -240,6 +243,26 @@ class ReplayChange(ReplaceChange):
 
     def rows_again(self, part: CommittedRange) -> int:
         return self.fetched_rows(part)
+
+    def complete(
+        self, entry: LedgerEntry, table: TableStore, snapshot: TableSnapshot
+    ) -> tuple[LedgerEntry, Sequence[CommittedRange]]:
+        """See ReplaceChange.
+
+        Raises:
+            CommitRefused: the replay would bring back rows that another run has erased meanwhile, for example.
+        """
+        changed, replaced = super(ReplayChange, self).complete(entry, table, snapshot)
+        for part in (part for part in replaced if part.exact):
+            facts = [facts.range for facts in self.facts if facts.offsets.intersection(part.offsets)]
+            known = [own for fetched in facts for own in table.exact_sets(fetched).values()]
+            wanted = table.exact_sets(part).values()
+            if ExactOffsets.union([*known, *wanted]).count != ExactOffsets.union(known).count:
+                raise CommitRefused(
+                    f"another run has taken rows of {part} out of the table meanwhile; run again",
+                    self.state.topic.where,
+                )
+        return changed, replaced
 
     def coverage_after(self, covered: Coverage) -> Coverage:
         for offsets in self.ranges:

@@ -3,7 +3,7 @@
 `LakeTable` is the implementation. Simulations use another one whose store loses answers.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -12,7 +12,8 @@ import pyarrow as pa
 from kafka_io.errors import Where
 from kafka_io.records.last_message import LastMessage
 from pipelines.layout.layout import RAW, TableLayout
-from pipelines.ledger.committed_range import CommittedRange
+from pipelines.ledger.committed_range import CommittedRange, ExactCause
+from pipelines.ledger.exact_offsets import ExactOffsets
 from pipelines.ledger.ledger import LedgerEntry
 from pipelines.ledger.slice_facts import SliceFacts
 from pipelines.table.open_table import OpenTable
@@ -146,6 +147,13 @@ class TableStore(Protocol):
 
     def count_rows(self, snapshot: TableSnapshot, ranges: Sequence[CommittedRange]) -> list[int]:
         """The number of rows that the table has of each range: with its partition, offsets and loading time."""
+
+    def exact_sets(self, committed: CommittedRange) -> Mapping[ExactCause, ExactOffsets]:
+        """The sets of the exact causes of a range, without the offsets outside of it.
+
+        Raises:
+            ExactSetLost: a set is missing or damaged.
+        """
 
     def row_offsets(self, snapshot: TableSnapshot, committed: CommittedRange) -> Sequence[int]:
         """The offsets of the range's rows, ascending, each once."""

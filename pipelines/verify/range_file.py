@@ -29,6 +29,7 @@ class RangeColumns(NamedTuple):
         starts, stops: their offsets `[start, stop)`.
         rows: how many rows their commits counted.
         files: in how many files their commits wrote the rows.
+        exact_first, exact_count: where their exact sets are (see ExactPlace).
     """
 
     loaded_us: Numbers
@@ -37,6 +38,8 @@ class RangeColumns(NamedTuple):
     stops: Numbers
     rows: Numbers
     files: Numbers
+    exact_first: Numbers
+    exact_count: Numbers
 
     def take(self, chosen: npt.NDArray[np.int64] | slice) -> Self:
         """The chosen ranges."""
@@ -116,3 +119,18 @@ class RangeFile(Closing):
 
 def _columns(data: bytes) -> RangeColumns:
     return RangeColumns(*np.frombuffer(data, np.int64).reshape(-1, len(RangeColumns._fields)).T)
+
+
+def last_not_above(values: Numbers, wanted: Numbers, first: Numbers, last: Numbers) -> Numbers:
+    """For each wanted value the last index in `[first, last)` whose value is not above it; `first - 1` without one.
+
+    `values` are ascending from each `first` to its `last`. This halves all intervals together until they are empty.
+    """
+    low, high = first, last
+    while (low < high).any():
+        middle = np.minimum((low + high) // 2, len(values) - 1)
+        not_above, searching = values[middle] <= wanted, low < high
+        low = np.where(searching & not_above, middle + 1, low)
+        high = np.where(searching & ~not_above, middle, high)
+    result: Numbers = low - 1
+    return result

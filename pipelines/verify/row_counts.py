@@ -17,13 +17,14 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipelines.verify.range_file import Numbers, RangeColumns, Window
+from pipelines.verify.exact_file import NO_INNER, ExactFile
+from pipelines.verify.range_file import Numbers, RangeColumns, Window, last_not_above
 
 IDENTIFYING = ("broker", "partition", "offset", "inner", "loaded_at")
 """The columns that identify a row."""
 _MAX_SORTED_ROWS = 1_000_000
 _MAX_BITS_BYTES = 32 * 1024 * 1024
-_ABSENT = np.iinfo(np.int64).min
+_ABSENT = NO_INNER
 
 ReadRows = Callable[[Window], Iterable[pa.RecordBatch]]
 """Reads the columns IDENTIFYING of the rows with a loading time of the window, in any order of files."""
@@ -35,18 +36,19 @@ def partition_code(broker: int | None, partition: int) -> int:
 
 
 class RangeCounts(NamedTuple):
-    """The number of rows and of duplicate rows of each range, and of further rows.
+    """The number of rows, of duplicate rows and of rows of its exact set of each range, and of further rows.
 
     `outside` counts the rows that belong to no range, and `misplaced` those with an `inner` that only 0.7 has.
     """
 
     rows: Numbers
     copies: Numbers
+    in_set: Numbers
     outside: int
     misplaced: int
 
 
-def count_rows(ranges: RangeColumns, codes: Numbers, window: Window, read: ReadRows) -> RangeCounts:
+def count_rows(ranges: RangeColumns, codes: Numbers, window: Window, read: ReadRows, exact: ExactFile) -> RangeCounts:
     """Count the rows of the ranges.
 
     Args:
@@ -54,9 +56,10 @@ def count_rows(ranges: RangeColumns, codes: Numbers, window: Window, read: ReadR
         codes: the code of the partition of each range.
         window: their loading times.
         read: reads rows.
+        exact: the exact sets of the ranges.
     """
     index, outside, misplaced = _RangeIndex(ranges, codes), 0, 0
-    first_pass = _FirstPass(ranges)
+    first_pass = _FirstPass(ranges, exact)
     for batch in read(window):
         rows = _Rows.of(batch)
         misplaced += _misplaced(batch)
@@ -68,7 +71,7 @@ def count_rows(ranges: RangeColumns, codes: Numbers, window: Window, read: ReadR
         times = ranges.loaded_us[members]
         part = Window(int(times.min()), int(times.max()) + 1)
         _add_copies(copies, index, members, (low, high), map(_Rows.of, read(part)))
-    return RangeCounts(first_pass.counts - copies, copies, outside, misplaced)
+    return RangeCounts(first_pass.counts - copies, copies, first_pass.in_set, outside, misplaced)
 
 
 def _misplaced(batch: pa.RecordBatch) -> int:
@@ -128,25 +131,10 @@ class _RangeIndex:
         exists = np.isin(pairs, self._pairs)
         known, groups = known[exists], np.searchsorted(self._pairs, pairs[exists])
         offsets = rows.offsets[known]
-        places = _last_not_above(self._starts, offsets, self._first[groups], self._last[groups])
+        places = last_not_above(self._starts, offsets, self._first[groups], self._last[groups])
         inside = (places >= self._first[groups]) & (offsets < self._stops[places])
         result[known[inside]] = self._numbers[places[inside]]
         return result
-
-
-def _last_not_above(values: Numbers, wanted: Numbers, first: Numbers, last: Numbers) -> Numbers:
-    """For each wanted value the last index in `[first, last)` whose value is not above it; `first - 1` without one.
-
-    `values` are ascending from each `first` to its `last`. This halves all intervals together until they are empty.
-    """
-    low, high = first, last
-    while (low < high).any():
-        middle = np.minimum((low + high) // 2, len(values) - 1)
-        not_above, searching = values[middle] <= wanted, low < high
-        low = np.where(searching & not_above, middle + 1, low)
-        high = np.where(searching & ~not_above, middle, high)
-    result: Numbers = low - 1
-    return result
 
 
 class _FirstPass:
@@ -154,12 +142,15 @@ class _FirstPass:
 
     Attributes:
         counts: the number of rows.
+        in_set: the number of rows that are in the exact set of the range, where none may be.
     """
 
-    def __init__(self, ranges: RangeColumns) -> None:
+    def __init__(self, ranges: RangeColumns, exact: ExactFile) -> None:
         size = len(ranges.starts)
         self._bits = _OffsetBits(ranges)
+        self._exact, self._exact_first, self._exact_count = exact, ranges.exact_first, ranges.exact_count
         self.counts = np.zeros(size, np.int64)
+        self.in_set = np.zeros(size, np.int64)
         self._unordered = np.zeros(size, np.bool_)
         self._offsets = np.full(size, _ABSENT, np.int64)
         self._inner = np.full(size, _ABSENT, np.int64)
@@ -180,6 +171,16 @@ class _FirstPass:
         self._unordered[numbers[~ascends]] = True
         self._offsets[numbers[ends]], self._inner[numbers[ends]] = rows.offsets[ends], rows.inner[ends]
         self._bits.add(numbers, rows)
+        self._add_in_set(numbers, rows)
+
+    def _add_in_set(self, numbers: Numbers, rows: _Rows) -> None:
+        """Count the rows that are in the exact sets of their ranges."""
+        has_set = self._exact_count[numbers] > 0
+        if has_set.any():
+            numbers, rows = numbers[has_set], rows.take(has_set)
+            first, count = self._exact_first[numbers], self._exact_count[numbers]
+            in_set = self._exact.contains(first, count, rows.offsets, rows.inner)
+            self.in_set += np.bincount(numbers[in_set], minlength=len(self.in_set))
 
     @property
     def unordered(self) -> npt.NDArray[np.bool_]:

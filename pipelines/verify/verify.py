@@ -2,8 +2,9 @@
 
 For every partition, the committed ranges follow each other without a hole up to the cursor, and every file is there.
 Every range has as many rows of its commit as the commit counted, and none twice. No row is outside of all ranges. From
-0.8 on, where offsets count records, the rows and the gaps of a range add up to its size. No other program wrote rows of
-a range, as far as the log shows it.
+0.8 on, where offsets count records, the rows and the gaps of a range add up to its size. The exact set of a cause has
+as many offsets of the range as the cause counts, and no row has one of them. No other program wrote rows of a range, as
+far as the log shows it.
 """
 
 from collections import defaultdict
@@ -22,15 +23,18 @@ from pipelines.delta.delta_table import LakeTable
 from pipelines.delta.open_version import DeltaVersion
 from pipelines.layout.event_days import files_of_other_days
 from pipelines.ledger.committed_range import CommittedRange
+from pipelines.ledger.exact_offsets import NO_OFFSETS, ExactOffsets
 from pipelines.ledger.failure import Failable, SliceFailure
 from pipelines.ledger.incarnations import MAX_PROBLEMS, Extent, RangeFold
 from pipelines.ledger.ledger import SEQUENCE, Coverage, LedgerEntry, TopicIdentity
+from pipelines.table.exact_sets import ExactSets
 from pipelines.table.open_table import OpenTable
 from pipelines.verify.changes_by_others import ChangesByOthers
 from pipelines.verify.complete_files import CompleteFiles
+from pipelines.verify.exact_file import ExactFile, ExactPlace, exact_problems
 from pipelines.verify.range_file import RangeColumns, RangeFile, Window
 from pipelines.verify.row_counts import count_rows, partition_code
-from resources.errors import LakeRefused, LakeUnavailable, LoadError, TableForeign
+from resources.errors import ExactSetLost, LakeRefused, LakeUnavailable, LoadError, TableForeign
 from resources.printed import INLINED, printed_property
 
 _LARGE_BYTES = 64 * 1024 * 1024
@@ -119,12 +123,13 @@ def verify(table: LakeTable, *, values: bool = False) -> Proof:
     if opened is None:
         return Proof(topic=topic, table=table.uri, problems=(f"there is no table {table.uri}",))
     fold, cursors, changes = RangeFold(), _StoredCursors(), ChangesByOthers(opened.layout)
-    files, counts = CompleteFiles(table, opened), _Counts()
+    files, exact_sets = CompleteFiles(table, opened), ExactSets.at(table.uri, table.lake.options)
     ranges_of_damaged: dict[str, list[str]] = {path: [] for path in files.damaged}
-    with RangeFile() as ranges:
+    with RangeFile() as ranges, ExactFile() as exact:
+        counts = _Counts(exact)
         for incarnation, committed in fold.effective(cursors.collect(changes.watch(table.commits_of(opened)))):
             changes.compare(committed)
-            counts.add(incarnation, committed, ranges)
+            counts.add(incarnation, committed, ranges, exact_sets)
             for path in ranges_of_damaged.keys() & set(committed.paths):
                 ranges_of_damaged[path].append(str(committed))
         with _LARGE_TABLES if files.size_bytes > _LARGE_BYTES else nullcontext():
@@ -261,15 +266,16 @@ class _Counts:
         misplaced: the number of rows with a position that only rows of 0.7 have.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, exact: ExactFile) -> None:
         self.outside = self.misplaced = 0
+        self._exact = exact
         self._partitions: list[PartitionProof] = []
         self._order: list[tuple[int, BrokerPartition]] = []
         self._slots: dict[TopicIdentity, dict[BrokerPartition, int]] = defaultdict(dict)
         self._miscounts: list[tuple[tuple[int, BrokerPartition], int, str]] = []
 
-    def add(self, topic: TopicIdentity, committed: CommittedRange, ranges: RangeFile) -> None:
-        """Add a range to the sums, and to `ranges` if its rows must be counted."""
+    def add(self, topic: TopicIdentity, committed: CommittedRange, ranges: RangeFile, exact_sets: ExactSets) -> None:
+        """Add a range to the sums, and to `ranges` if its rows must be counted. Its exact sets are read."""
         by_partition, offsets = self._slots[topic], committed.offsets
         slot = by_partition.setdefault(offsets.partition, len(self._partitions))
         if slot == len(self._partitions):
@@ -281,26 +287,42 @@ class _Counts:
         if offsets.partition.broker is None and committed.rows + gaps != offsets.size:
             problem = f"its {committed.rows} rows and {gaps} offsets in gaps do not add up to its size"
             self._add_problem(slot, offsets, f"{offsets}: {problem}")
+        place = self._add_sets(slot, committed, exact_sets)
         if committed.rows:  # a row with the offsets of any other range is outside of the ranges
             files = len(committed.paths)
-            ranges.add(committed.loaded_at_us, slot, offsets.start, offsets.stop, committed.rows, files)
+            ranges.add(committed.loaded_at_us, slot, offsets.start, offsets.stop, committed.rows, files, *place)
+
+    def _add_sets(self, slot: int, committed: CommittedRange, exact_sets: ExactSets) -> ExactPlace:
+        """Check the exact sets of a range, and add them to the file; returns where they are."""
+        if not committed.exact and committed.gaps == committed.visible_gaps:
+            return ExactPlace()
+        try:
+            sets = exact_sets.within(committed)
+            problems, offsets = exact_problems(committed, sets), ExactOffsets.union(sets.values())
+        except ExactSetLost as error:
+            problems, offsets = [error.reason], NO_OFFSETS
+        for problem in problems:
+            self._add_problem(slot, committed.offsets, f"{committed}: {problem}")
+        return self._exact.add(offsets) if committed.rows else ExactPlace()
 
     def count(self, window: Window, ranges: RangeColumns, files: CompleteFiles) -> None:
         """Count the rows of the ranges of a window. Files that turn out to be damaged are left out."""
         codes = np.array([partition_code(id_.broker, id_.partition) for _, id_ in self._order], np.int64)
         try:
-            rows, copies, outside, misplaced = count_rows(ranges, codes[ranges.slots], window, files.rows)
+            counted = count_rows(ranges, codes[ranges.slots], window, files.rows, self._exact)
         except LakeRefused:
             if not files.find_unreadable(window):
                 raise
-            rows, copies, outside, misplaced = count_rows(ranges, codes[ranges.slots], window, files.rows)
-        self.outside += outside
-        self.misplaced += misplaced
+            counted = count_rows(ranges, codes[ranges.slots], window, files.rows, self._exact)
+        rows, copies = counted.rows, counted.copies
+        self.outside += counted.outside
+        self.misplaced += counted.misplaced
         missing = np.maximum(ranges.rows - rows, 0)
         sums = (np.bincount(ranges.slots, numbers) for numbers in (rows, missing, copies))
-        for slot, counted in enumerate(zip(*sums, strict=True)):
-            self._partitions[slot] = self._partitions[slot].plus(*map(int, counted))
-        for number in np.flatnonzero((rows != ranges.rows) | (copies > 0))[:MAX_PROBLEMS].tolist():
+        for slot, of_slot in enumerate(zip(*sums, strict=True)):
+            self._partitions[slot] = self._partitions[slot].plus(*map(int, of_slot))
+        is_wrong = (rows != ranges.rows) | (copies > 0) | (counted.in_set > 0)
+        for number in np.flatnonzero(is_wrong)[:MAX_PROBLEMS].tolist():
             slot, start, stop = (int(column[number]) for column in (ranges.slots, ranges.starts, ranges.stops))
             offsets = OffsetRange(self._order[slot][1], start, stop)
             if rows[number] != ranges.rows[number]:
@@ -308,6 +330,9 @@ class _Counts:
                 self._add_problem(slot, offsets, problem)
             if copies[number]:
                 self._add_problem(slot, offsets, f"{offsets} holds {copies[number]} rows more than once")
+            if counted.in_set[number]:
+                problem = f"{offsets} holds {counted.in_set[number]} rows that were erased, filtered or retired"
+                self._add_problem(slot, offsets, problem)
 
     def _add_problem(self, slot: int, offsets: OffsetRange, problem: str) -> None:
         self._miscounts.append((self._order[slot], offsets.start, problem))

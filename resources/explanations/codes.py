@@ -82,6 +82,7 @@ _ROWS = (
     CodeRow(414, "LayoutChanged", ExitCode.CHOICE_NEEDED),
     CodeRow(415, "FormatChanged", ExitCode.CHOICE_NEEDED),
     CodeRow(416, "EntryUnknown"),
+    CodeRow(417, "ExactSetLost", ExitCode.NOT_PROVEN),
     CodeRow(501, "BadRecords", ExitCode.CHOICE_NEEDED),
     CodeRow(502, "TooManyColumns", ExitCode.CHOICE_NEEDED),
     CodeRow(503, "InvalidSchema"),

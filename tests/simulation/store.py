@@ -19,9 +19,11 @@ from pipelines.fetch.fetch_task import FetchTask
 from pipelines.layout.columns import NO_COLUMNS
 from pipelines.layout.layout import EVENT_DAY, LOADED, TableLayout
 from pipelines.layout.rows import FILE_SCHEMA
-from pipelines.ledger.committed_range import CommittedRange
+from pipelines.ledger.committed_range import CommittedRange, ExactCause
+from pipelines.ledger.exact_offsets import ExactOffsets
 from pipelines.ledger.ledger import LedgerEntry
 from pipelines.ledger.slice_facts import DataFile, SliceFacts
+from pipelines.table.exact_sets import ExactSets
 from pipelines.table.table_store import CommitConflict, CommitOutcomeUnknown, TableSnapshot
 from resources.errors import (
     CommitUnknown,
@@ -376,6 +378,10 @@ class SimStore:
 
     def _rows_of(self, snapshot: TableSnapshot, committed: CommittedRange) -> list[Row]:
         return sorted((row for row in self._all_rows(snapshot) if _is_of(row, committed)), key=lambda row: row.offset)
+
+    def exact_sets(self, committed: CommittedRange) -> Mapping[ExactCause, ExactOffsets]:
+        """See TableStore."""
+        return ExactSets(self.quarantine.__getitem__).within(committed)
 
     def row_offsets(self, snapshot: TableSnapshot, committed: CommittedRange) -> list[int]:
         """See TableStore."""

@@ -9,6 +9,7 @@ import dagster as dg
 
 from kafka_io.records.gaps import ABORTED, COMPACTED, CONTROL
 from pipelines.defs.catalog.metadata import proof_metadata, status_metadata
+from pipelines.ledger.committed_range import ExactCause
 from pipelines.status.status import TopicStatus
 from pipelines.verify.verify import Proof
 from resources.errors import TableNotProven
@@ -19,7 +20,8 @@ from resources.settings.schedules import CheckLimits
 COVERAGE, GAPS, SCHEMA_CHANGES = "coverage", "gaps", "schema_changes"
 _WARN, _ERROR = dg.AssetCheckSeverity.WARN, dg.AssetCheckSeverity.ERROR
 _EMPTY = "empty"  # offsets of 0.7 that belong to no message
-_WITHOUT_LOSS = frozenset({COMPACTED, CONTROL, ABORTED, _EMPTY})
+_ON_PURPOSE = frozenset(ExactCause)
+_WITHOUT_LOSS = frozenset({COMPACTED, CONTROL, ABORTED, _EMPTY}) | _ON_PURPOSE
 _Violation = tuple[dg.AssetCheckSeverity, str]
 """How serious it is that a topic exceeds a limit, and a sentence about it."""
 _StatusCheck = Callable[[TopicStatus, CheckLimits, int], _Violation | None]
@@ -136,7 +138,9 @@ def judge_proof(name: str, proof: Proof) -> Verdict:
     lost = {cause: offsets for cause, offsets in gaps.items() if cause not in _WITHOUT_LOSS}
     listed = ", ".join(f"{cause}: {count}" for cause, count in lost.items())
     sentence = f"{sum(lost.values())} offsets of the topic have no row ({listed})"
-    return Verdict(violation=(_WARN, sentence) if lost else None, passed="no record was passed over", metadata=lost)
+    on_purpose = {cause: offsets for cause, offsets in gaps.items() if cause in _ON_PURPOSE}
+    violation = (_WARN, sentence) if lost else None
+    return Verdict(violation=violation, passed="no record was passed over", metadata=lost | on_purpose)
 
 
 def judge_schemas(newest: dg.TableSchema | None, before: dg.TableSchema | None) -> Verdict:

@@ -1,6 +1,7 @@
 """The footers of new files are read before a commit: those in an object store at the same time, others in turn."""
 
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,10 +12,12 @@ from kafka_io.errors import Where
 from kafka_io.model import BrokerPartition, OffsetRange
 from pipelines.delta import written_files
 from pipelines.delta.written_files import check_files
-from pipelines.ledger.committed_range import CommittedRange
+from pipelines.ledger.committed_range import CommittedRange, ExactCause
 from pipelines.ledger.slice_facts import DataFile, SliceFacts
+from pipelines.table.exact_sets import store_exact
 from resources.errors import FileRefused
 from resources.stores import durable
+from tests.pipelines.taken_out import rows_of
 
 WHERE = Where(topic="clicks")
 
@@ -53,3 +56,13 @@ def test_a_file_with_other_rows_is_refused(count: int, tmp_path: Path) -> None: 
     facts = [written(tmp_path, number) for number in range(count - 1)]
     with pytest.raises(FileRefused, match="holds 2 rows; its worker wrote 3"):
         check_files(str(tmp_path), {}, WHERE, [*facts, written(tmp_path, 7, claimed_rows=3)])
+
+
+def test_a_missing_set_of_offsets_is_refused(tmp_path: Path) -> None:
+    stored = store_exact(str(tmp_path), {}, rows_of(*range(0, 2_000, 3)))
+    facts = written(tmp_path, 0)
+    with_set = replace(facts, range=replace(facts.range, exact={ExactCause.FILTERED: stored}))
+    check_files(str(tmp_path), {}, WHERE, [with_set])
+    (tmp_path / stored.path).unlink()
+    with pytest.raises(FileRefused, match=f"{stored.path} is not there"):
+        check_files(str(tmp_path), {}, WHERE, [with_set])

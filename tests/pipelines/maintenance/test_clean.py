@@ -5,6 +5,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import date, timedelta
 from pathlib import Path
 from types import SimpleNamespace
@@ -20,16 +21,19 @@ from deltalake.table import TableAlterer
 from kafka_io.model import BrokerPartition
 from pipelines.delta.delta_table import LakeTable
 from pipelines.layout.layout import RAW
+from pipelines.ledger.committed_range import ExactCause
 from pipelines.maintenance import clean as cleaning
 from pipelines.maintenance.clean import CleanResult, clean
 from pipelines.maintenance.rewind import plan_rewind, rewind
 from pipelines.rewrites.staging import remove_staged, staging_folder
+from pipelines.table.exact_sets import store_exact
 from pipelines.table.table_store import TableSnapshot
 from pipelines.verify.verify import verify
 from resources import failpoints
 from resources.errors import LakeRefused, LakeUnavailable, RewindRefused
 from resources.printed import printed
 from resources.stores.lake import Lake
+from tests.pipelines.taken_out import rows_of
 
 if TYPE_CHECKING:
     from tests.small_table import SmallTable
@@ -421,3 +425,16 @@ def test_a_topic_without_a_table_has_nothing_to_clean(small: "SmallTable", tmp_p
         "uploads": 0,
         "uploads_unknown": "",
     }
+
+
+def test_sets_of_offsets_are_kept_as_long_as_an_entry_names_them(filled: "SmallTable") -> None:
+    named = store_exact(filled.uri, {}, rows_of(*range(0, 2_000, 3), inner=0))
+    forgotten = store_exact(filled.uri, {}, rows_of(*range(0, 2_000, 5), inner=0))
+    facts = filled.write(200, 250)
+    offsets = replace(facts, range=replace(facts.range, exact={ExactCause.FILTERED: named}))
+    filled.commit(offsets)
+    for stored in (named, forgotten):
+        aged(filled, stored.path, days=2)
+    filled.handle().vacuum(retention_hours=0, dry_run=False, enforce_retention_duration=False)
+    assert cleaned(filled).collected == (forgotten.path,)
+    assert (Path(filled.uri) / named.path).exists()

@@ -14,7 +14,7 @@ def contents(times: Iterable[int]) -> list[tuple[int, int, list[tuple[int, int]]
     """The start and the stop of each window, and the loading time and the number of each range in it."""
     with RangeFile() as ranges:
         for number, time in enumerate(times):
-            ranges.add(time, 0, number, number + 1, 1, 1)
+            ranges.add(time, 0, number, number + 1, 1, 1, 0, 0)
         return [
             (window.start, window.stop, list(zip(columns.loaded_us.tolist(), columns.starts.tolist(), strict=True)))
             for window, columns in ranges.windows()

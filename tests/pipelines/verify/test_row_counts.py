@@ -1,7 +1,7 @@
 """Rows are counted for their ranges, and duplicate rows are found, with the result of a simple count."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.layout.rows import FILE_SCHEMA
+from pipelines.ledger.exact_offsets import ExactOffsets
 from pipelines.verify import row_counts
+from pipelines.verify.exact_file import ExactFile, ExactPlace
 from pipelines.verify.range_file import EARLIEST, RangeColumns, Window
 from pipelines.verify.row_counts import RangeCounts, count_rows, partition_code
 
@@ -32,7 +34,13 @@ _RANGES: list[Range] = [
 
 
 def counted(
-    ranges: list[Range], batches: list[list[Row]], *, files: int = 1, max_sorted: int = 1_000, max_bits: int = 1_000
+    ranges: list[Range],
+    batches: list[list[Row]],
+    *,
+    files: int = 1,
+    max_sorted: int = 1_000,
+    max_bits: int = 1_000,
+    exact: Sequence[ExactOffsets] = (),
 ) -> RangeCounts:
     columns = [np.array(column, np.int64) for column in zip(*(row[2:] for row in ranges), strict=True)] or [
         np.zeros(0, np.int64)
@@ -40,7 +48,10 @@ def counted(
     codes = np.array([partition_code(broker, partition) for broker, partition, *_ in ranges], np.int64)
     starts, stops, loaded_us = columns
     slots, rows, of_files = np.arange(len(ranges)), np.zeros(len(ranges), np.int64), np.full(len(ranges), files)
-    arrays = RangeColumns(loaded_us, slots, starts, stops, rows, of_files)
+    exact_file = ExactFile()
+    places = [exact_file.add(offsets) for offsets in exact] or [ExactPlace()] * len(ranges)
+    first, count = (np.array([place[number] for place in places], np.int64) for number in (0, 1))
+    arrays = RangeColumns(loaded_us, slots, starts, stops, rows, of_files, first, count)
 
     def read(window: Window) -> Iterator[pa.RecordBatch]:
         for batch in batches:
@@ -53,10 +64,10 @@ def counted(
             arrays = [pa.array(column, field.type) for column, field in zip(values, _SCHEMA, strict=True)]
             yield pa.RecordBatch.from_arrays(arrays, schema=_SCHEMA)
 
-    with pytest.MonkeyPatch.context() as patch:
+    with exact_file, pytest.MonkeyPatch.context() as patch:
         patch.setattr(row_counts, "_MAX_SORTED_ROWS", max_sorted)
         patch.setattr(row_counts, "_MAX_BITS_BYTES", max_bits)
-        return count_rows(arrays, codes, Window(), read)
+        return count_rows(arrays, codes, Window(), read, exact_file)
 
 
 def expected(ranges: list[Range], batches: list[list[Row]]) -> tuple[list[int], list[int], int, int]:
@@ -99,7 +110,34 @@ def test_rows_are_counted_as_a_plain_count_does(
     batches: list[list[Row]], files: int, max_sorted: int, max_bits: int
 ) -> None:
     result = counted(_RANGES, batches, files=files, max_sorted=max_sorted, max_bits=max_bits)
-    assert (result.rows.tolist(), result.copies.tolist(), *result[2:]) == expected(_RANGES, batches)
+    assert (result.rows.tolist(), result.copies.tolist(), result.outside, result.misplaced) == expected(
+        _RANGES, batches
+    )
+
+
+_SETS = st.sets(st.tuples(st.integers(0, 16), st.sampled_from([0, 1])), max_size=8)
+
+
+@given(batches=st.lists(st.lists(_ROWS, max_size=30), max_size=4), sets=st.lists(_SETS, min_size=6, max_size=6))
+def test_rows_of_exact_sets_are_counted_as_a_plain_count_does(
+    batches: list[list[Row]], sets: list[set[tuple[int, int]]]
+) -> None:
+    exact = []
+    for (broker, *_), rows in zip(_RANGES, sets, strict=True):
+        offsets, inner = (np.array([row[place] for row in rows], np.int64) for place in (0, 1))
+        exact.append(ExactOffsets.of(offsets, None if broker is None else inner))
+    expected_rows = [
+        sum(
+            (row[0], row[1], row[4]) == (broker, partition, loaded)
+            and row[2] is not None
+            and start <= row[2] < stop
+            and (any(row[2] == offset for offset, _ in rows) if broker is None else (row[2], row[3]) in rows)
+            for batch in batches
+            for row in batch
+        )
+        for (broker, partition, start, stop, loaded), rows in zip(_RANGES, sets, strict=True)
+    ]
+    assert counted(_RANGES, batches, exact=exact).in_set.tolist() == expected_rows
 
 
 def test_without_ranges_every_row_is_outside() -> None:

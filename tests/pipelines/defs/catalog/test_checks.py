@@ -131,6 +131,8 @@ def test_gaps_are_a_warning_only_where_records_were_passed_over() -> None:
         return Proof(topic="a", table="t", partitions=(part, part))
 
     assert judge_proof("gaps", proof(compacted=3, control=1, aborted=2, empty=7)).violation is None
+    on_purpose = judge_proof("gaps", proof(compacted=3, erased=3, filtered=1, retired=2))
+    assert (on_purpose.violation, on_purpose.metadata) == (None, {"erased": 6, "filtered": 2, "retired": 4})
     violation = judge_proof("gaps", proof(expired=3, control=1)).violation
     assert violation == (dg.AssetCheckSeverity.WARN, "6 offsets of the topic have no row (expired: 6)")
 

@@ -1,0 +1,45 @@
+"""The exact sets of slices that are fetched again: rows that were erased, filtered or retired do not come back."""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+
+from kafka_io.model import BrokerPartition, OffsetRange
+from pipelines.delta.delta_table import LakeTable
+from pipelines.ledger.committed_range import CommittedRange, ExactCause, StoredSet
+from pipelines.table.exact_sets import ExactSets, store_exact
+
+ExactOfSlices = Mapping[OffsetRange, Mapping[ExactCause, StoredSet]]
+
+
+def exact_of_slices(
+    table: LakeTable, ranges: Mapping[BrokerPartition, Sequence[CommittedRange]], slices: Sequence[OffsetRange]
+) -> ExactOfSlices:
+    """The exact sets of the slices that have some, from the ranges of their partition that count, in order.
+
+    Raises:
+        ExactSetLost: a set is missing or damaged, so nobody knows which rows must not come back.
+        LakeUnavailable: the store does not answer.
+    """
+    with_sets = {id_: [part for part in own if part.exact] for id_, own in ranges.items()}
+    sets = ExactSets.at(table.uri, table.lake.options)
+    return {
+        offsets: dict(_of_slice(table, sets, overlapping, offsets))
+        for offsets in slices
+        if (overlapping := _overlapping(with_sets.get(offsets.partition, ()), offsets))
+    }
+
+
+def _overlapping(ranges: Sequence[CommittedRange], offsets: OffsetRange) -> Sequence[CommittedRange]:
+    first = bisect_right(ranges, offsets.start, key=lambda part: part.offsets.stop)
+    return ranges[first : bisect_left(ranges, offsets.stop, key=lambda part: part.offsets.start)]
+
+
+def _of_slice(
+    table: LakeTable, sets: ExactSets, ranges: Sequence[CommittedRange], offsets: OffsetRange
+) -> Iterator[tuple[ExactCause, StoredSet]]:
+    for cause, own in sets.of_ranges(ranges, offsets).items():
+        references = {committed.exact[cause] for committed in ranges if cause in committed.exact}
+        stored = next(iter(references))
+        # A stored set may have more offsets of the slice than the ranges that refer to it.
+        is_same = len(references) == 1 and sets.of(stored).within(offsets).count == own.count
+        yield cause, stored if is_same else store_exact(table.uri, table.lake.options, own)

@@ -1,0 +1,136 @@
+"""Exact sets in the entries of the ledger, or in files beside the data of a table.
+
+A set of few bytes is a text in the entry. A larger one is a file in a folder that readers of the table do not see. The
+file is written and forced to disk before the commit that names it, like a data file, and never changes.
+"""
+
+import hashlib
+import re
+import uuid
+from base64 import b64decode, b64encode
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+
+from kafka_io.model import OffsetRange
+from pipelines.ledger.committed_range import CommittedRange, ExactCause, StoredSet
+from pipelines.ledger.exact_offsets import MAX_ENCODED_BYTES, NO_OFFSETS, ExactOffsets
+from resources.errors import ExactSetLost
+from resources.failpoints import failpoint
+from resources.stores import durable
+from resources.stores.table_files import table_errors, table_files
+
+OFFSETS_FOLDER = "_offsets"
+"""The folder inside a table for sets of offsets. Delta's vacuum ignores names that begin with an underscore.
+
+Housekeeping keeps the files that an entry of the ledger names.
+"""
+_MAX_INLINE_BYTES = 256
+_PATH = re.compile(rf"{OFFSETS_FOLDER}/[0-9a-f]{{32}}\.offsets")
+
+ReadBytes = Callable[[str], bytes]
+"""Reads a file of a table."""
+
+
+def store_exact(uri: str, options: Mapping[str, str], offsets: ExactOffsets) -> StoredSet:
+    """Store a set in the table at `uri`; returns the reference for an entry.
+
+    Raises:
+        LakeUnavailable: the store does not take the file.
+        ExactSetLost: nobody could read so large a set.
+    """
+    data = offsets.encode()
+    digest = hashlib.sha256(data).hexdigest()
+    if len(data) <= _MAX_INLINE_BYTES:
+        return StoredSet(sha256=digest, size=len(data), inline=b64encode(data).decode())
+    if len(data) > MAX_ENCODED_BYTES:
+        raise ExactSetLost(f"{offsets.count:,} offsets are too many for one set: use smaller slices, or fewer rows")
+    path = f"{OFFSETS_FOLDER}/{uuid.uuid4().hex}.offsets"
+    from resources.stores.lake import write_file  # noqa: PLC0415 - it imports deltalake, which other workers do not need
+
+    with table_errors(uri):
+        write_file(table_files(uri, options), path, data)
+        failpoint("offsets written")
+        durable.sync_file(uri, path)
+    return StoredSet(sha256=digest, size=len(data), path=path)
+
+
+class ExactSets:
+    """Reads the exact sets of a table. The last one is kept, because ranges of one entry often share a file."""
+
+    def __init__(self, read: ReadBytes) -> None:
+        self._read = read
+        self._last: tuple[StoredSet | None, ExactOffsets] = None, NO_OFFSETS
+
+    @classmethod
+    def at(cls, uri: str, options: Mapping[str, str]) -> "ExactSets":
+        """The sets of the table at this URI."""
+
+        def read(path: str) -> bytes:
+            with table_errors(uri), table_files(uri, options).open_input_file(path) as file:
+                return bytes(file.read(MAX_ENCODED_BYTES + 1))
+
+        return cls(read)
+
+    def of(self, stored: StoredSet) -> ExactOffsets:
+        """A stored set.
+
+        Raises:
+            ExactSetLost: it is missing or damaged.
+            LakeUnavailable: the store does not answer.
+        """
+        known, offsets = self._last
+        if known != stored:
+            offsets = ExactOffsets.decode(self._bytes(stored))
+            self._last = stored, offsets
+        return offsets
+
+    def _bytes(self, stored: StoredSet) -> bytes:
+        if stored.path and not _PATH.fullmatch(stored.path):
+            raise ExactSetLost(f"the ledger names {stored.path} as a set of offsets, which no Penstock has written")
+        name = f"the file {stored.path}" if stored.path else "a set of offsets in the ledger"
+        try:
+            data = self._read(stored.path) if stored.path else b64decode(stored.inline, validate=True)
+        except ValueError as error:
+            raise ExactSetLost(f"{name} is damaged: {error}") from error
+        except Exception as error:
+            if isinstance(error.__cause__ or error, FileNotFoundError):
+                raise ExactSetLost(
+                    f"{name}, which has the offsets of rows that are not in the table, is gone"
+                ) from error
+            raise
+        if len(data) != stored.size or hashlib.sha256(data).hexdigest() != stored.sha256:
+            raise ExactSetLost(f"{name} is damaged: its content is not the one that its entry recorded")
+        return data
+
+    def within(self, committed: CommittedRange) -> Mapping[ExactCause, ExactOffsets]:
+        """The sets of a range, each without the offsets outside of the range.
+
+        Raises:
+            ExactSetLost, LakeUnavailable: see `of`.
+        """
+        return {cause: self.of(stored).within(committed.offsets) for cause, stored in sorted(committed.exact.items())}
+
+    def of_ranges(self, ranges: Iterable[CommittedRange], offsets: OffsetRange) -> Mapping[ExactCause, ExactOffsets]:
+        """The sets of ranges of one partition together, without what is outside of some offsets.
+
+        Raises:
+            ExactSetLost, LakeUnavailable: see `of`.
+        """
+        by_cause: dict[ExactCause, list[ExactOffsets]] = defaultdict(list)
+        for committed in ranges:
+            part = committed.offsets.intersection(offsets) if committed.exact else None
+            for cause, own in self.within(replace(committed, offsets=part)).items() if part else ():
+                by_cause[cause].append(own)
+        together = {cause: ExactOffsets.union(sets) for cause, sets in by_cause.items()}
+        return {cause: own for cause, own in together.items() if own.count}
+
+
+def with_exact(
+    committed: CommittedRange, sets: Mapping[ExactCause, ExactOffsets], store: Callable[[ExactOffsets], StoredSet]
+) -> CommittedRange:
+    """The range with these sets as its exact causes, and with their numbers in its gaps; empty sets are left out."""
+    own = {cause: part for cause, offsets in sets.items() if (part := offsets.within(committed.offsets)).count}
+    counts = {str(cause): offsets.count for cause, offsets in own.items()}
+    exact = {cause: store(offsets) for cause, offsets in own.items()}
+    return replace(committed, gaps={**committed.visible_gaps, **counts}, exact=exact)

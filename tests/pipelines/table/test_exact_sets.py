@@ -1,0 +1,94 @@
+"""An exact set is stored in the entry if it is small, and in a file otherwise; a lost or damaged one is an error."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from kafka_io.model import BrokerPartition, OffsetRange
+from pipelines.ledger.committed_range import CommittedRange, ExactCause, StoredSet
+from pipelines.ledger.exact_offsets import ExactOffsets
+from pipelines.table import exact_sets
+from pipelines.table.exact_sets import ExactSets, store_exact, with_exact
+from resources.errors import ExactSetLost
+from resources.stores import durable
+
+ONE = BrokerPartition(None, 0)
+SMALL, LARGE = ExactOffsets.of(np.arange(0, 100, 2)), ExactOffsets.of(np.arange(0, 10_000, 7))
+
+
+@pytest.mark.parametrize(("offsets", "files"), [(SMALL, 0), (LARGE, 1)])
+def test_a_stored_set_is_read_again(offsets: ExactOffsets, files: int, tmp_path: Path) -> None:
+    stored = store_exact(str(tmp_path), {}, offsets)
+    assert ExactSets.at(str(tmp_path), {}).of(stored) == offsets
+    assert (stored.sha256, stored.size) == (offsets.digest, len(offsets.encode()))
+    assert len(list(tmp_path.glob("_offsets/*.offsets"))) == files
+    assert bool(stored.path) is not bool(stored.inline)
+
+
+def test_a_new_file_survives_a_loss_of_power(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # fault L10
+    synced: list[Path] = []
+    monkeypatch.setattr(durable, "sync", synced.append)
+    stored = store_exact(str(tmp_path), {}, LARGE)
+    assert {tmp_path / stored.path, tmp_path / "_offsets", tmp_path} <= set(synced)
+
+
+def test_a_range_names_only_its_own_part_of_a_set_and_counts_it() -> None:
+    committed = CommittedRange(offsets=OffsetRange(ONE, 10, 20), rows=5, gaps={"compacted": 2, "erased": 9})
+    sets = {
+        ExactCause.ERASED: ExactOffsets.of(np.array([3, 11, 12])),
+        ExactCause.RETIRED: ExactOffsets.of(np.array([20])),
+    }
+    changed = with_exact(committed, sets, lambda offsets: store_exact("", {}, offsets))
+    assert changed.gaps == {"compacted": 2, "erased": 2}
+    assert list(changed.exact) == [ExactCause.ERASED]
+    read = CommittedRange.from_dict(changed.as_dict())
+    assert read == changed
+    assert ExactSets.at("", {}).within(read) == {ExactCause.ERASED: ExactOffsets.of(np.array([11, 12]))}
+    assert replace(changed, exact={}, gaps={}).visible_gaps == {}
+
+
+def test_a_range_without_exact_sets_is_stored_as_ever() -> None:
+    committed = CommittedRange(offsets=OffsetRange(ONE, 10, 20), rows=10)
+    assert "exact" not in committed.as_dict()
+    assert CommittedRange.from_dict(committed.as_dict()) == committed
+
+
+@pytest.mark.parametrize("extra", [{"another": 1}, {"size": "many"}])
+def test_a_reference_of_a_newer_version_is_not_read(extra: dict[str, object]) -> None:
+    stored = {"sha256": "", "size": 0, "inline": "", **extra}
+    whole = CommittedRange(offsets=OffsetRange(ONE, 10, 20)).as_dict()
+    for exact in ({"erased": stored}, {"another": {"sha256": "", "size": 0, "inline": ""}}):
+        with pytest.raises(ValueError, match=r"another|size|enum"):
+            CommittedRange.from_dict({**whole, "exact": exact})
+
+
+def damaged(stored: StoredSet, tmp_path: Path) -> None:
+    with pytest.raises(ExactSetLost):
+        ExactSets.at(str(tmp_path), {}).of(stored)
+
+
+def test_a_lost_or_damaged_set_is_an_error(tmp_path: Path) -> None:
+    inline, stored = (store_exact(str(tmp_path), {}, offsets) for offsets in (SMALL, LARGE))
+    file, content = tmp_path / stored.path, LARGE.encode()
+    file.write_bytes(content[:-1])
+    damaged(stored, tmp_path)
+    file.write_bytes(content[:-1] + b"\x7f")
+    damaged(stored, tmp_path)
+    file.unlink()
+    damaged(stored, tmp_path)
+    damaged(replace(inline, inline="%%%"), tmp_path)
+    damaged(replace(inline, sha256="0" * 64), tmp_path)
+
+
+@pytest.mark.parametrize("path", ["../secret", "_offsets/../secret", "_offsets/short.offsets", "date=1/a.parquet"])
+def test_no_other_file_is_read_as_a_set(path: str, tmp_path: Path) -> None:
+    with pytest.raises(ExactSetLost, match="which no Penstock has written"):
+        ExactSets.at(str(tmp_path), {}).of(StoredSet(sha256="0" * 64, size=1, path=path))
+
+
+def test_a_set_that_nobody_could_read_is_not_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(exact_sets, "MAX_ENCODED_BYTES", 300)
+    with pytest.raises(ExactSetLost, match="too many for one set"):
+        store_exact(str(tmp_path), {}, LARGE)
