@@ -1,7 +1,7 @@
 """Decides which column each field of a value goes into, and which columns are added for new fields.
 
 A decoder states the fields of a schema as Arrow fields of the types that `decoding.py` lists. The columns are those of
-the table. A field goes into the column of its own name. Five entries in the metadata of fields say more:
+the table. A field goes into the column of its own name. Six entries in the metadata of fields say more:
 
     comment   what the schema documents
     aliases   earlier names of the field, separated by commas
@@ -9,6 +9,7 @@ the table. A field goes into the column of its own name. Five entries in the met
     type      the full name of the field's type in Avro, and after it the names that the type had before; for a member
               of a union also the names of types such as `long` and `array`
     connect   the field is a date or time only by its name in Kafka Connect; see `has_numbers_of`
+    tags      the tags that the schema gives the field, such as `PII`, separated by commas
 
 A column never changes its type, so a field whose type changes gets another column: `price_2` with `field = price`.
 
@@ -20,7 +21,8 @@ types go into a member that holds them.
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Any
 
 import pyarrow as pa
 from pyarrow import types
@@ -28,7 +30,8 @@ from pyarrow import types
 from kafka_io.errors import InvalidSchema
 from kafka_io.values.column_types import content_field, content_type, holds, is_promotion, is_union, with_content_type
 
-COMMENT, ALIASES, FIELD, TYPE, CONNECT = b"comment", b"aliases", b"field", b"type", b"connect"
+COMMENT, ALIASES, FIELD, TYPE, CONNECT, TAGS = b"comment", b"aliases", b"field", b"type", b"connect", b"tags"
+_CONFLUENT_TAGS = "confluent:tags"
 _KINDS = frozenset({"null", "boolean", "int", "long", "float", "double", "bytes", "string", "array", "map"})
 """The types of Avro that have no names of their own."""
 
@@ -39,12 +42,43 @@ _MAX_ROUNDS = 100
 
 
 def described(
-    name: str, kind: pa.DataType, *, comment: str = "", aliases: Sequence[str] = (), type_names: Sequence[str] = ()
+    name: str,
+    kind: pa.DataType,
+    *,
+    comment: str = "",
+    aliases: Sequence[str] = (),
+    type_names: Sequence[str] = (),
+    tags: Sequence[str] = (),
 ) -> pa.Field:
-    """A nullable field with its comment, its earlier names, and the names of its type as metadata."""
-    metadata = {COMMENT: comment, ALIASES: ",".join(aliases), TYPE: ",".join(type_names)}
+    """A nullable field with its comment, its earlier names, the names of its type, and its tags as metadata."""
+    metadata = {COMMENT: comment, ALIASES: ",".join(aliases), TYPE: ",".join(type_names), TAGS: ",".join(tags)}
     known = {key: value.encode() for key, value in metadata.items() if value}
     return pa.field(name, kind, metadata=known or None)
+
+
+def tags_of(declared: Mapping[str, Any]) -> tuple[str, ...]:
+    """The tags that a schema of Avro or JSON declares for a field. What is no tag is left out."""
+    tags = declared.get(_CONFLUENT_TAGS)
+    texts = [tag for tag in (tags if isinstance(tags, list) else ()) if isinstance(tag, str)]
+    return tuple(text for text in texts if text and text.isprintable() and "," not in text)
+
+
+def with_tags(field: pa.Field, tags: Iterable[str]) -> pa.Field:
+    """The field with these tags besides its own."""
+    all_tags = ",".join(dict.fromkeys([*_texts(field, TAGS), *tags]))
+    return field.with_metadata({**(field.metadata or {}), TAGS: all_tags.encode()}) if all_tags else field
+
+
+def has_tag(field: pa.Field, tags: Collection[str]) -> bool:
+    """Whether the field, or one inside it, has one of these tags."""
+    return not set(tags).isdisjoint(_texts(field, TAGS)) or any(has_tag(inner, tags) for inner in _inside(field.type))
+
+
+def _inside(kind: pa.DataType) -> Iterable[pa.Field]:
+    """The fields inside a type."""
+    if types.is_struct(kind):
+        return list(kind)
+    return [content_field(kind)] if types.is_list(kind) or types.is_map(kind) else ()
 
 
 def with_connect(field: pa.Field) -> pa.Field:

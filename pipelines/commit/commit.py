@@ -26,6 +26,7 @@ import pyarrow as pa
 from kafka_io.model import BrokerPartition, OffsetRange
 from pipelines.layout.columns import NO_COLUMNS, ColumnConflict, missing_columns
 from pipelines.layout.delta_schema import DeltaField, delta_fields
+from pipelines.layout.personal import with_changed_marks
 from pipelines.ledger.committed_range import EXPIRED, CommittedRange
 from pipelines.ledger.coverage import NotAdjoining, extended, is_backfill
 from pipelines.ledger.ledger import (
@@ -425,17 +426,18 @@ class LoadChange(Change):
 
 
 def columns_to_add(state: TableState, snapshot: TableSnapshot, of_files: pa.Schema) -> tuple[DeltaField, ...]:
-    """The columns that a change's files have, and that the table of the snapshot lacks.
+    """The columns that a change's files have, and that the table of the snapshot lacks, or marks otherwise.
 
     Raises:
         CommitRefused: another run has added a different column of the same name.
     """
     layout = snapshot.layout
     try:
-        return tuple(delta_fields(missing_columns(layout.values, of_files, layout.taken)))
+        missing = missing_columns(layout.values, of_files, layout.taken)
     except ColumnConflict as conflict:
         rival = f"run {snapshot.entry.run}" if snapshot.entry else "another writer"
         raise CommitRefused(f"{rival} committed first ({conflict}); run again", state.topic.where) from conflict
+    return tuple(delta_fields(with_changed_marks(missing, layout.values, of_files)))
 
 
 def state_after(entry: LedgerEntry, state: TableState) -> TableState:

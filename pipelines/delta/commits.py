@@ -37,7 +37,7 @@ class DeltaCommit:
         by_others: whether another program added rows to the table, or took some out.
         foreign_files: Delta's statistics of each file that another program has filled with rows; empty without any.
         transactions: the versions in the `txn` actions of the commit, by their application id.
-        digest: the SHA-256 of the text of its commit file.
+        digest: the SHA-256 of its commit file without the statistics of data files; see `digest_of`.
     """
 
     version: int

@@ -8,7 +8,6 @@ under earlier numbers.
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from hashlib import sha256
 
 import msgspec
 import pyarrow as pa
@@ -18,6 +17,7 @@ import pyarrow.parquet as pq
 from kafka_io.errors import Where
 from pipelines.delta.commits import DeltaCommit
 from pipelines.delta.delta_log_segment import DELTA_LOG, POINTER, commit_file
+from pipelines.delta.personal_bounds import digest_of
 from resources.errors import LogTorn
 from resources.stores.lake import filesystem, lake_errors, list_folder
 from resources.stores.object_reads import ObjectReader
@@ -69,7 +69,7 @@ class DeltaLog:
                 "again",
                 self.where,
             ) from error
-        return DeltaCommit.of(version, actions, digest=sha256(text).hexdigest())
+        return DeltaCommit.of(version, actions, digest=digest_of(text))
 
     def text(self, reader: ObjectReader, version: int) -> bytes:
         """The text of a commit file.

@@ -11,7 +11,6 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from hashlib import sha256
 from typing import Self
 
 import msgspec
@@ -21,6 +20,7 @@ from deltalake import DeltaTable
 
 from kafka_io.typed_json import decode_json
 from pipelines.delta.commits import Action, ActionFields, DeltaCommit
+from pipelines.delta.personal_bounds import digest_of
 from resources.stores.store_client import StoreClient
 from resources.stores.stored_object import StoredObject
 
@@ -124,7 +124,7 @@ class DeltaLogSegment:
             DeltaLogUnclear: it is not what a commit file must be.
         """
         content = self.commit_files[version].content
-        return DeltaCommit.of(version, list(_actions(content)), digest=sha256(content).hexdigest())
+        return DeltaCommit.of(version, list(_actions(content)), digest=digest_of(content))
 
     @cached_property
     def metadata(self) -> ActionFields:

@@ -22,6 +22,7 @@ from pipelines.delta.append import appended_commit, can_append
 from pipelines.delta.delta_log_segment import DELTA_LOG, DeltaLogSegment, commit_file
 from pipelines.delta.open_version import CLEANED, DeltaVersion
 from pipelines.delta.reader import TableReader
+from pipelines.delta.scrub import ScrubResult, scrub
 from pipelines.delta.table_copy import first_commit
 from pipelines.delta.write_options import AFTER_COMMIT, AFTER_ENTRY, CONFIGURATION
 from pipelines.delta.writes import append, checkpoint_interval, convert, properties, replace_rows
@@ -325,6 +326,11 @@ class LakeTable(TableReader):
         if not self._has_entry(version, entry):
             raise CommitOutcomeUnknown(f"the entry {entry.commit} was written, but the log does not show it")
         self._check_landed(snapshot)
+        personal = snapshot.layout.with_columns(entry.columns).personal
+        if personal:  # deltalake has written bounds of these columns too
+            scrub(self, personal, after=snapshot.version)
+            failpoint("bounds hidden")
+            handle = self._handle_at(version)
 
         def create_checkpoint() -> None:
             handle.update_incremental()
@@ -350,6 +356,10 @@ class LakeTable(TableReader):
         if version % checkpoint_interval(configuration) == 0:
             with suppress(DeltaError, OSError, LakeUnavailable):
                 create()
+
+    def scrub(self, names: Collection[str] = (), *, after: int = -1) -> ScrubResult:
+        """Remove the bounds of personal columns from the delta log; see `scrub`."""
+        return scrub(self, names, after=after)
 
     def count_rows(self, snapshot: TableSnapshot, ranges: Sequence[CommittedRange]) -> list[int]:
         """The number of rows that the table has of each range: with its partition, offsets and loading time."""

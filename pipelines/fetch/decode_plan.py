@@ -11,7 +11,7 @@ import pyarrow.ipc
 from kafka_io.errors import InvalidSchema, printable
 from kafka_io.schema_registry.schemas import RegisteredSchema
 from kafka_io.values.column_types import MAX_NESTING, nesting
-from kafka_io.values.columns import assign, grow, grow_until_stable
+from kafka_io.values.columns import assign, field_name, grow, grow_until_stable
 from kafka_io.values.json.inference import grow_by_fields
 from pipelines.fetch.formats import encoding_of
 from pipelines.layout.columns import (
@@ -25,6 +25,7 @@ from pipelines.layout.columns import (
     with_key_prefix,
 )
 from pipelines.layout.layout import DATE_COLUMN, EVENT_DAY, LOADED, RAW, TYPED, TableLayout
+from pipelines.layout.personal import is_personal, marked, paths_of_keys, without_keys
 from resources.errors import FormatChanged, LayoutChanged, LayoutRefused
 
 if TYPE_CHECKING:  # pydantic is slow to import, and workers need no settings; the log's interface imports this module
@@ -63,12 +64,14 @@ class PartPlan:
         columns: all columns of the table for its fields, with those that the load adds, as an Arrow IPC message.
         schemas: its schemas, for an encoding that has them: those of a registry, or the one in a file of the settings.
         id_bytes: the size of the ids of schemas in its frames.
+        personal: the paths of its personal fields.
     """
 
     encoding: str
     columns: bytes
     schemas: WriterSchemas = field(default_factory=WriterSchemas)
     id_bytes: int = 4
+    personal: tuple[str, ...] = ()
 
     @property
     def values(self) -> pa.Schema:
@@ -150,18 +153,25 @@ def plan_decoding(
     def grow_keys(columns: pa.Schema, fields: Iterable[pa.Field], grow_: Grow) -> pa.Schema:
         return grow_(columns, fields)
 
-    columns = _planned(format_, format_.encoding, values, value_columns(layout.values), grow_values)
+    present = value_columns(layout.values)
+    columns = _planned(format_, format_.encoding, format_.personal, values, columns=present, grow_by=grow_values)
     key_plan = None
     if format_.key_encoding:
-        of_keys = _planned(format_, format_.key_encoding, keys, key_columns(layout.values), grow_keys)
+        paths, present = paths_of_keys(format_.personal), key_columns(layout.values)
+        of_keys = _planned(format_, format_.key_encoding, paths, keys, columns=present, grow_by=grow_keys)
         key_plan = PartPlan(
-            encoding=format_.key_encoding, columns=of_keys, schemas=keys.schemas, id_bytes=format_.id_bytes
+            encoding=format_.key_encoding,
+            columns=of_keys,
+            schemas=keys.schemas,
+            id_bytes=format_.id_bytes,
+            personal=paths_of_keys(format_.personal),
         )
     plan = DecodePlan(
         encoding=format_.encoding,
         columns=columns,
         schemas=_in_file(format_, format_.encoding) or values.schemas,
         id_bytes=format_.id_bytes,
+        personal=format_.personal,
         keys=key_plan,
         headers=format_.header_columns,
         date_column=layout.date_column,
@@ -199,6 +209,11 @@ def _time_column_warnings(plan: DecodePlan) -> Iterator[str]:
         return
     if name not in columns.names:
         yield f"no record has had the field {name} of `partition_by`: all rows are in the folder without a day"
+    elif is_personal(columns.field(name)):
+        raise LayoutRefused(
+            f"`partition_by` names the column {name}, which a tag of its schema makes personal: the names of folders "
+            "would show its values"
+        )
     elif not pa.types.is_temporal(columns.field(name).type):
         raise LayoutRefused(
             f"`partition_by` names the column {name} of the type {columns.field(name).type}, but only a date or a "
@@ -212,17 +227,45 @@ def _in_file(format_: "TopicFormat", encoding: str) -> WriterSchemas | None:
     return WriterSchemas(known=in_file(format_)) if in_file else None
 
 
-def _planned(format_: "TopicFormat", encoding: str, learned: Learned, columns: pa.Schema, grow_by: _GrowBy) -> bytes:
-    """The columns with everything added that declared fields and samples need, as an Arrow IPC message."""
+def _planned(
+    format_: "TopicFormat",
+    encoding: str,
+    paths: Sequence[str],
+    learned: Learned,
+    *,
+    columns: pa.Schema,
+    grow_by: _GrowBy,
+) -> bytes:
+    """The columns with everything added that declared fields and samples need, as an Arrow IPC message.
+
+    `paths` are those of personal fields.
+
+    Raises:
+        LayoutRefused: the table already has members that are named after the keys of objects in a personal field.
+    """
+    if encoding_of(encoding).of_sample is not None:
+        _check_no_keys(columns, paths)
     declared = [(fields, _stored(fields)) for fields in _declared(format_, encoding, learned.schemas)]
     steps = [
         *(partial(grow_by, fields=stored, grow_=grow) for _, stored in declared),
         *(partial(grow_by, fields=_stored(fields), grow_=grow_by_fields) for fields in learned.samples),
     ]
     columns = grow_until_stable(columns, steps)
+    columns = marked(columns, paths, format_.personal_tags, [stored for _, stored in declared])
     read = _as_declared(columns, declared)
     message: bytes = read.serialize().to_pybytes()
     return message
+
+
+def _check_no_keys(columns: Sequence[pa.Field], paths: Sequence[str]) -> None:
+    """Check that no column has members that are named after keys of objects in a personal field (fault S04)."""
+    for column, allowed in zip(columns, without_keys(columns, paths), strict=True):
+        if column.type != allowed.type:
+            raise LayoutRefused(
+                f"`personal` names the field {field_name(column)}, or one inside it, whose objects have become the "
+                f"type {column.type}: each new key of an object would become a member of it. Declare the columns of "
+                "the topic with `columns`, this field as map<string, TYPE> or as `json`"
+            )
 
 
 def _stored(fields: Iterable[pa.Field]) -> Sequence[pa.Field]:

@@ -77,6 +77,7 @@ class SliceFile:
         self.rows = 0
         self.size = 0
         self.stats: Mapping[str, Any] = {}
+        self._nulls = dict.fromkeys(task.layout.personal.intersection(task.layout.ordered), 0)
         self._waiting: list[pa.RecordBatch] = []
         self.waiting_bytes = 0
         self._writer: pq.ParquetWriter | None = None
@@ -88,6 +89,8 @@ class SliceFile:
         self.rows += batch.num_rows
         self._waiting.append(batch)
         self.waiting_bytes += batch.nbytes
+        for name in self._nulls:
+            self._nulls[name] += batch.column(name).null_count
         if self.waiting_bytes >= ROW_GROUP_BYTES:
             self.flush()
 
@@ -150,7 +153,7 @@ class SliceFile:
             self._delete()
         if kind is None and self.rows:
             [footer] = self._footers
-            self.stats = file_stats(footer, self._layout)
+            self.stats = file_stats(footer, self._layout, self._nulls)
             failpoint("file closed")
             if self._local is not None:
                 durable.sync_below(self._local, self._local / self.path, self._unforced)
@@ -170,6 +173,7 @@ def parquet_options(codec: str, layout: TableLayout = RAW) -> dict[str, Any]:
         "compression_level": _LEVELS.get(codec),
         "column_encoding": {layout.name(name): "DELTA_BINARY_PACKED" for name in ("offset", "timestamp")},
         "use_dictionary": layout.dictionary,
-        "write_statistics": list(layout.ordered),  # nothing reads the bounds of bytes and lists, and they cost time
+        # Nothing reads the bounds of bytes and lists, and they cost time. Those of personal columns would be values.
+        "write_statistics": [name for name in layout.ordered if name not in layout.personal],
         "write_batch_size": 4096,  # the rows of a batch stay in the processor's cache
     }

@@ -16,11 +16,12 @@ import pyarrow.ipc
 
 from kafka_io.values.decoding import DecodedValues, FailedValue, ValueDecoder, in_order
 from kafka_io.values.header_texts import header_texts
-from kafka_io.values.json.inference import grow_by_fields, merged_fields, split_sample
+from kafka_io.values.json.inference import grow_by_fields, has_key_twice, merged_fields, split_sample
 from pipelines.fetch.decode_plan import DecodePlan, PartPlan
 from pipelines.fetch.formats import encoding_of
 from pipelines.fetch.schema_headers import KEY_HEADER, SHORT_ID_BYTES, VALUE_HEADER, SchemaHeaders, with_short_ids
 from pipelines.layout.columns import ERROR_COLUMN, KEY_PREFIX, RAW_COLUMN, TOMBSTONE_COLUMN, header_columns
+from pipelines.layout.personal import without_keys
 from pipelines.layout.rows import FILE_SCHEMA, table_rows
 from pipelines.ledger.slice_facts import BadRecord, DecodingNeeds, PartNeeds
 
@@ -154,6 +155,7 @@ class _PartRows:
         schemas = plan.schemas
         self._refused = schemas.refused
         self._encoding, self._columns = encoding_of(plan.encoding), plan.values
+        self._personal = plan.personal
         self._decoder = decoder_of(plan)
         self._headers = (
             SchemaHeaders(header, schemas.by_guid, schemas.refused_guids) if self._encoding.is_framed else None
@@ -170,6 +172,14 @@ class _PartRows:
             if self._has_long_ids:
                 values = with_short_ids(values)
         decoded = self._decoder.decode(values)
+        fields = self._new_fields(values, decoded)
+        if fields and (twice := _with_key_twice(values, decoded)):
+            # With a column for its key the decoder would refuse such a value. So it is refused now, and no key of it
+            # gets a column (fault S04).
+            values = pc.if_else(np.isin(np.arange(len(values)), list(twice)), pa.scalar(None, values.type), values)
+            failures = in_order(failures, (FailedValue(row=row, reason=reason) for row, reason in twice.items()))
+            decoded = self._decoder.decode(values)
+            fields = self._new_fields(values, decoded)
         failures = in_order(failures, decoded.failures)
         if decoded.unknown_schemas:
             failures = in_order(failures, self._without_schema(values))
@@ -177,7 +187,7 @@ class _PartRows:
         return DecodedPart(
             columns=dict(zip(decoded.rows.schema.names, decoded.rows.columns, strict=True)),
             failures=failures,
-            needs=_part_needs(unknown, self._new_fields(values, decoded)),
+            needs=_part_needs(unknown, fields),
             rounded=np.setdiff1d(decoded.rounded, [failure.row for failure in failures]),
         )
 
@@ -191,7 +201,7 @@ class _PartRows:
             return ()
         rows = np.union1d(decoded.new_keys, np.array([failure.row for failure in decoded.failures], np.int64))
         for sample in split_sample(values, rows.tolist()):
-            fields = of_sample(sample)
+            fields = without_keys(of_sample(sample), self._personal)
             if not grow_by_fields(self._columns, fields).equals(self._columns):
                 return fields
         return ()
@@ -204,6 +214,13 @@ class _PartRows:
         for row in np.flatnonzero(np.isin(ids, list(self._refused))).tolist():
             is_azure = _AZURE.match(values[row].as_py()) is not None
             yield FailedValue(row=row, reason=_AZURE_REASON if is_azure else self._refused[int(ids[row])])
+
+
+def _with_key_twice(values: pa.BinaryArray, decoded: DecodedValues) -> Mapping[int, str]:
+    """The rows of values with new keys that have a key twice, with the reasons why they do not decode."""
+    reasons = {failure.row: failure.reason for failure in decoded.failures}
+    rows = sorted(reasons.keys() | set(decoded.new_keys.tolist()))
+    return {row: reasons.get(row, "a key occurs twice") for row in rows if has_key_twice(values[row].as_py())}
 
 
 def decoder_of(plan: PartPlan) -> ValueDecoder:

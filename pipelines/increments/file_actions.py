@@ -10,12 +10,21 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from deltalake.transaction import AddAction
 
-from pipelines.layout.file_statistics import column_stats, with_decimals
+from pipelines.layout.file_statistics import NO_NULLS, column_stats, with_decimals
 from pipelines.layout.layout import NO_DAY
 
 
-def add_action(path: str, size: int, footer: pq.FileMetaData, types: Mapping[str, pa.DataType]) -> AddAction:
-    """The action that adds a file to a table. The folders of its path have the values of the partition columns."""
+def add_action(
+    path: str,
+    size: int,
+    footer: pq.FileMetaData,
+    types: Mapping[str, pa.DataType],
+    personal_nulls: Mapping[str, int] = NO_NULLS,
+) -> AddAction:
+    """The action that adds a file to a table. The folders of its path have the values of the partition columns.
+
+    See `column_stats`.
+    """
     decimals = {name for name, kind in types.items() if pa.types.is_decimal(kind)}
     return AddAction(
         path=path,
@@ -23,7 +32,7 @@ def add_action(path: str, size: int, footer: pq.FileMetaData, types: Mapping[str
         partition_values=dict(_partition_values(Path(path).parts[1:-1])),
         modification_time=int(datetime.now(UTC).timestamp() * 1000),
         data_change=True,
-        stats=msgspec.json.encode(with_decimals(column_stats(footer, types), decimals)).decode(),
+        stats=msgspec.json.encode(with_decimals(column_stats(footer, types, personal_nulls), decimals)).decode(),
     )
 
 

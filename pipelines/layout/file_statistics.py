@@ -1,11 +1,13 @@
 """The statistics of a file's columns from its footer, in the form that Delta's log needs.
 
 Every column that has an order needs its bounds in the log. Readers that use pyarrow conclude from a column without
-bounds that no filter can match it, and leave the whole file out.
+bounds that no filter can match it, and leave the whole file out. So a column with personal values has constant bounds:
+the widest ones of its type that every reader can parse. They say nothing about a value (fault S01).
 """
 
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from decimal import Decimal
 from typing import Any
 
 import msgspec
@@ -17,23 +19,39 @@ from pipelines.layout.layout import RAW, TableLayout, types_with_order
 
 _MAX_TEXT = 64  # characters of a bound in the log; a longer text is cut, so that the log stays small
 _AFTER_ANY_TEXT = "\U0010ffff"
-_MAX_DOUBLE = 1.7976931348623157e308
+_MAX_FLOAT, _MAX_DOUBLE = 3.4028234663852886e38, 1.7976931348623157e308
 # The years 1 to 9999 as days and as microseconds since 1970: readers cannot parse others.
 _DAYS = (-719_162, 2_932_896)
 _MICROSECONDS = (-62_135_596_800_000_000, 253_402_300_799_999_999)
+_WIDEST: Sequence[tuple[Callable[[pa.DataType], bool], tuple[Any, Any]]] = (
+    (pa.types.is_boolean, (False, True)),
+    (pa.types.is_date, _DAYS),
+    (pa.types.is_timestamp, _MICROSECONDS),
+    (pa.types.is_float32, (-_MAX_FLOAT, _MAX_FLOAT)),
+    (pa.types.is_floating, (-_MAX_DOUBLE, _MAX_DOUBLE)),
+)
+NO_NULLS: Mapping[str, int] = {}
 
 
-def file_stats(footer: pq.FileMetaData, layout: TableLayout = RAW) -> Mapping[str, Any]:
-    """`numRecords`, and `minValues`, `maxValues` and `nullCount` by column; times are ISO 8601 texts in UTC."""
-    return column_stats(footer, types_with_order(layout.file_schema))
+def file_stats(
+    footer: pq.FileMetaData, layout: TableLayout = RAW, nulls: Mapping[str, int] = NO_NULLS
+) -> Mapping[str, Any]:
+    """`numRecords`, and `minValues`, `maxValues` and `nullCount` by column; times are ISO 8601 texts in UTC.
+
+    `nulls` has the number of nulls of each personal column with an order. The footer says nothing about them.
+    """
+    return column_stats(footer, types_with_order(layout.file_schema), nulls)
 
 
-def column_stats(footer: pq.FileMetaData, types: Mapping[str, pa.DataType]) -> Mapping[str, Any]:
+def column_stats(
+    footer: pq.FileMetaData, types: Mapping[str, pa.DataType], personal_nulls: Mapping[str, int] = NO_NULLS
+) -> Mapping[str, Any]:
     """The same for these columns, which must have an order."""
-    lowest: dict[str, Any] = {}
-    highest: dict[str, Any] = {}
-    nulls: dict[str, int] = {}
-    for name, column in _column_statistics(footer, list(types)):
+    constant = {name: _widest_bounds(types[name]) for name in personal_nulls}
+    lowest: dict[str, Any] = {name: bounds[0] for name, bounds in constant.items()}
+    highest: dict[str, Any] = {name: bounds[1] for name, bounds in constant.items()}
+    nulls = dict(personal_nulls)
+    for name, column in _column_statistics(footer, [name for name in types if name not in personal_nulls]):
         nulls[name] = nulls.get(name, 0) + column.null_count
         lowest_here, highest_here = _bounds(types[name], column)
         if lowest_here is not None:
@@ -86,9 +104,25 @@ def _bounds(type_: pa.DataType, column: pq.Statistics) -> tuple[Any, Any]:
     of a column with a text of more than 4 KiB as a bound.
     """
     if not column.has_min_max:
-        widest = (-_MAX_DOUBLE, _MAX_DOUBLE) if pa.types.is_floating(type_) else ("", _AFTER_ANY_TEXT * _MAX_TEXT)
-        return widest if column.num_values else (None, None)
+        return _widest_bounds(type_) if column.num_values else (None, None)
     return (column.min_raw, column.max_raw) if pa.types.is_temporal(type_) else (column.min, column.max)
+
+
+def _widest_bounds(type_: pa.DataType) -> tuple[Any, Any]:
+    """The widest bounds that every reader can parse, in the form of `_bounds`. They say nothing about the values."""
+    if pa.types.is_decimal(type_):
+        lowest, highest = (Decimal((sign, (9,) * type_.precision, -type_.scale)) for sign in (1, 0))
+        return lowest, highest
+    if pa.types.is_integer(type_):
+        return -(1 << type_.bit_width - 1), (1 << type_.bit_width - 1) - 1
+    return next((bounds for is_kind, bounds in _WIDEST if is_kind(type_)), ("", _AFTER_ANY_TEXT * _MAX_TEXT))
+
+
+def constant_bounds(type_: pa.DataType) -> tuple[Any, Any]:
+    """The bounds of a column with personal values, as Delta's log has them."""
+    printer = _printer(type_)
+    lowest, highest = (printer(bound) for bound in _widest_bounds(type_))
+    return lowest, highest
 
 
 def _printer(type_: pa.DataType) -> Callable[[Any], Any]:

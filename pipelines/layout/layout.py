@@ -25,6 +25,7 @@ import pyarrow as pa
 
 from pipelines.layout.columns import ERROR_COLUMN, NO_COLUMNS, RAW_COLUMN, TOMBSTONE_COLUMN, with_columns
 from pipelines.layout.delta_schema import DeltaField, arrow_columns, delta_metadata
+from pipelines.layout.personal import is_personal
 from pipelines.layout.rows import DICTIONARY, FILE_SCHEMA, PARTITION_COLUMN, RAW_TIME_COLUMN, TABLE_SCHEMA
 
 DATE_COLUMN = "_kafka_loaded_date"
@@ -155,6 +156,11 @@ class TableLayout:
     def ordered(self) -> tuple[str, ...]:
         """The columns of a file that have an order, so that the log has their smallest and largest values."""
         return tuple(types_with_order(self.file_schema))
+
+    @property
+    def personal(self) -> frozenset[str]:
+        """The columns with personal values."""
+        return frozenset(column.name for column in self.values if is_personal(column))
 
     @property
     def dictionary(self) -> list[str]:

@@ -264,6 +264,7 @@ def merge(
     handle.update_incremental()
     handle.create_checkpoint()
     table.sync(after=handle.version() - 1)
+    table.scrub()  # deltalake has written bounds of personal columns too
     return result
 
 

@@ -17,6 +17,7 @@ from deltalake.transaction import AddAction, RemoveAction
 
 from pipelines.increments.file_actions import add_action
 from pipelines.layout.layout import types_with_order
+from pipelines.layout.personal import is_personal
 from resources.errors import LakeUnavailable
 from resources.failpoints import failpoint
 from resources.stores import durable
@@ -142,7 +143,7 @@ class StateFileWriter:
                 self._file = _OpenFile(filesystem(self.uri, self.options), self.schema)
                 failpoint("state file opened")
             table = pa.Table.from_batches(self._waiting).combine_chunks()
-            self._file.writer.write_table(table, row_group_size=table.num_rows)
+            self._file.write(table)
             failpoint("state row group written")
             is_full = self._file.stream.tell() >= FILE_BYTES
         self._waiting, self._waiting_bytes = [], 0
@@ -157,7 +158,7 @@ class StateFileWriter:
             file.open_files.close()
             size = file.store.get_file_info(file.path).size
         [footer] = file.footers
-        self.actions.append(add_action(file.path, size, footer, types_with_order(self.schema)))
+        self.actions.append(add_action(file.path, size, footer, types_with_order(self.schema), file.nulls))
         durable.sync_file(self.uri, file.path)
         failpoint("state file written")
 
@@ -168,10 +169,23 @@ class _OpenFile:
     def __init__(self, store: pafs.FileSystem, schema: pa.Schema) -> None:
         self.store, self.path = store, f"state-{uuid.uuid4().hex}.parquet"
         self.footers: list[Any] = []
+        ordered = types_with_order(schema)
+        self.nulls = {column.name: 0 for column in schema if is_personal(column) and column.name in ordered}
         self.open_files = ExitStack()
         self.stream = self.open_files.enter_context(store.open_output_stream(self.path))
-        self.writer = self.open_files.enter_context(
+        self._writer = self.open_files.enter_context(
             pq.ParquetWriter(
-                self.stream, schema, compression="zstd", compression_level=1, metadata_collector=self.footers
+                self.stream,
+                schema,
+                compression="zstd",
+                compression_level=1,
+                metadata_collector=self.footers,
+                write_statistics=[name for name in ordered if name not in self.nulls],
             )
         )
+
+    def write(self, rows: pa.Table) -> None:
+        """Write a row group, and count the nulls of personal columns."""
+        self._writer.write_table(rows, row_group_size=rows.num_rows)
+        for name in self.nulls:
+            self.nulls[name] += rows.column(name).null_count

@@ -36,6 +36,10 @@ _PLAIN_NAME = re.compile(r"[A-Za-z0-9._-]+")
 _AVRO_FRAME = re.compile(r"single_object|azure:[0-9a-f]{32}|glue:[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _HEADER_NAME = re.compile(r"[^ ,;{}()\n\t=\x00]+")
 _MINUTE_MS = 60_000
+_OWN_PREFIX, KEY_PREFIX = "_kafka_", "_kafka_key_"
+_PERSONAL_OF_TYPED = {"_kafka_key", "_kafka_headers"}
+_PERSONAL_OF_RAW = {"key", "value", "headers"}
+"""The columns of Penstock that can be personal."""
 
 
 def _with_absolute_path(schema: Any, info: ValidationInfo) -> Any:
@@ -164,6 +168,43 @@ class TopicFormat(Section):
     allowed_lateness_minutes: Annotated[float, Field(ge=0, le=MAX_MINUTES, allow_inf_nan=False)] = 10
     """Minutes that a record may arrive after its event time, and that the clocks of producers, brokers and Penstock may
     differ. A record that arrives later is late: it is loaded and counted, but no valid-through waits for it."""
+
+    personal: Texts = ()
+    """Fields with values about persons, such as `email` or `address.contact`. "_kafka_key" and "_kafka_headers" are the
+    key and the headers; a raw table has "key", "value" and "headers". New log entries, the statistics of new files and
+    Dagster's sample rows have no value of them. With the format "json" and no declared columns, an object in such a
+    field becomes JSON text, so that its keys are no columns. See docs/privacy.md."""
+
+    personal_tags: Texts = ()
+    """Tags that make a field of a schema personal, as `personal` does: those of `confluent:tags` in Avro and in JSON
+    Schemas, such as "PII"."""
+
+    @model_validator(mode="after")
+    def _checked_personal(self) -> Self:
+        own = _PERSONAL_OF_TYPED if self.is_typed else _PERSONAL_OF_RAW
+        for path in self.personal:
+            is_of_table = path in own or path.startswith(KEY_PREFIX)
+            if not self.is_typed and path not in own:
+                raise ValueError(f'`personal`: a raw table has no field {path!r}; write "key", "value" or "headers"')
+            if path.startswith(_OWN_PREFIX) and not is_of_table:
+                raise ValueError(
+                    f"`personal`: {path} is a column of Penstock; write a field, {' or '.join(sorted(own))}"
+                )
+            if self.columns and not is_of_table and not self._declares(path):
+                raise ValueError(f"`personal`: the settings declare no column {path!r}")
+        for setting in ("partition_by", "event_time"):
+            if getattr(self, setting) in self.personal:
+                raise ValueError(
+                    f"`{setting}` names the personal field {getattr(self, setting)!r}, and so the table would show "
+                    "its values in names of folders or in its log"
+                )
+        if self.personal_tags and not (self.has_schemas or self.has_key_schemas or self.json_schema):
+            raise ValueError("`personal_tags` needs schemas with tags: those of a registry, or `json_schema`")
+        return self
+
+    def _declares(self, path: str) -> bool:
+        """Whether a path leads to a declared column, or into one."""
+        return any(path == name or path.startswith(f"{name}.") for name in self.columns)
 
     @model_validator(mode="after")
     def _checked_raw_table(self) -> Self:

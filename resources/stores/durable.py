@@ -7,6 +7,7 @@ confirm an upload only when the object is durable.
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from uuid import uuid4
 
 
 def local_path(uri: str) -> Path | None:
@@ -38,6 +39,24 @@ def sync(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def replace_file(path: Path, content: bytes) -> None:
+    """Write a file in the place of the one that is there. After a loss of power it is the old or the new one.
+
+    A process that ends in the middle leaves a hidden file with another name.
+
+    Raises:
+        OSError: the disk failed or is full; the old file is there.
+    """
+    written = path.with_name(f".{path.name}.{uuid4().hex}.tmp")
+    try:
+        written.write_bytes(content)
+        sync(written)
+        written.replace(path)
+    finally:
+        written.unlink(missing_ok=True)
+    sync(path.parent)
 
 
 def sync_file(uri: str, path: str) -> None:

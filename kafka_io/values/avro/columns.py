@@ -258,6 +258,7 @@ def _fields(record: RecordType, inside: tuple[TypeNode, ...]) -> Iterator[pa.Fie
             comment=record_field.doc,
             aliases=record_field.aliases,
             type_names=node.type_names,
+            tags=record_field.tags,
         )
         yield with_connect(field) if node.is_connect else field
 

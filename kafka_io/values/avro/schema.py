@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from kafka_io.errors import InvalidSchema, printable
+from kafka_io.values.columns import tags_of
 
 PRIMITIVES = frozenset({"null", "boolean", "int", "long", "float", "double", "bytes", "string"})
 _MAX_DEPTH = 100
@@ -109,12 +110,17 @@ class Union:
 
 @dataclass(frozen=True, slots=True)
 class RecordField:
-    """A field of a record. `aliases` are its earlier names, `default` is its default as JSON, or NO_DEFAULT."""
+    """A field of a record.
+
+    `aliases` are its earlier names, `tags` what Confluent's `confluent:tags` says, `default` is its default as JSON, or
+    NO_DEFAULT.
+    """
 
     name: str
     type: "AvroType"
     doc: str = ""
     aliases: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
     default: Any = field(default=NO_DEFAULT, compare=False, repr=False)
 
 
@@ -253,6 +259,7 @@ class _Parser:
                     doc=doc if isinstance(doc, str) and _is_unicode(doc) else "",
                     aliases=_texts(declaration, "aliases") if "aliases" in declaration else (),
                     default=declaration.get("default", NO_DEFAULT),
+                    tags=tags_of(declaration),
                 )
             )
         field_names = [field.name for field in record.fields]

@@ -14,6 +14,7 @@ import json
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import isinf
 from typing import Any
 
 import pyarrow as pa
@@ -25,6 +26,8 @@ from kafka_io.values.json.reading import JSON_READING, JsonReading, json_field, 
 MAX_VALUES, MAX_BYTES = 1_000, 4 << 20
 """Maximum number of values in a sample, and of their bytes. A larger value is a sample of its own."""
 _MAX_MEMBERS, _MAX_DEPTH = 256, 16
+DECODED_DEPTH = 128
+"""How many objects and arrays may be inside each other, so that the decoder takes the document."""
 _INT64 = range(-(1 << 63), 1 << 63)
 _DECIMAL_LIMIT = 10**38
 _BEFORE_TYPED: Mapping[JsonReading, pa.DataType] = {
@@ -136,7 +139,43 @@ def read_object(value: bytes | None) -> dict[str, Any] | None:
         json.dumps(document, ensure_ascii=False).encode()  # refuses lone surrogates
     except (ValueError, RecursionError):
         return None
-    return document if isinstance(document, dict) else None
+    return document if isinstance(document, dict) and not _is_too_deep(document) else None
+
+
+def _is_too_deep(document: dict[str, Any]) -> bool:
+    """Whether the decoder refuses a document, whatever the columns are. Then its keys need none (fault S04)."""
+    level: list[Any] = [document]
+    for _ in range(DECODED_DEPTH):
+        level = [inner for value in level for inner in _contents(value) if isinstance(inner, (dict, list))]
+        if not level:
+            return False
+    return True
+
+
+def _contents(value: dict[str, Any] | list[Any]) -> Iterable[Any]:
+    return value.values() if isinstance(value, dict) else value
+
+
+def has_key_twice(value: bytes) -> bool:
+    """Whether an object in a JSON document has a key twice. The decoder refuses that once the key has a column."""
+
+    def check(members: list[tuple[str, Any]]) -> dict[str, Any]:
+        document = dict(members)
+        if len(document) < len(members):
+            raise _KeyTwice
+        return document
+
+    try:
+        json.loads(value, object_pairs_hook=check)
+    except _KeyTwice:
+        return True
+    except (ValueError, RecursionError):
+        return False
+    return False
+
+
+class _KeyTwice(Exception):
+    """A key of an object occurs twice."""
 
 
 def _refuse(constant: str) -> None:
@@ -157,11 +196,11 @@ class _Seen:
     is_object: bool = False
     is_list: bool = False
     is_deep: bool = False
-    """Whether only JSON text holds a value: it is nested too deep, or an integer of more than 38 digits."""
+    """Whether only JSON text holds a value: it is nested too deep, or a number is too large for every other column."""
 
     def add(self, value: Any, depth: int) -> None:
         """Add a value, `depth` levels deep in its document."""
-        if depth > _MAX_DEPTH or (isinstance(value, int) and abs(value) >= _DECIMAL_LIMIT):
+        if depth > _MAX_DEPTH or _is_too_large(value):
             self.is_deep = True
         elif isinstance(value, dict):
             self.is_object = True
@@ -192,6 +231,11 @@ class _Seen:
     def member_fields(self) -> list[pa.Field]:
         """The fields for the members of the values, which are objects."""
         return [field for key, seen in self.members.items() if (field := seen.field(key)) is not None]
+
+
+def _is_too_large(value: Any) -> bool:
+    """Whether a value is an integer of more than 38 digits, or a number that no double holds."""
+    return (isinstance(value, int) and abs(value) >= _DECIMAL_LIMIT) or (isinstance(value, float) and isinf(value))
 
 
 def _scalar(value: Any) -> pa.DataType:

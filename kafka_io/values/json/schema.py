@@ -18,6 +18,7 @@ from urllib.parse import unquote, urljoin
 
 import pyarrow as pa
 
+from kafka_io.values.columns import tags_of, with_tags
 from kafka_io.values.json.reading import JsonReading, json_field, json_text
 
 _UTC = pa.timestamp("us", tz="UTC")
@@ -137,7 +138,11 @@ class _SchemaReader:
         self._kinds = kinds
 
     def field(self, name: str, schema: Any, inside: tuple[int, ...]) -> pa.Field:
-        """The field of a schema; `inside` are the schemas around it."""
+        """The field of a schema with its tags; `inside` are the schemas around it."""
+        declared = [part for part in (schema, self._resolved(schema, self._root)[0]) if isinstance(part, dict)]
+        return with_tags(self._field(name, schema, inside), [tag for part in declared for tag in tags_of(part)])
+
+    def _field(self, name: str, schema: Any, inside: tuple[int, ...]) -> pa.Field:
         if next(self._numbers) > _MAX_FIELDS:
             raise ValueError(f"the JSON Schema has more than {_MAX_FIELDS} fields")
         schema, document = self._resolved(schema, self._root)

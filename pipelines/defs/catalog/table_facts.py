@@ -11,7 +11,10 @@ from deltalake import DeltaTable
 
 from pipelines.defs.catalog.metadata import Metadata
 from pipelines.delta.delta_table import LakeTable
+from pipelines.layout.columns import KEY_PREFIX, RAW_COLUMN
 from pipelines.layout.delta_schema import DeltaField, type_text
+from pipelines.layout.layout import TableLayout
+from pipelines.layout.personal import is_personal, paths_below
 from pipelines.table.row_filter import arrow_filter
 from pipelines.table.table_store import TableSnapshot
 from resources.stores.lake import Lake, lake_errors
@@ -36,8 +39,12 @@ class TableFacts:
     data_version: str
 
 
-def table_facts(lake: Lake, cluster: str, topic: str, samples: int = 0) -> TableFacts | None:
+def table_facts(
+    lake: Lake, cluster: str, topic: str, samples: int = 0, personal: Sequence[str] = ()
+) -> TableFacts | None:
     """What the newest version of a table holds, with so many sample rows; None if there is no table.
+
+    `personal` are the paths of personal fields in the settings.
 
     Raises:
         LocatedError: the table cannot be read, or is not Penstock's.
@@ -49,7 +56,8 @@ def table_facts(lake: Lake, cluster: str, topic: str, samples: int = 0) -> Table
     covered = snapshot.entry.covered if snapshot.entry else {}
     cursors = {str(partition): cursor for partition, (_, cursor) in sorted(covered.items())}
     incarnation = snapshot.entry.topic.incarnation if snapshot.entry else ""
-    sample, times = sample_rows(table, snapshot, samples), snapshot.entry.event_time if snapshot.entry else None
+    sample = sample_rows(table, snapshot, samples, personal)
+    times = snapshot.entry.event_time if snapshot.entry else None
     valid_ms = times.valid_through_ms if times else None
     return TableFacts(
         metadata={
@@ -90,8 +98,10 @@ def _data_version(incarnation: str, cursors: Mapping[str, int]) -> str:
     return " ".join([*(f"{partition}:{cursor}" for partition, cursor in cursors.items()), digest])
 
 
-def sample_rows(table: LakeTable, snapshot: TableSnapshot, count: int) -> dg.TableMetadataValue | None:
-    """At most `count` rows of the last commit; None if it added no rows.
+def sample_rows(
+    table: LakeTable, snapshot: TableSnapshot, count: int, personal: Sequence[str] = ()
+) -> dg.TableMetadataValue | None:
+    """At most `count` rows of the last commit without their personal columns; None if it added no rows.
 
     Raises:
         LakeUnavailable: the file cannot be read.
@@ -108,9 +118,22 @@ def sample_rows(table: LakeTable, snapshot: TableSnapshot, count: int) -> dg.Tab
             batch_readahead=1,
             fragment_readahead=1,
         )
+    hidden = _personal_columns(snapshot.layout, personal)
+    rows = rows.select([name for name in rows.column_names if name not in hidden])
     columns = [dg.TableColumn(field.name, str(field.type)) for field in rows.schema]
     records = [dg.TableRecord({name: _cell(value) for name, value in row.items()}) for row in rows.to_pylist()]
     return dg.MetadataValue.table(records, dg.TableSchema(columns))
+
+
+def _personal_columns(layout: TableLayout, paths: Sequence[str]) -> set[str]:
+    """The columns that may hold a personal value, also those that the settings name only since the last commit.
+
+    The bytes of a key, and those of a value that does not decode, hold all of its fields.
+    """
+    fields = {column.name for column in layout.values if is_personal(column) or paths_below(column, paths)}
+    of_keys = {name for name in fields if name.startswith(KEY_PREFIX)}
+    bytes_of_key = {layout.name("key")} if of_keys else set()
+    return {*paths, *fields, *bytes_of_key, *({RAW_COLUMN} if fields - of_keys else ())}
 
 
 def _cell(value: Any) -> str | int | float | bool | None:

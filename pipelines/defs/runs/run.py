@@ -213,8 +213,9 @@ class ScheduleRun:
     def facts(self, topic: str) -> TableFacts | None:
         """What the table of a topic holds now; None if it cannot be read."""
         try:
-            samples = self.penstock.settings().options_of(topic).catalog.sample_rows
-            return table_facts(self.penstock.lake(), self.schedule.cluster, topic, samples)
+            options = self.penstock.settings().options_of(topic)
+            samples, personal = options.catalog.sample_rows, options.format.personal
+            return table_facts(self.penstock.lake(), self.schedule.cluster, topic, samples, personal)
         except LocatedError as error:
             self.context.log.warning("%s: the table cannot be described: %s", topic, error)
             return None

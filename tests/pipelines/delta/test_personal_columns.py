@@ -1,0 +1,180 @@
+"""No value of a personal column is in the delta log or in the statistics of a file, and readers still find all rows."""
+
+import json
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import polars as pl
+import pyarrow.dataset as pads
+import pyarrow.parquet as pq
+import pytest
+from deltalake import DeltaTable
+
+from pipelines.maintenance.clean import clean
+from pipelines.verify.verify import verify
+from tests.fakes.cluster import FakeCluster
+from tests.fakes.typed import TypedTopic, append, log_of
+
+MARKER = "zelda"
+COLUMNS = {
+    "email": "string",
+    "address": "struct<contact: string, city: string>",
+    "mails": "array<string>",
+    "born": "date",
+    "seen": "timestamp",
+    "score": "double",
+    "size": "long",
+    "price": "decimal(38, 2)",
+    "whole": "decimal(38, 0)",
+    "ok": "boolean",
+    "city": "string",
+}
+PERSONAL = ["email", "address.contact", "mails", "born", "seen", "score", "size", "price", "whole", "ok", "_kafka_key"]
+VALUES: dict[str, Any] = {
+    "email": f"{MARKER}@example.org",
+    "address": {"contact": f"{MARKER}@home", "city": "Ulm"},
+    "mails": [f"{MARKER}@work"],
+    "born": "1977-07-07",
+    "seen": "1977-07-07T07:07:07Z",
+    "score": 77.125,
+    "size": 777_777,
+    "price": "7777777.25",
+    "whole": "777777777777",
+    "ok": True,
+    "city": "Ulm",
+}
+TEXTS = (MARKER, "1977", "77.125", "777777", "7777777.25")
+OTHER: dict[str, Any] = {**VALUES, "email": "adam@example.org", "address": {"contact": "a", "city": "Bonn"}, "mails": []}
+
+
+def document(**values: Any) -> bytes:
+    return json.dumps({**VALUES, **values}).encode()
+
+
+@pytest.fixture
+def topic(fake: FakeCluster, tmp_path: Path) -> Iterator[TypedTopic]:
+    fake.logs = {0: log_of([document(), json.dumps(OTHER).encode(), b"{}", None])}
+    with fake:
+        format_ = {"format": "json", "columns": COLUMNS, "key_format": "text", "personal": PERSONAL, "max_bad_share": 1}
+        yield TypedTopic(fake=fake, folder=tmp_path / "lake", format_=format_)
+
+
+def unmarked(topic: TypedTopic) -> TypedTopic:
+    """The same topic before the settings named personal fields."""
+    before = {name: value for name, value in topic.format_.items() if name != "personal"}
+    return TypedTopic(fake=topic.fake, folder=topic.folder, format_=before)
+
+
+def log_text(uri: str) -> str:
+    """All that the delta log says, with its checkpoints as text."""
+    texts = []
+    for path in sorted((Path(uri) / "_delta_log").iterdir()):
+        is_parquet = path.suffix == ".parquet"
+        texts.append(str(pq.read_table(path).to_pylist()) if is_parquet else path.read_text())
+    return "\n".join(texts)
+
+
+def hits(uri: str) -> list[str]:
+    text = log_text(uri)
+    return [marker for marker in TEXTS if marker in text]
+
+
+def footer_hits(uri: str) -> list[str]:
+    """Columns of live files with bounds in the footer that are personal."""
+    paths = [Path(uri) / path for path in pads.dataset(DeltaTable(uri).file_uris()).files]
+    bounds = [
+        (column.path_in_schema, str(column.statistics.min))
+        for path in paths
+        for footer in [pq.read_metadata(path)]
+        for group in range(footer.num_row_groups)
+        for column in map(footer.row_group(group).column, range(footer.num_columns))
+        if column.statistics is not None and column.statistics.has_min_max
+    ]
+    return [f"{name}: {low}" for name, low in bounds if any(marker in low for marker in TEXTS)]
+
+
+def found(uri: str) -> list[list[int]]:
+    """How many rows each of three readers finds by each column."""
+    table = DeltaTable(uri)
+    rows = table.to_pyarrow_table().to_pylist()
+    person = next(row for row in rows if row["email"] == VALUES["email"])
+    scalars = [name for name in COLUMNS if name not in {"address", "mails"}]
+    counts = []
+    arrow, polars = table.to_pyarrow_dataset(), pl.scan_delta(uri)
+    duck = duckdb.connect()
+    duck.register("t", arrow)
+    for name in scalars:
+        value = person[name]
+        expected = sum(row[name] == value for row in rows)
+        nulls = sum(row[name] is None for row in rows)
+        counts.append(
+            [
+                expected - arrow.count_rows(filter=pads.field(name) == value),
+                nulls - arrow.count_rows(filter=pads.field(name).is_null()),
+                expected - polars.filter(pl.col(name) == value).select(pl.len()).collect().item(),
+                nulls - polars.filter(pl.col(name).is_null()).select(pl.len()).collect().item(),
+                expected - duck.execute(f'select count(*) from t where "{name}" = ?', [value]).fetchall()[0][0],
+                expected - len(table.to_pyarrow_table(filters=[(name, "=", value)])),
+            ]
+        )
+    return counts
+
+
+def test_a_load_writes_no_value_of_a_personal_column_into_log_and_footers(topic: TypedTopic) -> None:
+    # faults S01, S02
+    load = topic.load()
+    assert (load.error, load.rows, load.bad_records) == (None, 4, 0)
+    assert (hits(topic.table.uri), footer_hits(topic.table.uri)) == ([], [])
+    assert all(count == 0 for counts in found(topic.table.uri) for count in counts)
+    assert '"city\\":\\"Ulm' in log_text(topic.table.uri)  # other columns have their bounds
+
+
+def test_without_the_setting_the_log_has_the_values(topic: TypedTopic) -> None:
+    plain = unmarked(topic)
+    plain.load()
+    assert set(hits(plain.table.uri)) >= {MARKER, "1977", "777777"}
+
+
+def test_a_replay_a_compaction_and_their_checkpoints_have_no_values(topic: TypedTopic) -> None:
+    # deltalake writes bounds of all columns, also of members of structs
+    topic.load()
+    for number in range(12):
+        append(topic.fake.logs[0], [document(size=number)])
+        assert topic.load().error is None
+    assert topic.replay().error is None
+    assert hits(topic.table.uri) == []
+    append(topic.fake.logs[0], [document(size=99)])
+    topic.load()
+    result = clean(topic.table, keep=timedelta(days=1), target_bytes=1 << 20, dry_run=False)
+    assert result.merged
+    assert hits(topic.table.uri) == []
+    assert all(count == 0 for counts in found(topic.table.uri) for count in counts)
+    assert verify(topic.table).proven
+    assert topic.deep().problems == ()
+
+
+def test_a_scrub_removes_the_values_of_earlier_entries_and_the_table_stays_proven(topic: TypedTopic) -> None:
+    plain = unmarked(topic)
+    plain.load()
+    for number in range(24):
+        append(topic.fake.logs[0], [document(size=number)])
+        plain.load()
+    assert MARKER in hits(plain.table.uri)
+    append(topic.fake.logs[0], [document(size=99)])
+    assert topic.load().error is None
+    before = found(topic.table.uri)
+    result = topic.table.scrub()
+    assert result.commits
+    assert result.others
+    assert hits(topic.table.uri) == []
+    assert verify(topic.table).proven
+    assert found(topic.table.uri) == before
+    again = topic.table.scrub()
+    assert (again.commits, again.others) == (0, 0)
+    append(topic.fake.logs[0], [document(size=100)])
+    assert topic.load().error is None
+    assert verify(topic.table).proven
+    assert hits(topic.table.uri) == []
