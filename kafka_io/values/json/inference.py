@@ -76,7 +76,7 @@ def _documents(values: Iterable[bytes | None]) -> Iterator[dict[str, Any]]:
         if count >= MAX_VALUES or (count and size > MAX_BYTES):
             break
         document = read_object(value)
-        if document is not None:
+        if document is not None and not _is_too_deep(document):
             yield document
 
 
@@ -139,11 +139,11 @@ def read_object(value: bytes | None) -> dict[str, Any] | None:
         json.dumps(document, ensure_ascii=False).encode()  # refuses lone surrogates
     except (ValueError, RecursionError):
         return None
-    return document if isinstance(document, dict) and not _is_too_deep(document) else None
+    return document if isinstance(document, dict) else None
 
 
 def _is_too_deep(document: dict[str, Any]) -> bool:
-    """Whether the decoder refuses a document, whatever the columns are. Then its keys need none (fault S04)."""
+    """Whether the decoder refuses a document, whatever the columns are. Then its keys need none (fault V04)."""
     level: list[Any] = [document]
     for _ in range(DECODED_DEPTH):
         level = [inner for value in level for inner in _contents(value) if isinstance(inner, (dict, list))]

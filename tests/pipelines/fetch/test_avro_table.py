@@ -459,3 +459,27 @@ def test_the_columns_are_shown_with_a_warning_if_the_registry_does_not_answer(
     shown = topic_schema(topic.table, settings.format_of("clicks"), partial(open_schema_registry, settings))
     assert ([column.name for column in shown.columns], shown.schemas) == (["id", "price"], ())
     assert shown.warnings[0].startswith("the schemas are not shown, because the registry cannot be asked")
+
+
+def test_a_tag_of_a_schema_makes_a_field_personal(topic: TypedTopic, registry: EmbeddedSchemaRegistry) -> None:
+    # fault V01
+    tagged: Fields = [
+        {"name": "id", "type": "int"},
+        {"name": "mail", "type": "string", "confluent:tags": ["PII", 7, "a,b"]},
+        {"name": "who", "type": {"type": "record", "name": "Who", "fields": [
+            {"name": "name", "type": ["null", "string"], "confluent:tags": ["PII"]}]}},
+        {"name": "note", "type": "string", "confluent:tags": ["PUBLIC"]},
+    ]  # fmt: skip
+    topic.load()
+    id_ = registry.register("clicks-value", schema(tagged))
+    row = {"id": 1, "mail": "zelda", "who": {"name": "zelda"}, "note": "hello"}
+    append(topic.fake.logs[0], [framed(id_, tagged, **row)])
+    topic.format_ = {**topic.format_, "personal_tags": ["PII"]}
+    assert topic.load().error is None
+    assert topic.rows("mail", "who", "note")[-1] == {"mail": "zelda", "who": {"name": "zelda"}, "note": "hello"}
+    log = "".join(path.read_text() for path in Path(topic.table.uri, "_delta_log").glob("*.json"))
+    assert "zelda" not in log
+    assert "hello" in log
+    assert topic.table.snapshot().layout.personal == {"mail", "who"}
+    topic.format_ = {**topic.format_, "partition_by": "mail"}
+    assert "which a tag of its schema makes personal" not in str(topic.load().error)  # its folders cannot change

@@ -14,7 +14,8 @@ from deltalake import DeltaTable
 
 from kafka_io.values import columns
 from kafka_io.values.columns import described
-from kafka_io.values.json.inference import MAX_VALUES
+from kafka_io.values.json.inference import DECODED_DEPTH, MAX_VALUES
+from kafka_io.values.kernels.json_program import MAX_DEPTH
 from pipelines.fetch.decoding import Decoding, no_registry
 from pipelines.layout.layout import RAW, TYPED, TableLayout
 from pipelines.rewrites.topic_schema import topic_schema
@@ -321,3 +322,72 @@ def test_a_number_with_more_digits_than_a_double_keeps_is_a_warning(topic: Typed
     topic.format_ = {**topic.format_, "columns": {"x": "double"}}
     append(topic.fake.logs[0], [b'{"x": 1.123456789012345678}'])
     assert topic.load().warnings == ()
+
+
+def test_the_keys_of_an_object_in_a_personal_field_are_no_columns(topic: TypedTopic) -> None:  # fault V04
+    topic.format_ = {**topic.format_, "personal": ["by", "who.id", "mails", "id"]}
+    topic.load()
+    people = {"by": {"zelda@a.org": 1}, "who": {"id": {"zelda@b.org": 2}, "city": "Ulm"}, "mails": [{"zelda@c.org": 3}]}
+    append(topic.fake.logs[0], [*documents(people, {"id": {"zelda@d.org": 4}, "by": {"adam@a.org": 1}})])
+    load = topic.load()
+    assert (load.error, load.bad_records) == (None, 0)
+    assert topic.rows("by", "who", "mails", "id", "id_2")[-2:] == [
+        {
+            "by": '{"zelda@a.org": 1}',
+            "who": {"id": '{"zelda@b.org": 2}', "city": "Ulm"},
+            "mails": '[{"zelda@c.org": 3}]',
+            "id": None,
+            "id_2": None,
+        },
+        {"by": '{"adam@a.org": 1}', "who": None, "mails": None, "id": None, "id_2": '{"zelda@d.org": 4}'},
+    ]
+    append(topic.fake.logs[0], documents({"by": {"eve@a.org": 1}, "mails": [], "id": {"x@d.org": {}}}))
+    fetches = CountedFetches()
+    assert (topic.load(fetch=fetches).error, fetches.sizes) == (None, [1])
+    schema = DeltaTable(topic.table.uri).schema().to_json()
+    assert ".org" not in schema
+    assert topic.deep().problems == ()
+
+
+def test_a_personal_field_whose_keys_are_columns_already_is_refused(topic: TypedTopic) -> None:  # fault V04
+    topic.load()
+    topic.format_ = {**topic.format_, "personal": ["place"]}
+    append(topic.fake.logs[0], documents({"id": 2}))
+    assert "the field place, or one inside it, whose objects have become the type struct" in str(topic.load().error)
+    topic.format_ = {**topic.format_, "personal": ["place.city"]}
+    assert topic.load().error is None
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        b'{"id": 1, "id": 2, "zelda@a.org": 1}',
+        b'{"zelda@a.org": 1, "zelda@a.org": 2}',
+        b'{"x": {"zelda@a.org": 1, "zelda@a.org": 2}}',
+        b'{"zelda@a.org": ' + b"[" * 200 + b"]" * 200 + b"}",
+        b'{"zelda@a.org": 1, "b": nope}',
+    ],
+)
+def test_the_keys_of_a_record_that_does_not_decode_are_no_columns(topic: TypedTopic, bad: bytes) -> None:
+    # fault V04
+    append(topic.fake.logs[0], [bad, *documents({"new": 1})])
+    for _ in range(2):
+        load = topic.load()
+        assert (load.error, load.bad_records) == (None, 1)
+        rows = topic.rows("_error", "_raw", "new")
+        assert "zelda" not in str(DeltaTable(topic.table.uri).schema().to_json())
+        assert "zelda" not in str([row["_error"] for row in rows])  # a reason has no value and no key of an object
+        assert [row["_raw"] for row in rows if row["_error"]][-1] == bad
+        assert topic.deep().problems == ()
+        append(topic.fake.logs[0], [bad, *documents({"new": None})])
+
+
+def test_a_number_that_no_double_holds_is_kept_as_text(topic: TypedTopic) -> None:
+    append(topic.fake.logs[0], [b'{"huge": 1e999}'])
+    load = topic.load()
+    assert (load.error, load.bad_records) == (None, 0)
+    assert topic.rows("huge")[-1] == {"huge": "1e999"}
+
+
+def test_a_sample_leaves_out_what_the_decoder_refuses_as_too_deep() -> None:
+    assert DECODED_DEPTH == MAX_DEPTH

@@ -63,6 +63,15 @@ def test_the_first_complete_day_is_a_date_or_a_text(tmp_path: Path, since: str) 
     assert load(tmp_path, "").options_of("orders").catalog.complete_windows is None
 
 
+PERSONAL = '[topics.orders]\nformat = "json"\ncolumns = {{ mail = "string", born = "date" }}\npersonal = ["{}"]\n'
+
+
+@pytest.mark.parametrize("path", ["mail", "_kafka_key", "_kafka_headers", "_kafka_key_id", "born"])
+def test_a_personal_field_is_a_declared_column_or_a_part_of_the_record(tmp_path: Path, path: str) -> None:
+    settings = load(tmp_path, PERSONAL.format(path))
+    assert settings.format_of("orders").personal == (path,)
+
+
 @pytest.mark.parametrize(
     ("text", "error"),
     [
@@ -128,6 +137,12 @@ def test_the_first_complete_day_is_a_date_or_a_text(tmp_path: Path, since: str) 
             )
         ),
         ("[topics.orders]\nmax_bad_share = 2", "topics.orders.max_bad_share must be at most 1"),
+        ('[topics.orders]\npersonal = ["mail"]', "`personal`: a raw table has no field 'mail'"),
+        ('[topics.orders]\nformat = "text"\npersonal = ["_kafka_topic"]', "_kafka_topic is a column of Penstock"),
+        (PERSONAL.format("mial"), "`personal`: the settings declare no column 'mial'"),
+        (PERSONAL.format("born") + 'partition_by = "born"', "`partition_by` names the personal field 'born'"),
+        (PERSONAL.format("born") + 'event_time = "born"', "`event_time` names the personal field 'born'"),
+        ('[topics.orders]\nformat = "json"\npersonal_tags = ["PII"]', "`personal_tags` needs schemas with tags"),
     ],
 )
 def test_a_wrong_section_is_refused_with_its_place(tmp_path: Path, text: str, error: str) -> None:

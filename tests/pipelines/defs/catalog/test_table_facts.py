@@ -1,5 +1,6 @@
 """What Dagster knows of a table: the meaning of its columns, and sample rows."""
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -7,6 +8,8 @@ import pytest
 from pipelines.defs.catalog.table_facts import sample_rows, table_facts
 from pipelines.layout.layout import CONVERTED, RAW, TYPED, TableLayout
 from pipelines.layout.rows import TABLE_SCHEMA
+from tests.fakes.cluster import FakeCluster
+from tests.fakes.typed import TypedTopic, append, log_of
 
 if TYPE_CHECKING:
     from tests.small_table import SmallTable
@@ -33,3 +36,31 @@ def test_the_newest_range_gives_the_sample(small: "SmallTable") -> None:
     assert samples is not None
     assert [record.data["offset"] for record in samples.records] == [50, 60, 70]
     assert [column.name for column in samples.schema.columns] == TABLE_SCHEMA.names
+
+
+def test_samples_leave_out_personal_columns_and_the_bytes_that_hold_them(fake: FakeCluster, tmp_path: Path) -> None:
+    # fault V06
+    value = b'{"email": "zelda", "id": 1, "address": {"mail": "zelda", "city": "Ulm"}}'
+    fake.logs = {0: log_of([value, b'{"email": "zelda'])}
+    format_ = {"format": "json", "key_format": "text", "max_bad_share": 1}
+    with fake:
+        topic = TypedTopic(fake=fake, folder=tmp_path / "lake", format_=format_)
+        assert topic.load().error is None
+
+        def columns(*personal: str) -> set[str]:
+            samples = sample_rows(topic.table, topic.table.snapshot(), 3, personal)
+            assert samples is not None
+            assert len(samples.records) == 2
+            assert ("zelda" in str(samples.records)) == ("email" not in personal)
+            return {column.name for column in samples.schema.columns}
+
+        all_columns = columns()
+        assert all_columns - columns("email", "address.mail") == {"email", "address", "_raw"}
+        assert all_columns - columns("_kafka_key_value") == {"_kafka_key", "_kafka_key_value"}
+        assert all_columns - columns("_kafka_headers") == {"_kafka_headers"}
+        topic.format_ = {**format_, "personal": ["_kafka_key"]}
+        append(topic.fake.logs[0], [value])
+        assert topic.load().error is None
+        marked = sample_rows(topic.table, topic.table.snapshot(), 3)
+        assert marked is not None
+        assert all_columns - {column.name for column in marked.schema.columns} == {"_kafka_key", "_kafka_key_value"}
