@@ -65,9 +65,8 @@ class SliceFile:
     """
 
     def __init__(self, task: FileTask, unforced: set[Path] | None = None) -> None:
-        self._uri = task.table_uri
+        self._task = task
         self._files = table_files(task.table_uri, task.options)
-        self._codec = task.parquet_codec
         self._layout = task.layout
         self._local = durable.local_path(task.table_uri)
         self._unforced = unforced
@@ -96,7 +95,7 @@ class SliceFile:
 
     def flush(self) -> None:
         """Write the waiting rows as a row group, also if it is small."""
-        with table_errors(self._uri):
+        with table_errors(self._task.table_uri):
             if self._writer is None:
                 self._writer = self._open()
             try:
@@ -118,7 +117,7 @@ class SliceFile:
         self._files.create_dir(folder, recursive=True)
         stream = self._open_files.enter_context(self._files.open_output_stream(self.path))
         self._open_files.callback(self._keep_size, stream)  # after the writer has written the footer
-        options = parquet_options(self._codec, self._layout)
+        options = parquet_options(self._task.parquet_codec, self._layout)
         writer = pq.ParquetWriter(
             stream,
             self._layout.file_schema,
@@ -143,7 +142,7 @@ class SliceFile:
         No commit will name an unfinished file. In an object store there is none.
         """
         try:
-            with table_errors(self._uri), self._open_files:
+            with table_errors(self._task.table_uri), self._open_files:
                 if kind is None and self._waiting:
                     self.flush()
         except BaseException:
