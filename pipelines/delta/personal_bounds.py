@@ -1,4 +1,4 @@
-"""Replaces the bounds of personal columns in actions of the delta log by constant ones (faults V01, V02).
+"""Replaces the bounds of personal columns in actions of the delta log by constant ones (faults Y01, Y02).
 
 Everything else stays as it is, to the byte: a number with 38 digits would lose some as a Python float. Bounds are only
 replaced and never left out, because readers that use pyarrow find no rows in a file whose column has none.

@@ -1,7 +1,7 @@
 """Removes the bounds of personal columns from the delta log of a table: from commit files, checkpoints and checksums.
 
 A table keeps all its commit files, because they are its ledger. So a value that was the smallest or the largest of its
-file would be in the log for ever (fault V01), and in each checkpoint of that time (fault V02). A scrub writes such
+file would be in the log for ever (fault Y01), and in each checkpoint of that time (fault Y02). A scrub writes such
 objects again, one after the other. Each of them is the old or the new one for every reader, and a scrub that was
 killed is continued by the next one. What a commit says stays the same, and so does its digest: see `digest_of`.
 

@@ -258,7 +258,7 @@ def _planned(
 
 
 def _check_no_keys(columns: Sequence[pa.Field], paths: Sequence[str]) -> None:
-    """Check that no column has members that are named after keys of objects in a personal field (fault V04)."""
+    """Check that no column has members that are named after keys of objects in a personal field (fault Y04)."""
     for column, allowed in zip(columns, without_keys(columns, paths), strict=True):
         if column.type != allowed.type:
             raise LayoutRefused(

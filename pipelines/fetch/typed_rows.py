@@ -175,7 +175,7 @@ class _PartRows:
         fields = self._new_fields(values, decoded)
         if fields and (twice := _with_key_twice(values, decoded)):
             # With a column for its key the decoder would refuse such a value. So it is refused now, and no key of it
-            # gets a column (fault V04).
+            # gets a column (fault Y04).
             values = pc.if_else(np.isin(np.arange(len(values)), list(twice)), pa.scalar(None, values.type), values)
             failures = in_order(failures, (FailedValue(row=row, reason=reason) for row, reason in twice.items()))
             decoded = self._decoder.decode(values)

@@ -2,7 +2,7 @@
 
 Every column that has an order needs its bounds in the log. Readers that use pyarrow conclude from a column without
 bounds that no filter can match it, and leave the whole file out. So a column with personal values has constant bounds:
-the widest ones of its type that every reader can parse. They say nothing about a value (fault V01).
+the widest ones of its type that every reader can parse. They say nothing about a value (fault Y01).
 """
 
 import math

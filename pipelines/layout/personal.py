@@ -84,7 +84,7 @@ def paths_below(field: pa.Field, paths: Iterable[str]) -> list[str]:
 def without_keys(fields: Iterable[pa.Field], paths: Collection[str]) -> list[pa.Field]:
     """The fields of a sample of JSON values, where the objects at these paths, and below them, are JSON text.
 
-    Otherwise the keys of such an object would become the names of columns, which nothing removes again (fault V04).
+    Otherwise the keys of such an object would become the names of columns, which nothing removes again (fault Y04).
     """
     return [_without_keys(field, paths_below(field, paths)) for field in fields]
 

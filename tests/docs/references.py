@@ -25,7 +25,7 @@ _SUFFIXES = {".py", ".md", ".toml"}
 
 _SECTION = re.compile(r"\[(kafka-[0-9.]+|architecture): ([^\]\n]+)\]")
 _ENTRY = re.compile(r"\b(fault|decision)s? ([A-Z]\d{2}\b(?:,\s+(?:# )?[A-Z]\d{2}\b)*)")
-_NUMBER = re.compile(r"\b[ABDEFGHLNOPRSUVWXZ]\d{2}\b")
+_NUMBER = re.compile(r"\b[ABDEFGHLNOPRSUWXYZ]\d{2}\b")
 _HEADING = re.compile(r"^#{2,} (.+)$", re.MULTILINE)
 _NUMBERED = re.compile(r"^### ([A-Z]\d{2}) ", re.MULTILINE)
 _PAGE = re.compile(r"(?<![\w./-])((?:docs|\.github)/[\w./-]+\.md)\b(?:#([\w-]+))?")

@@ -143,7 +143,7 @@ def read_object(value: bytes | None) -> dict[str, Any] | None:
 
 
 def _is_too_deep(document: dict[str, Any]) -> bool:
-    """Whether the decoder refuses a document, whatever the columns are. Then its keys need none (fault V04)."""
+    """Whether the decoder refuses a document, whatever the columns are. Then its keys need none (fault Y04)."""
     level: list[Any] = [document]
     for _ in range(DECODED_DEPTH):
         level = [inner for value in level for inner in _contents(value) if isinstance(inner, (dict, list))]

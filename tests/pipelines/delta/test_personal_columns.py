@@ -124,7 +124,7 @@ def found(uri: str) -> list[list[int]]:
 
 
 def test_a_load_writes_no_value_of_a_personal_column_into_log_and_footers(topic: TypedTopic) -> None:
-    # faults V01, V02
+    # faults Y01, Y02
     load = topic.load()
     assert (load.error, load.rows, load.bad_records) == (None, 4, 0)
     assert (hits(topic.table.uri), footer_hits(topic.table.uri)) == ([], [])

@@ -462,7 +462,7 @@ def test_the_columns_are_shown_with_a_warning_if_the_registry_does_not_answer(
 
 
 def test_a_tag_of_a_schema_makes_a_field_personal(topic: TypedTopic, registry: EmbeddedSchemaRegistry) -> None:
-    # fault V01
+    # fault Y01
     tagged: Fields = [
         {"name": "id", "type": "int"},
         {"name": "mail", "type": "string", "confluent:tags": ["PII", 7, "a,b"]},

@@ -324,7 +324,7 @@ def test_a_number_with_more_digits_than_a_double_keeps_is_a_warning(topic: Typed
     assert topic.load().warnings == ()
 
 
-def test_the_keys_of_an_object_in_a_personal_field_are_no_columns(topic: TypedTopic) -> None:  # fault V04
+def test_the_keys_of_an_object_in_a_personal_field_are_no_columns(topic: TypedTopic) -> None:  # fault Y04
     topic.format_ = {**topic.format_, "personal": ["by", "who.id", "mails", "id"]}
     topic.load()
     people = {"by": {"zelda@a.org": 1}, "who": {"id": {"zelda@b.org": 2}, "city": "Ulm"}, "mails": [{"zelda@c.org": 3}]}
@@ -349,7 +349,7 @@ def test_the_keys_of_an_object_in_a_personal_field_are_no_columns(topic: TypedTo
     assert topic.deep().problems == ()
 
 
-def test_a_personal_field_whose_keys_are_columns_already_is_refused(topic: TypedTopic) -> None:  # fault V04
+def test_a_personal_field_whose_keys_are_columns_already_is_refused(topic: TypedTopic) -> None:  # fault Y04
     topic.load()
     topic.format_ = {**topic.format_, "personal": ["place"]}
     append(topic.fake.logs[0], documents({"id": 2}))
@@ -369,7 +369,7 @@ def test_a_personal_field_whose_keys_are_columns_already_is_refused(topic: Typed
     ],
 )
 def test_the_keys_of_a_record_that_does_not_decode_are_no_columns(topic: TypedTopic, bad: bytes) -> None:
-    # fault V04
+    # fault Y04
     append(topic.fake.logs[0], [bad, *documents({"new": 1})])
     for _ in range(2):
         load = topic.load()

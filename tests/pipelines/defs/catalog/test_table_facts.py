@@ -39,7 +39,7 @@ def test_the_newest_range_gives_the_sample(small: "SmallTable") -> None:
 
 
 def test_samples_leave_out_personal_columns_and_the_bytes_that_hold_them(fake: FakeCluster, tmp_path: Path) -> None:
-    # fault V06
+    # fault Y06
     value = b'{"email": "zelda", "id": 1, "address": {"mail": "zelda", "city": "Ulm"}}'
     fake.logs = {0: log_of([value, b'{"email": "zelda'])}
     format_ = {"format": "json", "key_format": "text", "max_bad_share": 1}
