@@ -47,7 +47,7 @@ VALUES: dict[str, Any] = {
     "city": "Ulm",
 }
 TEXTS = (MARKER, "1977", "77.125", "777777", "7777777.25")
-OTHER: dict[str, Any] = {**VALUES, "email": "adam@example.org", "address": {"contact": "a", "city": "Bonn"}, "mails": []}
+OTHER: dict[str, Any] = {**VALUES, "email": "adam@a.org", "address": {"contact": "a", "city": "Bonn"}, "mails": []}
 
 
 def document(**values: Any) -> bytes:
