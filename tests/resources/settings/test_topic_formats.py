@@ -139,7 +139,7 @@ def test_a_personal_field_is_a_declared_column_or_a_part_of_the_record(tmp_path:
         ("[topics.orders]\nmax_bad_share = 2", "topics.orders.max_bad_share must be at most 1"),
         ('[topics.orders]\npersonal = ["mail"]', "`personal`: a raw table has no field 'mail'"),
         ('[topics.orders]\nformat = "text"\npersonal = ["_kafka_topic"]', "_kafka_topic is a column of Penstock"),
-        (PERSONAL.format("mial"), "`personal`: the settings declare no column 'mial'"),
+        (PERSONAL.format("phone"), "`personal`: the settings declare no column 'phone'"),
         (PERSONAL.format("born") + 'partition_by = "born"', "`partition_by` names the personal field 'born'"),
         (PERSONAL.format("born") + 'event_time = "born"', "`event_time` names the personal field 'born'"),
         ('[topics.orders]\nformat = "json"\npersonal_tags = ["PII"]', "`personal_tags` needs schemas with tags"),
