@@ -25,7 +25,7 @@ from pipelines.layout.columns import (
     with_key_prefix,
 )
 from pipelines.layout.layout import DATE_COLUMN, EVENT_DAY, LOADED, RAW, TYPED, TableLayout
-from pipelines.layout.personal import is_personal, marked, paths_of_keys, without_keys
+from pipelines.layout.personal import is_personal, marked, paths_of_headers, paths_of_keys, without_keys
 from resources.errors import FormatChanged, LayoutChanged, LayoutRefused
 
 if TYPE_CHECKING:  # pydantic is slow to import, and workers need no settings; the log's interface imports this module
@@ -99,7 +99,8 @@ class DecodePlan(PartPlan):
         Those for headers are the first ones, because Delta keeps statistics of a table's first columns only.
         """
         of_keys = with_key_prefix(self.keys.values) if self.keys else ()
-        columns = [*header_columns(self.headers), *self.values, *of_keys]
+        of_headers = marked(header_columns(self.headers), paths_of_headers(self.personal))
+        columns = [*of_headers, *self.values, *of_keys]
         return pa.schema([column.with_type(stored_type(column.type)) for column in columns])
 
     @property

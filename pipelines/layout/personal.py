@@ -15,11 +15,11 @@ import pyarrow as pa
 from kafka_io.values.columns import assign, field_name, has_tag
 from kafka_io.values.json.inference import list_of
 from kafka_io.values.json.reading import json_text
-from pipelines.layout.columns import KEY_PREFIX
+from pipelines.layout.columns import HEADER_PREFIX, KEY_PREFIX
 
 _MARK = b"penstock.personal"
-_KEY = "_kafka_key"
-"""The column with the key's bytes. Who names it also means the columns for fields of the key."""
+_KEY, _HEADERS = "_kafka_key", "_kafka_headers"
+"""The columns with the key's bytes and with all headers. Who names them also means the columns with parts of them."""
 
 
 def is_personal(column: pa.Field) -> bool:
@@ -48,8 +48,16 @@ def paths_of_keys(paths: Iterable[str]) -> tuple[str, ...]:
     return tuple("" if path == _KEY else path.removeprefix(KEY_PREFIX) for path in paths if path.startswith(_KEY))
 
 
+def paths_of_headers(paths: Iterable[str]) -> tuple[str, ...]:
+    """The paths of columns for headers."""
+    return tuple("" if path == _HEADERS else path for path in paths if path.startswith((_HEADERS, HEADER_PREFIX)))
+
+
 def marked(
-    columns: pa.Schema, paths: Collection[str], tags: Collection[str], declared: Iterable[Sequence[pa.Field]]
+    columns: pa.Schema,
+    paths: Collection[str],
+    tags: Collection[str] = (),
+    declared: Iterable[Sequence[pa.Field]] = (),
 ) -> pa.Schema:
     """The columns, of which exactly the personal ones are marked.
 

@@ -36,7 +36,7 @@ _PLAIN_NAME = re.compile(r"[A-Za-z0-9._-]+")
 _AVRO_FRAME = re.compile(r"single_object|azure:[0-9a-f]{32}|glue:[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _HEADER_NAME = re.compile(r"[^ ,;{}()\n\t=\x00]+")
 _MINUTE_MS = 60_000
-_OWN_PREFIX, KEY_PREFIX = "_kafka_", "_kafka_key_"
+_OWN_PREFIX, _PREFIXES_OF_PARTS = "_kafka_", ("_kafka_key_", "_kafka_header_")
 _PERSONAL_OF_TYPED = {"_kafka_key", "_kafka_headers"}
 _PERSONAL_OF_RAW = {"key", "value", "headers"}
 """The columns of Penstock that can be personal."""
@@ -183,7 +183,7 @@ class TopicFormat(Section):
     def _checked_personal(self) -> Self:
         own = _PERSONAL_OF_TYPED if self.is_typed else _PERSONAL_OF_RAW
         for path in self.personal:
-            is_of_table = path in own or path.startswith(KEY_PREFIX)
+            is_of_table = path in own or path.startswith(_PREFIXES_OF_PARTS)
             if not self.is_typed and path not in own:
                 raise ValueError(f'`personal`: a raw table has no field {path!r}; write "key", "value" or "headers"')
             if path.startswith(_OWN_PREFIX) and not is_of_table:

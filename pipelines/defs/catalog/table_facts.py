@@ -11,10 +11,10 @@ from deltalake import DeltaTable
 
 from pipelines.defs.catalog.metadata import Metadata
 from pipelines.delta.delta_table import LakeTable
-from pipelines.layout.columns import KEY_PREFIX, RAW_COLUMN
+from pipelines.layout.columns import HEADER_PREFIX, KEY_PREFIX, RAW_COLUMN
 from pipelines.layout.delta_schema import DeltaField, type_text
 from pipelines.layout.layout import TableLayout
-from pipelines.layout.personal import is_personal, paths_below
+from pipelines.layout.personal import is_personal, paths_below, paths_of_headers
 from pipelines.table.row_filter import arrow_filter
 from pipelines.table.table_store import TableSnapshot
 from resources.stores.lake import Lake, lake_errors
@@ -128,12 +128,19 @@ def sample_rows(
 def _personal_columns(layout: TableLayout, paths: Sequence[str]) -> set[str]:
     """The columns that may hold a personal value, also those that the settings name only since the last commit.
 
-    The bytes of a key, and those of a value that does not decode, hold all of its fields.
+    The bytes of a key, all headers together, and the bytes of a value that does not decode hold all of their fields.
     """
-    fields = {column.name for column in layout.values if is_personal(column) or paths_below(column, paths)}
-    of_keys = {name for name in fields if name.startswith(KEY_PREFIX)}
-    bytes_of_key = {layout.name("key")} if of_keys else set()
-    return {*paths, *fields, *bytes_of_key, *({RAW_COLUMN} if fields - of_keys else ())}
+    of_headers = paths_of_headers(paths)
+    fields = {
+        column.name
+        for column in layout.values
+        if is_personal(column) or paths_below(column, of_headers if column.name.startswith(HEADER_PREFIX) else paths)
+    }
+    wholes = {KEY_PREFIX: layout.name("key"), HEADER_PREFIX: layout.name("headers")}
+    holders = {
+        next((whole for prefix, whole in wholes.items() if name.startswith(prefix)), RAW_COLUMN) for name in fields
+    }
+    return {*paths, *fields, *holders}
 
 
 def _cell(value: Any) -> str | int | float | bool | None:

@@ -42,7 +42,7 @@ def test_samples_leave_out_personal_columns_and_the_bytes_that_hold_them(fake: F
     # fault Y06
     value = b'{"email": "zelda", "id": 1, "address": {"mail": "zelda", "city": "Ulm"}}'
     fake.logs = {0: log_of([value, b'{"email": "zelda'])}
-    format_ = {"format": "json", "key_format": "text", "max_bad_share": 1}
+    format_ = {"format": "json", "key_format": "text", "header_columns": ["id"], "max_bad_share": 1}
     with fake:
         topic = TypedTopic(fake=fake, folder=tmp_path / "lake", format_=format_)
         assert topic.load().error is None
@@ -57,10 +57,13 @@ def test_samples_leave_out_personal_columns_and_the_bytes_that_hold_them(fake: F
         all_columns = columns()
         assert all_columns - columns("email", "address.mail") == {"email", "address", "_raw"}
         assert all_columns - columns("_kafka_key_value") == {"_kafka_key", "_kafka_key_value"}
-        assert all_columns - columns("_kafka_headers") == {"_kafka_headers"}
-        topic.format_ = {**format_, "personal": ["_kafka_key"]}
+        for name in ("_kafka_headers", "_kafka_header_id"):
+            assert all_columns - columns(name) == {"_kafka_headers", "_kafka_header_id"}
+        topic.format_ = {**format_, "personal": ["_kafka_key", "_kafka_headers"]}
         append(topic.fake.logs[0], [value])
         assert topic.load().error is None
         marked = sample_rows(topic.table, topic.table.snapshot(), 3)
         assert marked is not None
-        assert all_columns - {column.name for column in marked.schema.columns} == {"_kafka_key", "_kafka_key_value"}
+        hidden = {"_kafka_key", "_kafka_key_value", "_kafka_headers", "_kafka_header_id"}
+        assert all_columns - {column.name for column in marked.schema.columns} == hidden
+        assert topic.table.snapshot().layout.personal == {"_kafka_key_value", "_kafka_header_id"}
