@@ -40,6 +40,11 @@ class Broker:
     host: str
     port: int
 
+    @classmethod
+    def advertised(cls, id: int, host: str, port: int) -> Self:  # noqa: A002 - the name of the field
+        """The broker with the address that a cluster has sent. An IPv6 host may have brackets there (fault F13)."""
+        return cls(id, host[1:-1] if host.startswith("[") and host.endswith("]") else host, port)
+
     @property
     def address(self) -> str:
         """`host:port`, with brackets around an IPv6 host."""

@@ -6,7 +6,7 @@ from dataclasses import replace
 from kafka_io.model import Broker
 
 BOOTSTRAP_ID = -1  # the id of a broker whose real id is not known yet
-_ADDRESS = re.compile(r"(?:\[(?P<ipv6>[0-9A-Fa-f:.%]+)\]|(?P<host>[^\s:,\[\]]+)):(?P<port>[0-9]{1,5})")
+_ADDRESS = re.compile(r"(?:\[(?P<ipv6>[0-9A-Fa-f:.]+(?:%[^\s,\[\]]+)?)\]|(?P<host>[^\s:,\[\]]+)):(?P<port>[0-9]{1,5})")
 _ID = re.compile(r"(0|[1-9][0-9]{0,8}):(?=[^,]*:)")
 _MAX_PORT = 65535
 

@@ -372,7 +372,8 @@ class ClusterMetadata(Closing):
                 self.where,
             )
         self._cluster_id = answer.cluster_id
-        self._brokers = {broker.node_id: Broker(broker.node_id, broker.host, broker.port) for broker in answer.brokers}
+        brokers = [Broker.advertised(broker.node_id, broker.host, broker.port) for broker in answer.brokers]
+        self._brokers = {broker.id: broker for broker in brokers}
         return answer
 
     def connection(self, broker: Broker) -> ModernBrokerConnection:

@@ -66,4 +66,4 @@ class CoordinatorConnection:
         response: FindCoordinatorResponse = connection.request(FindCoordinatorRequest(key_type=self._key_type, **key))
         coordinator = response if version < MANY_KEYS_SINCE else response.coordinators[0]
         ErrorCode.check(coordinator.error_code, NOWHERE, right="DESCRIBE")
-        return Broker(coordinator.node_id, coordinator.host, coordinator.port)
+        return Broker.advertised(coordinator.node_id, coordinator.host, coordinator.port)

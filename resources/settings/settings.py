@@ -145,7 +145,8 @@ class ClusterSettings(Section):
     is set too, ZooKeeper lists the topics and the bootstrap servers list the brokers."""
 
     bootstrap: Annotated[str, AfterValidator(_addresses)] | None = None
-    """`host:port[,host:port]` of the bootstrap servers, for Kafka 0.8 and later. `zookeeper` is not needed then."""
+    """`host:port[,host:port]` of the bootstrap servers, for Kafka 0.8 and later. `zookeeper` is not needed then. An
+    IPv6 address has brackets, also with a zone: `[fe80::1%eth0]:9092`."""
 
     security: Annotated[Security, BeforeValidator(_prepared_section)] = PLAINTEXT
     """TLS and SASL. By default connections are plain text without authentication."""

@@ -310,6 +310,18 @@ def test_an_incomplete_snappy_stream_is_corrupt(data: bytes) -> None:
         SNAPPY.decompress(data, MIB)
 
 
+@pytest.mark.parametrize("blocks", [0, 1, 2])
+def test_concatenated_xerial_streams_are_one(blocks: int) -> None:  # fault F13
+    stream = xerial(*[snappy_block(TEXT)] * blocks)
+    with_headers = XERIAL_HEADER + stream + stream + XERIAL_HEADER
+    assert SNAPPY.decompress(with_headers, MIB) == TEXT * 2 * blocks
+    for cut in range(1, len(XERIAL_HEADER)):
+        with pytest.raises(Corrupt, match=r"incomplete|states"):
+            SNAPPY.decompress(with_headers[:-cut], MIB)
+    with pytest.raises(Corrupt, match="states"):
+        SNAPPY.decompress(stream + XERIAL_HEADER.replace(b"SNAPPY", b"SNAPPX"), MIB)
+
+
 def test_a_snappy_block_without_framing_is_decompressed() -> None:
     assert SNAPPY.decompress(snappy_block(TEXT), MIB) == TEXT
 

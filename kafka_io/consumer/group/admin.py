@@ -97,7 +97,8 @@ def list_groups(cluster: Cluster) -> tuple[GroupListing, ...]:
     """
     metadata = cluster.metadata()
     with error_context(Where(cluster=cluster.name)):
-        brokers = [Broker(broker.node_id, broker.host, broker.port) for broker in metadata.all_topics().brokers]
+        nodes = metadata.all_topics().brokers
+        brokers = [Broker.advertised(node.node_id, node.host, node.port) for node in nodes]
         listings = {
             listing.name: listing
             for broker in brokers

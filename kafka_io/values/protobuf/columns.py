@@ -15,6 +15,7 @@
     google.protobuf.Duration                  long: microseconds
     google.protobuf.Int64Value and others     as the value; null if it is not set
     google.protobuf.Struct, Value, ListValue  string: JSON
+    an extension                              as a field, after the fields; with its full name if its name is taken
     a message that contains itself, or is     string: JSON
     nested deeper than readers of Delta allow
     a message without fields                  string: {}, because it says which member of a oneof is set; as the values
@@ -25,6 +26,7 @@ is null if Protobuf can distinguish this from its default, as for `optional`, me
 it has the default. A field of proto2 that declares a default has that default.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -34,7 +36,7 @@ from google.protobuf.descriptor import FieldDescriptor as Field
 from kafka_io.errors import InvalidSchema
 from kafka_io.values.column_types import LIST_COST, MAP_COST, MAX_NESTING, STRUCT_COST
 from kafka_io.values.columns import described
-from kafka_io.values.protobuf.descriptors import ProtobufSchema
+from kafka_io.values.protobuf.descriptors import ProtobufSchema, fields_of
 
 _MAX_NODES = 10_000
 _LONGS = (
@@ -113,6 +115,14 @@ def is_google(message: Any, name: str) -> bool:
     return bool(message.full_name == name and message.file.name.startswith(_GOOGLE))
 
 
+def _names(fields: Sequence[Any]) -> list[str]:
+    """The names of columns. An extension has its full name if a field before it has its name (fault F13)."""
+    names: list[str] = []
+    for each in fields:
+        names.append(each.full_name if each.name in names else each.name)
+    return names
+
+
 class _Unfolding:
     """Copies a type to each place that uses it, within a limit, because nested types multiply the copies."""
 
@@ -125,12 +135,13 @@ class _Unfolding:
         """A message as a struct of its fields, which have so much room for nesting (see `column_types`)."""
         self._open.append(message.full_name)
         self._check_limits()
-        inside = tuple(self._field(field, room) for field in message.fields)
+        members = fields_of(message)
+        inside = tuple(self._field(field, room) for field in members)
         self._open.pop()
         comments = self._schema.comments
         fields = tuple(
-            described(field.name, node.column or pa.null(), comment=comments.get(field.full_name, ""))
-            for field, node in zip(message.fields, inside, strict=True)
+            described(name, node.column or pa.null(), comment=comments.get(field.full_name, ""))
+            for name, field, node in zip(_names(members), members, inside, strict=True)
         )
         with_column = [field for field, node in zip(fields, inside, strict=True) if node.column is not None]
         column = pa.struct(with_column) if with_column else None

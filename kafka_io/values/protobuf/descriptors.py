@@ -144,6 +144,16 @@ def parse_protobuf(text: str, imports: Mapping[str, str] | None = None) -> Proto
     return ProtobufSchema([_parsed(name, text)], files)
 
 
+def fields_of(message: Any) -> list[Any]:
+    """The fields of a message type, and the extensions that the files of its schema declare, by their numbers.
+
+    A message set writes its extensions in another form, so its own are left out.
+    """
+    is_set = message.GetOptions().message_set_wire_format
+    extensions = [] if is_set else message.file.pool.FindAllExtensions(message)
+    return [*message.fields, *sorted(extensions, key=lambda extension: int(extension.number))]
+
+
 def message_class(message: Any) -> Any:
     """The class of a message type, which reads values one by one."""
     return message_factory.GetMessageClass(message)
@@ -221,15 +231,23 @@ def _comments(file: Any) -> Iterator[tuple[str, str]]:
     texts = {tuple(place.path): place.leading_comments.strip() for place in file.source_code_info.location}
     if any(texts.values()):
         yield from _comments_of(file.message_type, file.package, (4,), texts)
+        yield from _comments_of_fields(file.extension, file.package, (7,), texts)
 
 
 def _comments_of(
     messages: Iterable[Any], scope: str, path: tuple[int, ...], texts: Mapping[tuple[int, ...], str]
 ) -> Iterator[tuple[str, str]]:
-    # 2 and 3 are the numbers of `field` and `nested_type` in DescriptorProto.
+    # 2, 3 and 6 are the numbers of `field`, `nested_type` and `extension` in DescriptorProto.
     for index, message in enumerate(messages):
         name, own_path = f"{scope}.{message.name}" if scope else message.name, (*path, index)
-        for number, field in enumerate(message.field):
-            if comment := texts.get((*own_path, 2, number)):
-                yield f"{name}.{field.name}", " ".join(comment.split())
+        yield from _comments_of_fields(message.field, name, (*own_path, 2), texts)
+        yield from _comments_of_fields(message.extension, name, (*own_path, 6), texts)
         yield from _comments_of(message.nested_type, name, (*own_path, 3), texts)
+
+
+def _comments_of_fields(
+    fields: Iterable[Any], scope: str, path: tuple[int, ...], texts: Mapping[tuple[int, ...], str]
+) -> Iterator[tuple[str, str]]:
+    for number, field in enumerate(fields):
+        if comment := texts.get((*path, number)):
+            yield f"{scope}.{field.name}" if scope else field.name, " ".join(comment.split())

@@ -7,7 +7,7 @@ from google.protobuf.unknown_fields import UnknownFieldSet
 
 from kafka_io.values.kernels import protobuf_program as op
 from kafka_io.values.protobuf.columns import ProtobufNode, is_repeated
-from kafka_io.values.protobuf.descriptors import message_class
+from kafka_io.values.protobuf.descriptors import fields_of, message_class
 from kafka_io.values.protobuf.program import wire_type_of
 
 
@@ -22,7 +22,7 @@ def misread_field(value: Any, node: ProtobufNode) -> str | None:
         value: a message that google.protobuf has read.
         node: its type; of an entry of a map, that of the map.
     """
-    fields = value.DESCRIPTOR.fields_by_number
+    fields = {field.number: field for field in fields_of(value.DESCRIPTOR)}
     members = {member.descriptor.number: member for member in node.inside}
     for unknown in UnknownFieldSet(value):
         field = fields.get(unknown.field_number)
@@ -55,6 +55,14 @@ def _messages_in(value: Any, node: ProtobufNode) -> Iterator[tuple[str, Any, Pro
         if member.kind == "map":
             yield from ((f"{name}.value", message, item) for message in getattr(value, name).values())
         elif member.kind == "list":
-            yield from ((name, message, item) for message in getattr(value, name))
-        elif value.HasField(name):
-            yield name, getattr(value, name), item
+            yield from ((name, message, item) for message in _content(value, member.descriptor))
+        elif _is_set(value, member.descriptor):
+            yield name, _content(value, member.descriptor), item
+
+
+def _content(value: Any, field: Any) -> Any:
+    return value.Extensions[field] if field.is_extension else getattr(value, field.name)
+
+
+def _is_set(value: Any, field: Any) -> bool:
+    return bool(value.HasExtension(field) if field.is_extension else value.HasField(field.name))

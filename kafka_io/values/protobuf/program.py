@@ -18,6 +18,7 @@ from kafka_io.values.columns import assign, field_name
 from kafka_io.values.kernels import protobuf_program as op
 from kafka_io.values.kernels.column_buffers import ROOT
 from kafka_io.values.protobuf.columns import DURATION, ProtobufNode, is_google, is_repeated
+from kafka_io.values.protobuf.descriptors import fields_of
 
 _MAX_FIELDS = 1_000_000
 _NO_NODE = -1
@@ -299,7 +300,7 @@ class MessagePrograms:
         return (descriptor.number, wire_type_of(descriptor), op.MESSAGE, _NO_NODE, message, _NO_NODE, repeated)
 
     def _write_skipped(self, message: int, descriptor: Any) -> None:
-        fields = [(field, self._skipped_field(field)) for field in descriptor.fields]
+        fields = [(field, self._skipped_field(field)) for field in fields_of(descriptor)]
         self._finish(message, fields, [])
 
 

@@ -1,9 +1,9 @@
 """Reads the text of a `.proto` file into a descriptor, as protoc does: proto2, proto3 and editions.
 
-Only what columns need is read. Services, extensions, reserved names and options that mean nothing for the bytes of a
-message are skipped. Names of types stay as they are written: the descriptor pool of google.protobuf resolves and checks
-them. No library does this: protoc's own wheel, grpcio-tools, needs another version of protobuf than Dagster, and is
-made for files, not for texts that a registry sends.
+Only what columns need is read. Services, reserved names and options that mean nothing for the bytes of a message are
+skipped. Names of types stay as they are written: the descriptor pool of google.protobuf resolves and checks them. No
+library does this: protoc's own wheel, grpcio-tools, needs another version of protobuf than Dagster, and is made for
+files, not for texts that a registry sends.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -18,6 +18,7 @@ from kafka_io.values.protobuf.tokens import Token, tokens, unquoted
 
 _MAX_DEPTH = 32
 _NUMBER_LIMIT = 2**64
+_LAST_NUMBER = 2**29 - 1
 _SCALARS = {name: getattr(Field, f"TYPE_{name.upper()}") for name in (
     "double", "float", "int32", "int64", "uint32", "uint64", "sint32", "sint64", "fixed32", "fixed64", "sfixed32",
     "sfixed64", "bool", "string", "bytes",
@@ -28,7 +29,10 @@ _LABELS = {
     "repeated": Field.LABEL_REPEATED,
 }
 _SYNTAXES = "proto2", "proto3"
-_MESSAGE, _FIELD, _NESTED = 4, 2, 3  # numbers of fields of descriptors, in the paths of comments
+# Numbers of fields of descriptors, in the paths of comments.
+_MESSAGE, _FIELD, _NESTED = 4, 2, 3
+_EXTENSION_OF_FILE, _EXTENSION_OF_MESSAGE = 7, 6
+_OPTIONS_OF = "google.protobuf."
 _OPEN, _CLOSE = "{[(<", "}])>"
 
 
@@ -63,7 +67,9 @@ class _Parser:
             "option": lambda: self._option(self._file.options),
             "message": lambda: self._message(self._file.message_type, (_MESSAGE,)),
             "enum": lambda: self._enum(self._file.enum_type),
-            "extend": self._skip_statement,
+            "extend": lambda: self._extend(
+                self._file.extension, self._file.message_type, {_FIELD: (_EXTENSION_OF_FILE,), _NESTED: (_MESSAGE,)}
+            ),
             "service": self._skip_statement,
         }
         while self._token.kind != "end":
@@ -277,8 +283,13 @@ class _Parser:
     def _body(self, message: Any, path: tuple[int, ...]) -> None:
         """The statements of a message. A word that begins a statement can also be the name of a field's type."""
         for word in self._statements():
-            if word in {"extensions", "reserved", "extend"}:
+            if word == "reserved":
                 self._skip_statement()
+            elif word == "extensions":
+                self._extension_ranges(message.extension_range)
+            elif word == "extend":
+                places = {_FIELD: (*path, _EXTENSION_OF_MESSAGE), _NESTED: (*path, _NESTED)}
+                self._extend(message.extension, message.nested_type, places)
             elif word == "option":
                 self._option(message.options)
             elif word == "message":
@@ -292,6 +303,40 @@ class _Parser:
             else:
                 self._field(message, path)
         self._add_synthetic_oneofs(message)
+
+    def _extension_ranges(self, ranges: Any) -> None:
+        """`extensions 4, 100 to 199, 1000 to max;`: the numbers that extensions may have."""
+        self._next()
+        while True:
+            start = end = self._integer()
+            if self._accept("to"):
+                end = _LAST_NUMBER if self._accept("max") else self._integer()
+            ranges.add(start=start, end=end + 1)
+            if not self._accept(","):
+                break
+        self._skip_statement()  # options of the ranges may follow
+
+    def _extend(self, extensions: Any, messages: Any, places: Mapping[int, tuple[int, ...]]) -> None:
+        """Extensions, and the messages of their groups. Those of Google's options mean nothing for the bytes.
+
+        `places` are the paths of extensions and messages, by the number of what they are in a message.
+        """
+        self._next()
+        extended = self._of_kind("name")
+        if extended.removeprefix(".").startswith(_OPTIONS_OF):
+            self._skip_statement()
+            return
+        comments, inside = len(self._file.source_code_info.location), descriptor_pb2.DescriptorProto()
+        for _ in self._statements():
+            self._field(inside, ())
+        first = {_FIELD: len(extensions), _NESTED: len(messages)}
+        for location in self._file.source_code_info.location[comments:]:
+            kind, number, *deeper = location.path
+            location.path[:] = [*places[kind], first[kind] + number, *deeper]
+        for field in inside.field:
+            field.extendee = extended
+        extensions.extend(inside.field)
+        messages.extend(inside.nested_type)
 
     def _oneof(self, message: Any, path: tuple[int, ...]) -> None:
         self._next()
@@ -332,7 +377,7 @@ class _Parser:
         self._expect("=")
         line = self._token.line
         number = self._integer()
-        if not 0 < number < 1 << 29:
+        if not 0 < number <= _LAST_NUMBER:
             raise InvalidSchema(f"{number} in line {line} of the .proto text is not a field number")
         field = message.field.add(name=name, number=number)
         if comment:

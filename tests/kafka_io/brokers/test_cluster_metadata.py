@@ -20,7 +20,7 @@ from kafka_io.errors import (
     NetworkError,
 )
 from kafka_io.messages.metadata import MetadataBroker, MetadataRequest, MetadataResponse, MetadataTopic
-from kafka_io.model import Generation
+from kafka_io.model import Broker, Generation
 from kafka_io.wire.conversation import ReceivedRequest
 from kafka_io.wire.framing import framed
 from kafka_io.wire.primitives import int32
@@ -153,6 +153,29 @@ def test_the_error_names_an_advertised_address_that_cannot_be_reached(open_broke
         with pytest.raises(ConnectFailed) as raised:
             open_brokers(cluster).on_leader("clicks", 0, lambda leader: leader.connection.versions)
         assert raised.value.where.as_dict() == {"cluster": "main", "broker": "0@127.0.0.1:1"}
+
+
+@pytest.mark.parametrize("host", ["[127.0.0.1]", "127.0.0.1"])
+def test_brackets_around_an_advertised_address_are_not_a_part_of_it(  # fault F13
+    host: str, open_brokers: OpenBrokers
+) -> None:
+    """Kafka advertises an IPv6 address without brackets, and proxies with them."""
+    with FakeCluster(logs={0: EMPTY}) as cluster:
+        brokers = [
+            MetadataBroker(node_id=number, host=host, port=broker.port) for number, broker in enumerate(cluster.brokers)
+        ]
+        for broker in cluster.brokers:
+            broker.handlers[METADATA] = lambda received: replace(cluster.metadata(received), brokers=tuple(brokers))
+        address = open_brokers(cluster).on_leader("clicks", 0, lambda leader: leader.connection.broker.address)
+        assert address == f"127.0.0.1:{cluster.brokers[0].port}"
+
+
+@pytest.mark.parametrize(
+    ("host", "address"),
+    [("::1", "[::1]:9"), ("[::1]", "[::1]:9"), ("[fe80::1%eth0]", "[fe80::1%eth0]:9"), ("a", "a:9"), ("[", "[:9")],
+)
+def test_an_advertised_address_is_printed_as_settings_have_it(host: str, address: str) -> None:  # fault F13
+    assert Broker.advertised(1, host, 9).address == address
 
 
 @pytest.mark.parametrize(("host", "port"), [("127.0.0.1", -1), ("127.0.0.1", 70_000), ("x" * 30_000, 1), ("", 0)])

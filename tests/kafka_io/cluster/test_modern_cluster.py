@@ -139,9 +139,13 @@ def test_brokers_that_cannot_be_reached_are_an_error_at_the_first_request() -> N
 
 def test_addresses_are_hosts_and_ports() -> None:
     assert parse_bootstrap("a:1, [::1]:65535") == (Broker(-1, "a", 1), Broker(-1, "::1", 65535))
+    zone = Broker(-1, "fe80::1%eth0.100", 9092)  # fault F13
+    assert parse_bootstrap("[fe80::1%eth0.100]:9092") == (zone,) == parse_bootstrap(zone.address)
 
 
-@pytest.mark.parametrize("text", ["", "a", "a:", ":1", "a:0", "a:65536", "a:1,", "::1:9092", "a b:1", "[x]:1"])
+@pytest.mark.parametrize(
+    "text", ["", "a", "a:", ":1", "a:0", "a:65536", "a:1,", "::1:9092", "a b:1", "[x]:1", "[::1%]:1", "[::1% x]:1"]
+)
 def test_an_invalid_address_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="not host:port"):
         parse_bootstrap(text)

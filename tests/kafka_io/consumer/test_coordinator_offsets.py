@@ -34,13 +34,13 @@ def fake() -> Iterator[FakeCluster]:
 
 
 def coordinated_by(fake: FakeCluster, *turns: int) -> Callable[[ReceivedRequest], FindCoordinatorResponse]:
-    """Answers with these brokers in turn, and then always with the last one."""
+    """Answers with these brokers in turn, and then always with the last one. Hosts may have brackets (fault F13)."""
     remaining = list(turns)
 
     def answer(_: ReceivedRequest) -> FindCoordinatorResponse:
         number = remaining.pop(0) if remaining[1:] else remaining[0]
         coordinator = FoundCoordinator(
-            key="lake", node_id=number, host="127.0.0.1", port=fake.brokers[number].port, error_code=0
+            key="lake", node_id=number, host="[127.0.0.1]", port=fake.brokers[number].port, error_code=0
         )
         return FindCoordinatorResponse(coordinators=(coordinator,))
 

@@ -73,15 +73,30 @@ def test_bytes_go_both_ways_after_the_broker_proved_its_name(connected: Connecte
     ("certificate", "host", "ca", "message"),
     [
         ("broker", "localhost", CA, "mismatch, certificate is not valid for 'localhost'"),
+        ("broker", "fe80::1%lo", CA, "mismatch, certificate is not valid for 'fe80::1'"),
         ("broker", "127.0.0.1", str(GOLDEN / "other-ca.pem"), "unable to get local issuer certificate"),
         ("broker", "127.0.0.1", None, "unable to get local issuer certificate"),
         ("expired", "127.0.0.1", CA, "certificate has expired"),
     ],
-    ids=["another host", "unknown authority", "not of the system's authorities", "expired"],
+    ids=[
+        "another host",
+        "another address with a zone",
+        "unknown authority",
+        "not of the system's authorities",
+        "expired",
+    ],
 )
 def test_a_broker_without_a_valid_certificate_is_refused(  # faults X07, X14
-    connected: Connected, certificate: str, host: str, ca: str | None, message: str
+    connected: Connected,
+    monkeypatch: pytest.MonkeyPatch,
+    certificate: str,
+    host: str,
+    ca: str | None,
+    message: str,
 ) -> None:
+    """No certificate names the zone of an IPv6 address, so only the address is compared (fault F13)."""
+    resolve = socket.getaddrinfo
+    monkeypatch.setattr(socket, "getaddrinfo", lambda _, *more, **named: resolve("127.0.0.1", *more, **named))
     with pytest.raises(TlsFailed, match=f"certificate is not valid: .*{message}") as raised:
         connected(over_tls(serving(certificate), stall), tls=Tls(ca=ca), host=host)
     assert not raised.value.retriable

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from kafka_io.errors import InvalidSchema
-from kafka_io.values.protobuf.descriptors import parse_protobuf
+from kafka_io.values.protobuf.descriptors import fields_of, parse_descriptor_set, parse_protobuf
 from kafka_io.values.protobuf.proto_text import file_of_text
 
 
@@ -204,3 +204,73 @@ def test_a_long_token_takes_no_more_memory_than_a_few_times_its_length(token: st
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 10 * len(text)
+
+
+def test_extensions_of_a_file_are_fields() -> None:  # fault F13
+    schema = parse_protobuf(PROTO2)
+    order = schema.message("shop.v1.Order")
+    assert [field.full_name for field in fields_of(order)[len(order.fields) :]] == [
+        "shop.v1.Order.more",
+        "shop.v1.further",
+    ]
+    assert fields_of(schema.message("shop.v1.Order.Line")) == list(schema.message("shop.v1.Order.Line").fields)
+
+
+EXTENDED = """
+syntax = "proto2";
+import "google/protobuf/descriptor.proto";
+package shop;
+extend google.protobuf.FieldOptions { optional string doc = 50000; }
+extend .google.protobuf.MessageOptions { optional string owner = 50001; }
+message Before { optional int32 id = 1; }
+// Not of a field.
+extend Order {
+  // What it weighs.
+  optional double weight = 100;
+  repeated group Part = 101 {
+    // Its number.
+    optional int32 number = 1;
+  }
+}
+message Order { required int64 id = 1 [(doc) = "x"]; extensions 100 to max; }
+message Shop {
+  extend Order { /* Of the shop. */ optional Shop shop = 200; optional string weight = 201; }
+  optional string name = 1;
+}
+"""
+
+
+def test_messages_of_groups_of_extensions_have_their_place_in_the_file() -> None:  # fault F13
+    """The path in a frame counts them, as protoc does."""
+    schema = parse_protobuf(EXTENDED)
+    names = ["shop.Before", "shop.Part", "shop.Order", "shop.Shop"]
+    assert [schema.message_at((number,)).full_name for number in range(4)] == names
+    assert schema.comments == {
+        "shop.weight": "What it weighs.",
+        "shop.Part.number": "Its number.",
+        "shop.Shop.shop": "Of the shop.",
+    }
+    again = parse_descriptor_set(schema.descriptor_set())
+    assert again.comments == schema.comments
+    assert [field.full_name for field in fields_of(again.message("shop.Order"))] == [
+        "shop.Order.id",
+        "shop.weight",
+        "shop.part",
+        "shop.Shop.shop",
+        "shop.Shop.weight",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("statement", "reason"),
+    [
+        ("extend A { optional int32 b = 200; }", "extension"),
+        ("extend Nothing { optional int32 b = 100; }", "Nothing"),
+        ("extend A { optional int32 b = 100; optional int32 c = 100; }", "duplicate extension"),
+        ("extend A { optional int32 b = 100;", "ends too early"),
+        ("extend { optional int32 b = 100; }", "unexpected"),
+    ],
+)
+def test_a_wrong_extension_is_refused(statement: str, reason: str) -> None:
+    with pytest.raises(InvalidSchema, match=reason):
+        parse_protobuf(f'syntax = "proto2"; message A {{ extensions 100 to 110; }} {statement}')

@@ -15,7 +15,7 @@ from kafka_io.values.decoding import DecodedValues
 from kafka_io.values.kernels import protobuf_rows
 from kafka_io.values.protobuf.columns import columns_of_protobuf
 from kafka_io.values.protobuf.decoder import ProtobufDecoder, warm
-from kafka_io.values.protobuf.descriptors import ProtobufSchema, message_class, parse_protobuf
+from kafka_io.values.protobuf.descriptors import ProtobufSchema, fields_of, message_class, parse_protobuf
 
 IMPORTS = "".join(
     f'import "google/protobuf/{name}.proto"; ' for name in ("timestamp", "duration", "wrappers", "struct")
@@ -533,3 +533,56 @@ def test_the_kernels_are_compiled_once_and_before_there_is_data() -> None:
     decoded = ProtobufDecoder(columns_of_protobuf(schema), {1: schema}).decode(pa.array([merged], pa.binary()))
     assert rows(decoded) == [{"b": {"c": 1, "d": 2}}]
     assert len(protobuf_rows.decode_rows.signatures) == 1  # type: ignore[attr-defined]
+
+
+EXTENSIONS = proto2(
+    "package shop; message Order { optional int64 id = 1; extensions 100 to max; optional Order inner = 3; "
+    "optional Line line = 4; } "
+    "message Line { extensions 5 to 9; } "
+    "extend Order { optional double weight = 100; repeated sint32 sizes = 101 [packed = true]; "
+    'optional string note = 102 [default = "none"]; repeated group Part = 103 { optional int32 number = 1; } } '
+    "message Shop { extend Order { optional Shop shop = 200; optional string weight = 201; } "
+    "optional string name = 1; extend Line { optional bool big = 7; } }"
+)
+
+
+def test_extensions_are_columns() -> None:  # fault F13
+    """The extensions that the schema's own files declare: google.protobuf is the judge of the bytes."""
+    order_type = message_class(EXTENSIONS.message("shop.Order"))
+    order = order_type(id=1)
+    extensions = {field.full_name: field for field in fields_of(EXTENSIONS.message("shop.Order")) if field.is_extension}
+    order.Extensions[extensions["shop.weight"]] = 1.5
+    order.Extensions[extensions["shop.sizes"]].extend([-1, 2])
+    order.Extensions[extensions["shop.part"]].add(number=4)
+    order.Extensions[extensions["shop.Shop.shop"]].name = "here"
+    order.Extensions[extensions["shop.Shop.weight"]] = "heavy"
+    order.line.Extensions[fields_of(EXTENSIONS.message("shop.Line"))[0]] = True
+    order.inner.Extensions[extensions["shop.weight"]] = 2.5
+    body = order.SerializeToString()
+    expected = {
+        "id": 1,
+        "inner": '{"[shop.weight]":2.5}',
+        "line": {"big": True},
+        "weight": 1.5,
+        "sizes": [-1, 2],
+        "note": "none",
+        "part": [{"number": 4}],
+        "shop": {"name": "here"},
+        "shop.Shop.weight": "heavy",
+    }
+    assert row(EXTENSIONS, body) == expected
+    columns = columns_of_protobuf(EXTENSIONS)
+    without = pa.schema([columns.field("id")])
+    assert rows(decode(EXTENSIONS, body, columns=without)) == [{"id": 1}]
+    [failure] = decode(EXTENSIONS, b"\xa0\x06\x01", columns=without).failures
+    assert "weight" in failure.reason
+
+
+def test_extensions_of_a_message_set_are_no_fields() -> None:  # fault F13
+    """A message set writes them in another form."""
+    schema = proto2(
+        "message Set { option message_set_wire_format = true; extensions 4 to max; } "
+        "message Order { extend Set { optional Order order = 100; } optional int64 id = 1; optional Set set = 2; }"
+    )
+    assert [field.name for field in fields_of(schema.message("Set"))] == []
+    assert columns_of_protobuf(schema, "Order").names == ["id", "set"]
