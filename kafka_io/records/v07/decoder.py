@@ -77,13 +77,13 @@ def validate_message_set(
 ) -> MessageSetSummary:
     """Check a produced set as a 0.7 broker does [kafka-0.7: Errors]: all messages, down to the innermost.
 
-    An incomplete message at the end is accepted.
+    An incomplete message at the end is accepted. A set of fewer bytes than a length is empty (fault F12).
 
     Raises:
         WireError: as for `decode_v07`, with offsets relative to the set; Corrupt if no message is complete.
     """
     whole, largest = measure(data, 0, where)
-    if len(data) and not whole:
+    if len(data) >= LENGTH_BYTES and not whole:
         raise Corrupt(f"a message set of {len(data)} bytes that holds only a piece of a message", where.at_offset(0))
     batches = decode_v07(memoryview(data)[:whole], base=0, limits=limits, where=where)
     messages = sum(decoded.batch.num_rows for decoded in batches)

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from kafka_io.compression import CODECS
 from kafka_io.errors import Corrupt, TooLarge, Unsupported, Where, WireError
 from kafka_io.records.build import message, message_set
 from kafka_io.records.decoded_batch import DecodeLimits
@@ -114,3 +115,16 @@ def test_an_error_has_the_offset_within_the_set() -> None:
     with pytest.raises(Corrupt, match="wrong CRC") as raised:
         validate_message_set(bad, where=WHERE)
     assert raised.value.where == WHERE.at_offset(26)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3])
+@pytest.mark.parametrize("codec", [0, 1, 2])
+def test_a_set_that_ends_before_its_first_length_is_empty(size: int, codec: int) -> None:  # fault F12
+    """The iterator of a genuine broker ends where fewer than 4 bytes are left, and does not call it a message."""
+    stump = PLAIN[:size]
+    data = message(CODECS[codec].compress(stump), attributes=codec) if codec else stump
+    assert validate_message_set(data) == MessageSetSummary(
+        whole_bytes=len(data) if codec else 0, messages=0, largest_payload=len(data) - 10 if codec else 0
+    )
+    with pytest.raises(Corrupt, match="only a piece of a message"):
+        validate_message_set(PLAIN[:4])

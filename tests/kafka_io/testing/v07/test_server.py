@@ -39,6 +39,17 @@ def test_a_request_can_arrive_byte_by_byte(start_broker: StartBroker, connect: C
     assert client.frame()[6:] == message
 
 
+def test_a_set_of_three_bytes_is_empty(start_broker: StartBroker, connect: Connect) -> None:  # fault F12
+    """A genuine broker makes the topic known, stores nothing, and keeps the connection."""
+    client, (message,) = connect(start_broker()), numbered(1)
+    client.produce("clicks", b"\x00\x00\x00")
+    assert (client.fetch("clicks"), client.offsets("clicks", LATEST_TIME)) == (b"", [0])
+    client.produce("clicks", message, b"\x00")
+    assert client.fetch("clicks") == message
+    client.send(ProduceRequest07("clicks", 0, b"\x00\x00\x00\x07"))
+    assert client.state() == "closed"
+
+
 def test_unflushed_messages_are_not_visible_to_clients(start_broker: StartBroker, connect: Connect) -> None:
     client = connect(start_broker(flush_messages=3, flush_interval_ms=NEVER_MS))
     messages = numbered(3)
