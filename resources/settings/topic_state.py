@@ -17,6 +17,7 @@ UNAVAILABLE_VALUE = "__debezium_unavailable_value"
 """Debezium's default for `unavailable.value.placeholder`."""
 _HEX = "hex:"
 _KEY_PREFIX = "_kafka_key_"
+_HEADER_PREFIX = "_kafka_header_"
 _OWN_PREFIX = "_kafka_"
 
 
@@ -79,6 +80,8 @@ class StateSettings(Section):
                 yield f'{setting}: a raw table has no field {name!r}; use "key" as the key, or set a `format`'
             elif name.startswith(_KEY_PREFIX) and not format_.key_encoding:
                 yield f"{setting}: the column {name} needs a `key_format`"
+            elif name.startswith(_HEADER_PREFIX) and name.removeprefix(_HEADER_PREFIX) not in format_.header_columns:
+                yield f"{setting}: the column {name} needs its header in `header_columns`"
             elif not name.startswith(_OWN_PREFIX) and name not in _declared(format_, name):
                 yield f"{setting}: the table has no column {name!r}; it has only those that the settings declare"
 

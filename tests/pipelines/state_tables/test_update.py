@@ -563,6 +563,10 @@ def test_a_column_with_a_name_of_the_state_table_is_refused(fake: FakeCluster, t
         ({"state": {"key": "key", "order": ["lsn"]}}, "a raw table has no field 'lsn'"),
         ({"format": "json", "state": {"key": ["id", "id"]}}, "a field is named twice"),
         ({"format": "json", "state": {"key": "_kafka_key_id"}}, "needs a `key_format`"),
+        (
+            {"format": "json", "header_columns": ["b"], "state": {"key": "_kafka_header_a"}},
+            "state.key: the column _kafka_header_a needs its header in `header_columns`",
+        ),
         ({"format": "text", "state": {"key": "id"}}, "has no column 'id'"),
         ({"format": "json", "columns": {"id": "long"}, "state": {"key": "name"}}, "has no column 'name'"),
         ({"state": {"key": "key", "memory_mib": 1}}, "must be at least 128"),
@@ -582,6 +586,7 @@ def test_impossible_settings_are_refused(section: dict[str, Any], reason: str) -
         {"state": {"key": "key"}},
         {"format": "json", "columns": {"id": "long"}, "state": {"key": "id", "order": "_kafka_timestamp"}},
         {"format": "json", "key_format": "json", "state": {"key": ["_kafka_key_id", "id"]}},
+        {"format": "json", "header_columns": ["ce_id"], "state": {"key": "_kafka_header_ce_id"}},
         {"format": "debezium", "state": {"key": "id", "order": ["__source.lsn"]}},
         {"format": "debezium", "state": {"key": "id", "unavailable_value": "hex:00fF"}},
         {"state": {"key": "key", "unavailable_value": ""}},

@@ -9,14 +9,15 @@ from click.testing import CliRunner
 
 from kafka_io.testing.schema_registry.server import EmbeddedSchemaRegistry
 from pipelines.cli.main import main
-from tests.fakes.cluster import FakeCluster
+from tests.fakes.cluster import FakeCluster, Log
 from tests.fakes.typed import log_of
 from tests.pipelines.fetch.test_avro_table import V1, V2, framed, schema
+from tests.pipelines.fetch.test_schema_headers import log_of as log_with_headers
 
 
-def tail(folder: Path, values: Sequence[bytes | None], format_: str, *arguments: str) -> list[str]:
+def tail(folder: Path, values: Sequence[bytes | None] | Log, format_: str, *arguments: str) -> list[str]:
     """The lines that the command prints of a topic with these values; `format_` is the end of the settings file."""
-    with FakeCluster(logs={0: log_of(values)}) as fake:
+    with FakeCluster(logs={0: values if isinstance(values, Log) else log_of(values)}) as fake:
         address = ",".join(broker.address for broker in fake.bootstrap)
         file = folder / "penstock.toml"
         file.write_text(f'lake = "lake"\n[clusters.main]\nbootstrap = "{address}"\n[topics.clicks]\n{format_}\n')
@@ -123,3 +124,10 @@ def test_a_value_shows_the_fields_of_a_schema_in_a_file(tmp_path: Path) -> None:
     shown = values_and_errors(tail(tmp_path, [b"\x0e", b""], 'format = "avro"\navro_file = "click.avsc"', "--json"))
     assert [value for value, _ in shown] == [{"id": 7}, ""]
     assert shown[1][1] == "id: a number is not a valid int or long (byte 0)"
+
+
+# fault F15
+def test_a_value_shows_the_columns_of_its_headers(tmp_path: Path) -> None:
+    log = log_with_headers([(b'{"id": 7}', [("ce_id", b"a1")]), (b'{"id": 8}', [])])
+    lines = tail(tmp_path, log, 'format = "json"\nheader_columns = ["ce_id"]', "--json")
+    assert values_and_errors(lines) == [({"_kafka_header_ce_id": "a1", "id": 7}, None), ({"id": 8}, None)]
