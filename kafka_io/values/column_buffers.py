@@ -4,7 +4,7 @@ The buffers of a schema are numbered in preorder, see `kernels/column_buffers`. 
 that a kernel leaves to Arrow, each with the node and the item that it belongs to.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -64,12 +64,14 @@ class Node(NamedTuple):
         field: its field. That of node 0 is a struct of all columns.
         buffer_kind: the kind of the buffer, see `kernels/column_buffers`.
         members: the nodes directly inside it.
+        around: the node that it is directly inside; that of node 0 is itself.
     """
 
     path: str
     field: pa.Field
     buffer_kind: int
     members: Sequence[int]
+    around: int
 
 
 def nodes_of(columns: pa.Schema) -> list[Node]:
@@ -79,18 +81,17 @@ def nodes_of(columns: pa.Schema) -> list[Node]:
         TypeError: a column has a type that no decoder fills.
     """
     nodes: list[Node] = []
-    _add(nodes, "", pa.field("", pa.struct(list(columns))))
+    _add(nodes, "", pa.field("", pa.struct(list(columns))), ROOT)
     return nodes
 
 
-def _add(nodes: list[Node], path: str, field: pa.Field) -> None:
+def _add(nodes: list[Node], path: str, field: pa.Field, around: int) -> None:
     buffer_kind = _buffer_kind_of(path, field.type)
     place, members = len(nodes), list[int]()
-    nodes.append(Node(path, field, buffer_kind, members))
+    nodes.append(Node(path, field, buffer_kind, members, around))
     for suffix, inner in _inside(field.type):
         members.append(len(nodes))
-        _add(nodes, f"{path}{suffix}" if path else suffix.lstrip("."), inner)
-    nodes[place] = Node(path, field, buffer_kind, members)
+        _add(nodes, f"{path}{suffix}" if path else suffix.lstrip("."), inner, place)
 
 
 def _buffer_kind_of(path: str, kind: pa.DataType) -> int:
@@ -258,21 +259,22 @@ class ColumnBuffers:
         for node, buffer in enumerate(self.nodes):
             if buffer.buffer_kind == TEXT:
                 count = int(self.counts[node])
-                raw = np.flatnonzero(self.valid[self.table[node, VALID] :][:count] == RAW_VALUE).tolist()
-                if raw:
-                    self._rewrite(node, list(self._texts(node, count, set(raw), text_of)))
+                raw = np.flatnonzero(self.valid[self.table[node, VALID] :][:count] == RAW_VALUE)
+                if len(raw):
+                    rows = dict(zip(raw.tolist(), self._rows_of(node, raw), strict=True))
+                    self._rewrite(node, list(self._texts(node, count, rows, text_of)))
 
     def _texts(
-        self, node: int, count: int, raw: set[int], text_of: Callable[[str, int, int, bytes], bytes]
+        self, node: int, count: int, raw: Mapping[int, int], text_of: Callable[[str, int, int, bytes], bytes]
     ) -> Iterator[bytes]:
-        """All texts of a buffer, with new ones for the items of `raw`."""
+        """All texts of a buffer, with new ones for the items of `raw`, which has their rows."""
         ends = self.cells[self.table[node, CELL] :][: count + 1].tolist()
         content = self.content[self.table[node, CONTENT] :][: ends[-1]].tobytes()
         for item in range(count):
             text = content[ends[item] : ends[item + 1]]
             if item in raw:
-                type_number, row = (int.from_bytes(text[i : i + 4], "little") for i in (0, 4))
-                text = text_of(self.nodes[node].path, type_number, row, text[RAW_PREFIX:])
+                type_number = int.from_bytes(text[:RAW_PREFIX], "little")
+                text = text_of(self.nodes[node].path, type_number, raw[item], text[RAW_PREFIX:])
             yield text
 
     def _rewrite(self, node: int, texts: list[bytes]) -> None:
@@ -281,6 +283,41 @@ class ColumnBuffers:
             self.grow(node, size)
         self.cells[self.table[node, CELL] :][: len(texts) + 1] = np.cumsum([0, *map(len, texts)])
         self.content[self.table[node, CONTENT] :][:size] = np.frombuffer(b"".join(texts), np.uint8)
+
+    def repeated_keys(self) -> dict[int, str]:
+        """The rows with a map in which a key occurs twice, and the path of that map.
+
+        DuckDB opens no table that has one (fault E27).
+        """
+        rows: dict[int, str] = {}
+        for node, buffer in enumerate(self.nodes):
+            if buffer.buffer_kind == MAP and self.counts[node + 1] > 1:
+                rows |= dict.fromkeys(self._rows_of(node, self._with_repeated_key(node)), buffer.path)
+        return rows
+
+    def _ends_of(self, node: int) -> npt.NDArray[np.int64]:
+        """The ends of the lists or maps of a buffer, after a first 0."""
+        return self.cells[self.table[node, CELL] :][: int(self.counts[node]) + 1]
+
+    def _with_repeated_key(self, node: int) -> npt.NDArray[np.int64]:
+        """The maps of a buffer in which a key occurs twice."""
+        keys = self._column(node + 1, self.nodes[node + 1].field.type, int(self.counts[node + 1]))
+        numbers = keys.dictionary_encode().indices.to_numpy().astype(np.int64)
+        maps = np.repeat(np.arange(self.counts[node]), np.diff(self._ends_of(node)))
+        in_maps = maps * len(numbers) + numbers
+        # The maps of a topic mostly have the same keys in the same order.
+        if (np.diff(in_maps) > 0).all():
+            return maps[:0]
+        in_maps.sort()
+        return np.unique(in_maps[:-1][np.diff(in_maps) == 0] // len(numbers))
+
+    def _rows_of(self, node: int, items: npt.NDArray[np.int64]) -> list[int]:
+        """The rows that have these items of a buffer."""
+        while node != ROOT:
+            node = self.nodes[node].around
+            if self.nodes[node].buffer_kind in (LIST, MAP):
+                items = np.searchsorted(self._ends_of(node)[1:], items, side="right")
+        return list(items.tolist())
 
     def take(self) -> pa.RecordBatch:
         """The rows as an Arrow batch with memory of its own.

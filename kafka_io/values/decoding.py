@@ -6,7 +6,7 @@ timestamp[us] with and without UTC, struct, list and map. All columns are nullab
 schema goes into which column.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Protocol
@@ -14,6 +14,8 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+
+from kafka_io.errors import printable
 
 NO_ROWS = np.empty(0, np.int64)
 """The indexes of no rows."""
@@ -33,6 +35,12 @@ class FailedValue:
 
     row: int
     reason: str
+
+
+def with_repeated_keys(paths: Mapping[int, str]) -> Iterator[FailedValue]:
+    """The failures of values with a map in which a key occurs twice, from the path of the map by row."""
+    for row, path in paths.items():
+        yield FailedValue(row=row, reason=f"{printable(path)}: a key of the map occurs twice")
 
 
 def in_order(*failures: Iterable[FailedValue]) -> Sequence[FailedValue]:

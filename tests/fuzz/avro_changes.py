@@ -3,7 +3,7 @@
 import copy
 import json
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -32,11 +32,7 @@ _DURATION = {"type": "fixed", "size": 12, "logicalType": "duration"}
 
 def mutated_changes(rng: random.Random) -> bytes:
     """The schemas as a line of JSON, and values: each is the number of its schema and a body, after its size."""
-    maker = SchemaMaker(rng)
-    schemas = [_renamed(rng, maker.record() if rng.randrange(6) else maker.any(2))]
-    for _ in range(rng.choice((1, 1, 2))):
-        is_new = rng.randrange(3) == 0
-        schemas.append(_renamed(rng, maker.record()) if is_new else _changed(rng, schemas[-1], maker))
+    schemas = changing_schemas(rng, SchemaMaker(rng), _NAMES)
     writers = [ValueMaker(rng, dict(oracle.parse(schema).named)) for schema in schemas]
     values = []
     for _ in range(rng.randrange(1, _MOST_VALUES)):
@@ -47,6 +43,16 @@ def mutated_changes(rng: random.Random) -> bytes:
             + (body if rng.randrange(3) else mutated(rng, body))
         )
     return json.dumps(schemas).encode() + b"\n" + joined(values)
+
+
+def changing_schemas(rng: random.Random, maker: SchemaMaker, names: Sequence[str]) -> list[Any]:
+    """Two or three schemas whose fields have some of these names. Most of them are changes of the one before."""
+    schemas = [_renamed(rng, maker.record() if rng.randrange(6) else maker.any(2), names)]
+    for _ in range(rng.choice((1, 1, 2))):
+        is_new = rng.randrange(3) == 0
+        other = _renamed(rng, maker.record(), names) if is_new else _changed(rng, schemas[-1], maker, names)
+        schemas.append(other)
+    return schemas
 
 
 def _records(schema: Any) -> Iterator[dict[str, Any]]:
@@ -61,16 +67,16 @@ def _records(schema: Any) -> Iterator[dict[str, Any]]:
             yield from _records(inner)
 
 
-def _renamed(rng: random.Random, schema: Any) -> Any:
+def _renamed(rng: random.Random, schema: Any, names: Sequence[str]) -> Any:
     """The schema with other names for its fields."""
     for record in _records(schema):
         fields = record["fields"]
-        for field, name in zip(fields, rng.sample(_NAMES, len(fields)), strict=True):
+        for field, name in zip(fields, rng.sample(names, len(fields)), strict=True):
             field["name"] = name
     return schema
 
 
-def _changed(rng: random.Random, schema: Any, maker: SchemaMaker) -> Any:
+def _changed(rng: random.Random, schema: Any, maker: SchemaMaker, names: Sequence[str]) -> Any:
     """The schema after one to three changes, or a union of it and another type."""
     schema = copy.deepcopy(schema)
     if not rng.randrange(4):
@@ -82,7 +88,7 @@ def _changed(rng: random.Random, schema: Any, maker: SchemaMaker) -> Any:
         return [*branches, other] if is_possible else schema
     records = list(_records(schema))
     for _ in range(rng.choice((1, 2, 3)) if records else 0):
-        _change(rng, rng.choice(records), maker)
+        _change(rng, rng.choice(records), maker, names)
     return schema
 
 
@@ -120,10 +126,10 @@ def _namesake(rng: random.Random, schema: Any) -> Any:
     return {**record, "fields": fields[:2], "namespace": rng.choice(free)}
 
 
-def _change(rng: random.Random, record: dict[str, Any], maker: SchemaMaker) -> None:
+def _change(rng: random.Random, record: dict[str, Any], maker: SchemaMaker, names: Sequence[str]) -> None:
     """Change the fields of a record, as their owner would."""
     fields = record["fields"]
-    free = [name for name in _NAMES if name not in {field["name"] for field in fields}]
+    free = [name for name in names if name not in {field["name"] for field in fields}]
     kind = rng.randrange(6)
     if kind == 0 or not fields:
         fields.insert(rng.randrange(len(fields) + 1), {"name": rng.choice(free), "type": _any(rng, maker)})

@@ -164,6 +164,8 @@ class _Reader:
                 if self._free_items < 0:
                     raise Refused("too many items without bytes")
         if is_map:
+            if len(dict(pairs)) < len(pairs):
+                raise Refused("a key twice")
             return dict(pairs) if as_json else pairs
         return [value for _, value in pairs]
 

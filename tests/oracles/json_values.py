@@ -102,7 +102,9 @@ def _nested(value: Any, kind: pa.DataType) -> Any:
     if pa.types.is_struct(kind):
         return struct(_expect(value, Object), kind)
     if pa.types.is_map(kind):
-        return [(key, typed(item, kind.item_field)) for key, item in _expect(value, Object)]
+        if len(dict(_expect(value, Object))) < len(value):
+            raise Refused("duplicate key")
+        return [(key, typed(item, kind.item_field)) for key, item in value]
     if isinstance(value, Object):
         raise Refused("object")
     return [typed(item, kind.value_field) for item in _expect(value, list)]

@@ -35,6 +35,10 @@ class Json:
     value: Any
 
 
+class Entries(dict[Any, Any]):
+    """The entries of a map; a message is another dict."""
+
+
 def row(message: Any, body: bytes) -> dict[str, Any]:
     """The row of a value.
 
@@ -96,7 +100,7 @@ def _field(value: Any, field: Any, names: tuple[str, ...]) -> Any:
     if _is_map(field):
         item = field.message_type.fields_by_name["value"]
         has_column = _has_column(item.message_type, names)
-        return {key: _single(content[key], item, names) if has_column else None for key in content}
+        return Entries((key, _single(content[key], item, names) if has_column else None) for key in content)
     if field.is_repeated:
         return [_single(element, field, names) for element in content]
     if field.has_presence and not value.HasField(field.name) and not field.has_default_value:

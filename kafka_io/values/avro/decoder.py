@@ -11,11 +11,11 @@ from kafka_io.errors import printable
 from kafka_io.values.arrays import bytes_of
 from kafka_io.values.avro.columns import type_node
 from kafka_io.values.avro.frames import SCHEMA_ID, SchemaPrefix
-from kafka_io.values.avro.json_text import json_text
+from kafka_io.values.avro.json_text import RepeatedKey, json_text
 from kafka_io.values.avro.program import Programs
 from kafka_io.values.avro.schema import AvroType
 from kafka_io.values.column_buffers import ColumnBuffers
-from kafka_io.values.decoding import DecodedValues, FailedValue, in_order
+from kafka_io.values.decoding import DecodedValues, FailedValue, in_order, with_repeated_keys
 from kafka_io.values.framing import SchemaFrames, read_frames
 from kafka_io.values.kernels import avro_program, avro_rows
 
@@ -82,13 +82,31 @@ class AvroDecoder:
                 self._programs.add(schema_id, type_node(self._schemas[schema_id]))
             self._arrays = self._programs.arrays()
             missing, failures = self._run(values, frames)
-        if self._programs.raw_types:
-            self._buffers.replace_raw(self._json)
+        repeated = self._complete()
+        if repeated:
+            frames.starts[list(repeated)] = -1
+            _, failures = self._run(values, frames)
+            self._complete()
         refused: Iterable[FailedValue] = self._failures(failures)
         if self._prefix:
             refused = [self._prefix.explained(failure, values) for failure in refused]
-        failed = in_order(frames.failures, refused)
+        failed = in_order(frames.failures, refused, with_repeated_keys(repeated))
         return DecodedValues(rows=self._buffers.take(), failures=failed, unknown_schemas=frozenset(missing))
+
+    def _complete(self) -> dict[int, str]:
+        """Replace raw values by JSON; returns the rows with a map in which a key occurs twice, and the path of it."""
+        repeated = self._buffers.repeated_keys()
+
+        def text_of(path: str, type_number: int, row: int, data: bytes) -> bytes:
+            try:
+                return json_text(self._programs.raw_types[type_number], data)
+            except RepeatedKey:
+                repeated[row] = path
+                return b""
+
+        if self._programs.raw_types:
+            self._buffers.replace_raw(text_of)
+        return repeated
 
     def _run(self, values: pa.BinaryArray, frames: SchemaFrames) -> tuple[set[int], npt.NDArray[np.int64]]:
         """Fill the buffers; returns the ids without a program, and the failures as rows of the kernel's table."""
@@ -106,9 +124,6 @@ class AvroDecoder:
             path = self._programs.path_of(place)
             path = printable(path) if path else ""
             yield FailedValue(row=row, reason=f"{path}: {reason} (byte {position})" if path else reason)
-
-    def _json(self, _path: str, type_number: int, _row: int, data: bytes) -> bytes:
-        return json_text(self._programs.raw_types[type_number], data)
 
 
 def warm() -> None:

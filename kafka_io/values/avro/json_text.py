@@ -28,8 +28,16 @@ _EXACT = Context(prec=MAX_PREC, Emax=MAX_EMAX, Emin=MIN_EMIN)
 _FIXED_FORMATS = {"float": "<f", "double": "<d", "boolean": "<?"}
 
 
+class RepeatedKey(Exception):
+    """A map has a key twice, which an object of JSON cannot have."""
+
+
 def json_text(avro: AvroType, data: bytes) -> bytes:
-    """A value that the kernel has checked, as JSON."""
+    """A value that the kernel has checked, as JSON.
+
+    Raises:
+        RepeatedKey: a map in it has a key twice.
+    """
     return json.dumps(_Reader(data).read(avro), ensure_ascii=False, separators=(",", ":")).encode()
 
 
@@ -50,7 +58,10 @@ class _Reader:
             case Array(items):
                 return [self.read(items) for _ in self._items()]
             case Map(values):
-                return {self._bytes(self._long()).decode(): self.read(values) for _ in self._items()}
+                entries = [(self._bytes(self._long()).decode(), self.read(values)) for _ in self._items()]
+                if len(dict(entries)) < len(entries):
+                    raise RepeatedKey
+                return dict(entries)
             case Enumeration(symbols):
                 return symbols[self._long()]
             case Decimal(scale, size):

@@ -154,7 +154,7 @@ def type_names(avro: AvroType) -> tuple[str, ...]:
             return ()
 
 
-def parse_avro(text: str, references: Iterable[str] = ()) -> AvroType:
+def parse_avro(text: str, references: Iterable[str] = (), *, has_local_times: bool = True) -> AvroType:
     """The type that a schema declares.
 
     >>> parse_avro('["null", {"type": "long", "logicalType": "timestamp-millis"}]').branches[1].logical
@@ -163,11 +163,12 @@ def parse_avro(text: str, references: Iterable[str] = ()) -> AvroType:
     Args:
         text: the schema as JSON.
         references: the schemas that it refers to by name, each after those that it needs itself.
+        has_local_times: whether times without a zone have types of their own. Otherwise they are times in UTC.
 
     Raises:
         InvalidSchema: one of them is not a valid schema.
     """
-    parser = _Parser()
+    parser = _Parser(has_local_times)
     for reference in references:
         parser.parse(reference)
     return parser.parse(text)
@@ -176,7 +177,8 @@ def parse_avro(text: str, references: Iterable[str] = ()) -> AvroType:
 class _Parser:
     """Collects the named types, because a type may be used after its declaration and inside it."""
 
-    def __init__(self) -> None:
+    def __init__(self, has_local_times: bool) -> None:
+        self._has_local_times = has_local_times
         self._named: dict[str, AvroType] = {}
         self._depth = 0
 
@@ -232,7 +234,10 @@ class _Parser:
                 names = _declared_names(declared, namespace)
                 return self._named_type(names, replace(_fixed(declared), names=names))
             case str() if kind in PRIMITIVES:
-                return _primitive(kind, declared)
+                avro = _primitive(kind, declared)
+                if isinstance(avro, Decimal) or self._has_local_times:
+                    return avro
+                return replace(avro, logical=avro.logical.removeprefix("local-"))
         return self._type(kind, namespace)
 
     def _named_type(self, names: Sequence[str], named: AvroType) -> AvroType:
@@ -268,7 +273,7 @@ class _Parser:
         return record
 
 
-def _primitive(kind: str, declared: Mapping[str, Any]) -> AvroType:
+def _primitive(kind: str, declared: Mapping[str, Any]) -> Primitive | Decimal:
     """A primitive with its logical type. As specified, an unknown or invalid logical type counts as none."""
     logical = declared.get("logicalType")
     if kind == "bytes" and logical == "decimal":

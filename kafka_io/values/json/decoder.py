@@ -1,7 +1,7 @@
 """JSON values to typed columns, strictly: a value is one document, and nothing is converted that the column forbids.
 
 A value is refused, with its reason, if it is not exactly one JSON object (RFC 8259, valid UTF-8, at most 128 levels
-deep), or if a key of a column occurs twice in an object, or if a column cannot hold what it finds:
+deep), or if a key of a column, or of a map, occurs twice in an object, or if a column cannot hold what it finds:
 
     column                read from
     bool                  true, false
@@ -28,11 +28,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from kafka_io.jit.scalars import read_only
+from kafka_io.jit.scalars import ByteArray, Int32s, read_only
 from kafka_io.values.arrays import bodies_of
 from kafka_io.values.column_buffers import ColumnBuffers, Node
 from kafka_io.values.columns import aliases, field_name
-from kafka_io.values.decoding import NO_ROWS, DecodedValues, FailedValue, in_order
+from kafka_io.values.decoding import NO_ROWS, DecodedValues, FailedValue, in_order, with_repeated_keys
 from kafka_io.values.framing import read_frames
 from kafka_io.values.json.reading import JsonNumbers, JsonReading, reading_of
 from kafka_io.values.kernels import json_rows, json_scalars
@@ -189,14 +189,23 @@ class JsonDecoder:
         data, begins, ends = bodies_of(values)
         begins = begins if starts is None else starts
         notes = np.zeros(len(values), np.uint8)
-        decode = partial(json_rows.decode_rows, data, begins, ends, self._program, self._work, notes)
-        failures = self._buffers.fill(len(values), decode)
+        failures = self._fill(data, begins, ends, notes)
+        repeated = self._buffers.repeated_keys()
+        if repeated:
+            begins = begins.copy()
+            begins[list(repeated)], notes[list(repeated)] = -1, 0
+            failures = self._fill(data, begins, ends, notes)
         return DecodedValues(
             rows=self._buffers.take(),
-            failures=self._failures(failures.tolist()),
+            failures=in_order(self._failures(failures.tolist()), with_repeated_keys(repeated)),
             new_keys=np.flatnonzero(notes & NEW_KEY),
             rounded=np.flatnonzero(notes & ROUNDED) if self._numbers is JsonNumbers.INFERRED else NO_ROWS,
         )
+
+    def _fill(self, data: ByteArray, begins: Int32s, ends: Int32s, notes: ByteArray) -> npt.NDArray[np.int64]:
+        """Fill the buffers; returns the failures as rows of the kernel's table."""
+        decode = partial(json_rows.decode_rows, data, begins, ends, self._program, self._work, notes)
+        return self._buffers.fill(len(ends), decode)
 
     def _failures(self, failures: list[list[int]]) -> list[FailedValue]:
         return [FailedValue(row=row, reason=self._reason(*why)) for row, *why in failures]

@@ -219,8 +219,7 @@ def _structure(
         return OK, stack[depth - 1], depth - 1
     if op == RAW_END:
         begin = stack[depth - 1]
-        # Each raw value of Avro becomes JSON, so its row is not needed afterwards.
-        status = put_raw(data, begin, position - begin, ops[pc, A], 0, node, buffers)
+        status = put_raw(data, begin, position - begin, ops[pc, A], node, buffers)
         return status, pc + 1, depth - 1
     if depth >= MAX_DEPTH:
         return TOO_DEEP, pc, depth

@@ -45,9 +45,9 @@ NOTES = 4
 # Results of all kernels that fill buffers; each has others after them.
 OK, FULL = range(2)
 
-# In front of the bytes of a raw value, which becomes JSON after the kernel: two numbers of 4 bytes, that of its type
-# and that of its row. Its validity byte is RAW_VALUE.
-RAW_PREFIX = 8
+# In front of the bytes of a raw value, which becomes JSON after the kernel, is the number of its type, in 4 bytes. Its
+# validity byte is RAW_VALUE.
+RAW_PREFIX = 4
 RAW_VALUE = 2
 
 
@@ -178,17 +178,14 @@ def put_bytes(source: ByteArray, start: int, size: int, node: int, buffers: Buff
 
 
 @device_function
-def put_raw(
-    source: ByteArray, start: int, size: int, type_number: int, row: int, node: int, buffers: BufferArrays
-) -> int:
+def put_raw(source: ByteArray, start: int, size: int, type_number: int, node: int, buffers: BufferArrays) -> int:
     """Append a raw value to a buffer of texts: OK or FULL."""
     used = used_bytes(node, buffers)
     if used + RAW_PREFIX + size > buffers.nodes[node, BYTES]:
         return full(node, RAW_PREFIX + size, 0, buffers)
     content, target = buffers.content, buffers.nodes[node, CONTENT] + used
-    for i in range(4):
+    for i in range(RAW_PREFIX):
         content[target + i] = (type_number >> (8 * i)) & 0xFF
-        content[target + 4 + i] = (row >> (8 * i)) & 0xFF
     copy(source, start, size, content, target + RAW_PREFIX)
     put_end(node, used + RAW_PREFIX + size, buffers)
     buffers.valid[buffers.nodes[node, VALID] + buffers.counts[node] - 1] = RAW_VALUE

@@ -10,7 +10,6 @@ from kafka_io.values.kernels.column_buffers import (
     ITEMS,
     OK,
     PAIR,
-    ROOT,
     TEXT,
     BufferArrays,
     full,
@@ -177,7 +176,7 @@ def close_message(
         elif op == PUT_MESSAGE:
             return OK, value
         else:
-            status = put_raw(program.texts, 0, 0, value, counts[ROOT], node, buffers)
+            status = put_raw(program.texts, 0, 0, value, node, buffers)
         if status != OK:
             return status, -1
     kind = messages[message, KIND]

@@ -356,8 +356,7 @@ def _put_content(
             return BAD_TEXT
         return put_bytes(data, position, size, node, buffers) if node >= 0 else OK
     if op == JSON:
-        row = buffers.counts[ROOT]
-        return put_raw(data, position, size, type_number, row, node, buffers) if node >= 0 else OK
+        return put_raw(data, position, size, type_number, node, buffers) if node >= 0 else OK
     status, value = read_time(data, position, position + size, op == DURATION, depth, stack)
     if status == BAD_TIME and not canonical:
         # Another part of it may follow.

@@ -165,11 +165,18 @@ class SchemaMaker:
 
 
 class ValueMaker:
-    """Writes values of a schema. Types refer to others by name. Bytes with `"content": "text"` are texts."""
+    """Writes values of a schema. Types refer to others by name. Bytes with `"content": "text"` are texts.
 
-    def __init__(self, rng: random.Random, named: dict[str, Any]) -> None:
+    Args:
+        rng: the source of randomness.
+        named: the types by name.
+        is_odd: some values are those that columns just do not hold, and keys of maps occur twice.
+    """
+
+    def __init__(self, rng: random.Random, named: dict[str, Any], *, is_odd: bool = False) -> None:
         self._rng = rng
         self._named = named
+        self._odds = 12 if is_odd else 0
 
     def value(self, schema: Any) -> bytes:
         """A random value."""
@@ -189,6 +196,8 @@ class ValueMaker:
                 return bytes([rng.randrange(2)])
             case "int" | "long" as kind:
                 return varint(self._number(schema, _INT if kind == "int" else _LONG))
+            case "float" | "double" as kind if self._is_odd():
+                return struct.pack(f"<{kind[0]}", math.nan)
             case "float":
                 return struct.pack("<f", rng.choice((0.5, -0.0, float("inf"), 1e-45)))
             case "double":
@@ -210,15 +219,20 @@ class ValueMaker:
             case _:
                 return b"".join(self._value(field["type"], depth - 1) for field in schema["fields"])
 
+    def _is_odd(self) -> bool:
+        return bool(self._odds) and not self._rng.randrange(self._odds)
+
     def _number(self, schema: Any, limit: int) -> int:
         low, high = _RANGES.get(schema.get("logicalType", "").removeprefix("local-"), (-limit, limit - 1))
         if schema.get("logicalType", "").startswith("time-"):
             low, high = 0, 86_399_999
+        if self._is_odd():
+            return self._rng.choice((max(low - 1, -limit), min(high + 1, limit - 1)))
         return self._rng.choice((low, high, max(low, min(high, 0)), max(low, -1), self._rng.randint(low, high)))
 
     def _digits(self, schema: Any) -> bytes:
         """A decimal that has the precision of its type, and that a column holds."""
-        limit = 10 ** min(schema["precision"], _MOST_DIGITS) - 1
+        limit = 10 ** min(schema["precision"], _MOST_DIGITS + self._is_odd()) - 1
         digits = self._rng.choice((0, 1, -1, limit, -limit, self._rng.randint(-limit, limit)))
         if schema["type"] == "fixed":
             return digits.to_bytes(schema["size"], "big", signed=True)
@@ -238,7 +252,8 @@ class ValueMaker:
     def _item(self, schema: Any, depth: int) -> bytes:
         if schema["type"] == "array":
             return self._value(schema["items"], depth)
-        key = f"{self._rng.choice(_TEXTS)}{self._rng.random()}"  # no key twice
+        distinct = "" if self._odds else self._rng.random()
+        key = f"{self._rng.choice(_TEXTS)}{distinct}"
         return _sized(key.encode()) + self._value(schema["values"], depth)
 
 

@@ -527,3 +527,36 @@ def test_the_kernels_are_compiled_once_and_before_there_is_data() -> None:
 def test_a_column_of_another_kind_is_refused_when_the_decoder_is_made() -> None:
     with pytest.raises(TypeError, match="x has type float"):
         AvroDecoder(pa.schema([("x", pa.float32())]), {})
+
+
+# fault E27
+def test_a_value_with_a_key_twice_in_a_map_is_refused() -> None:
+    def entries(*keys: str) -> bytes:
+        return varint(len(keys)) + b"".join(varint(len(key)) + key.encode() + varint(1) for key in keys) + b"\0"
+
+    schema = record(tags={"type": "map", "values": "long"}, parts={"type": "array", "items": "long"})
+    bodies = [entries(*keys) + b"\0" for keys in ("ab", "c", "ba", "aba", "cab")]
+    decoded = decode_bodies(schema, *bodies)
+    assert [(failure.row, failure.reason) for failure in decoded.failures] == [
+        (3, "tags: a key of the map occurs twice")
+    ]
+    assert decoded.rows["tags"].to_pylist() == [[("a", 1), ("b", 1)], [("c", 1)], [("b", 1), ("a", 1)], None, [
+        ("c", 1), ("a", 1), ("b", 1)]]  # fmt: skip
+
+
+# fault E27
+def test_a_map_of_a_type_that_contains_itself_has_each_key_once() -> None:
+    schema = record(inner={"type": "map", "values": "R"})
+    once, twice = b"\2\2a" + b"\0" + b"\0", b"\4\2a" + b"\0" + b"\2a" + b"\0" + b"\0"
+    inner_twice = b"\2\2x" + twice + b"\0"
+    decoded = decode_bodies(schema, once, b"\2\2x" + once + b"\0", inner_twice, b"\2\2x" + inner_twice + b"\0")
+    assert [(failure.row, failure.reason) for failure in decoded.failures] == [
+        (2, "inner.value: a key of the map occurs twice"),
+        (3, "inner.value: a key of the map occurs twice"),
+    ]
+    assert decoded.rows["inner"].to_pylist() == [
+        [("a", '{"inner":{}}')],
+        [("x", '{"inner":{"a":{"inner":{}}}}')],
+        None,
+        None,
+    ]

@@ -177,6 +177,8 @@ def test_a_slice_of_an_array_is_decoded_from_its_own_offset() -> None:
         (pa.struct({"y": pa.int64()}), '{"y": 1, "z": [{}]}', {"y": 1}),
         (pa.struct({"y": pa.int64()}), "{}", {"y": None}),
         (pa.struct({"y": pa.int64()}), '{"y": 1, "y": 1}', "x.y: the key occurs twice (byte 15)"),
+        (pa.map_(pa.string(), pa.int64()), '{"a": 1, "a": 1}', "x: a key of the map occurs twice"),  # fault E27
+        (pa.list_(pa.map_(pa.string(), pa.int64())), '[{"a": 1}, {"a": 2}]', [[("a", 1)], [("a", 2)]]),
         (pa.bool_(), "true", True),
         (pa.bool_(), "1", "x: the value has another type than the column (byte 6)"),
         (pa.bool_(), "trueish", "x: a comma, colon or closing bracket is missing (byte 10)"),
@@ -299,6 +301,29 @@ def test_an_object_with_a_key_that_its_struct_lacks_goes_into_the_column_of_json
         (in_struct, None, None, None),
         (None, 6, None, None),
     ]
+
+
+# fault E27
+def test_only_the_document_with_a_key_twice_in_a_map_is_refused() -> None:
+    tags = pa.map_(pa.string(), pa.int64())
+    columns = pa.schema({"id": pa.int64(), "tags": tags, "parts": pa.list_(pa.struct({"tags": tags}))})
+    more = ',"tags":{"a":1,"b":2},"parts":[{"tags":{"a":1}},{"tags":{"b":1,"a":1}},{"tags":{"b":1,"b":2}}]'
+    documents = [
+        '{"id":1,"tags":{"a":1,"b":2}}',
+        f'{{"id":2{more}}}',
+        '{"id":3,"tags":{"b":1,"a":2},"parts":[{"tags":{"b":1}}]}',
+        '{"id":4,"tags":{"b":1,"c":2,"b":1},"new":1}',
+        '{"id":5,"tags":{}}',
+    ]
+    decoded = decode(columns, None, *map(str.encode, documents), b"{")
+    assert decoded.rows["id"].to_pylist() == [None, 1, None, 3, None, 5, None]
+    assert decoded.rows["tags"].to_pylist()[3] == [("b", 1), ("a", 2)]
+    assert [(failure.row, failure.reason) for failure in decoded.failures[:2]] == [
+        (2, "parts[].tags: a key of the map occurs twice"),
+        (4, "tags: a key of the map occurs twice"),
+    ]
+    assert [failure.row for failure in decoded.failures] == [2, 4, 6]
+    assert decoded.new_keys.tolist() == []
 
 
 def test_a_column_is_found_by_its_aliases() -> None:

@@ -1,7 +1,7 @@
 """Makes random `.proto` texts and random messages of their types."""
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from google.protobuf.descriptor import FieldDescriptor as Field
@@ -29,14 +29,25 @@ _IMPORTS = "".join(
 _TEXTS = ("", "a", 'tea & "milk"', "M\u00fcnchen", "\U0001f600", "x" * 300)
 _BITS = {"int32": 31, "sint32": 31, "sfixed32": 31, "int64": 63, "sint64": 63, "sfixed64": 63}
 _UNSIGNED = {"uint32": 32, "fixed32": 32, "uint64": 64, "fixed64": 64}
+_ODD_SECONDS = (-62_135_596_801, 253_402_300_800, 315_576_000_001, -(1 << 63), (1 << 63) - 1)
+_LAST_SECONDS = {
+    "Timestamp": (-62_135_596_800, -1, 0, 253_402_300_799),
+    "Duration": (-315_576_000_000, -1, 0, 315_576_000_000),
+}
 _TYPE_NAMES = {getattr(Field, f"TYPE_{name.upper()}"): name for name in _SCALARS}
 
 
 class ProtoMaker:
-    """Makes the text of a `.proto` file whose first message is `made.M0`."""
+    """Makes the text of a `.proto` file whose first message is `made.M0`.
 
-    def __init__(self, rng: random.Random) -> None:
+    Args:
+        rng: the source of randomness.
+        names: names for fields, instead of `f0`, `f1` ...
+    """
+
+    def __init__(self, rng: random.Random, names: Sequence[str] = ()) -> None:
         self._rng = rng
+        self._field_names = names
         self._is_proto2 = rng.random() < 0.4
         self._messages = rng.randrange(1, 5)
 
@@ -47,8 +58,9 @@ class ProtoMaker:
         return f'syntax = "proto{3 - self._is_proto2}"; package made; {_IMPORTS}{messages}message Empty {{}} {enum}'
 
     def _message(self, name: str) -> str:
-        numbers = self._numbers()
-        parts = [self._part(index, numbers) for index in range(self._rng.randrange(0 if name != "M0" else 1, 8))]
+        numbers, count = self._numbers(), self._rng.randrange(0 if name != "M0" else 1, 8)
+        names = self._rng.sample(self._field_names, count) if self._field_names else [f"f{n}" for n in range(count)]
+        parts = [self._part(index, field_name, numbers) for index, field_name in enumerate(names)]
         return f"message {name} {{ {' '.join(parts)} }} "
 
     def _numbers(self) -> Iterator[int]:
@@ -57,8 +69,8 @@ class ProtoMaker:
             number += 1 if self._rng.random() < 0.8 else self._rng.choice((2, 9, 5000))
             yield number
 
-    def _part(self, index: int, numbers: Iterator[int]) -> str:
-        rng, name = self._rng, f"f{index}"
+    def _part(self, index: int, name: str, numbers: Iterator[int]) -> str:
+        rng = self._rng
         match rng.randrange(10):
             case 0:
                 members = " ".join(
@@ -93,10 +105,11 @@ class ProtoMaker:
 
 
 class MessageMaker:
-    """Makes messages with random fields."""
+    """Makes messages with random fields. If `is_odd`, many times are the first or the last ones, or beside these."""
 
-    def __init__(self, rng: random.Random) -> None:
+    def __init__(self, rng: random.Random, *, is_odd: bool = False) -> None:
         self._rng = rng
+        self._is_odd = is_odd
 
     def body(self, message: Any) -> bytes:
         """The bytes of a message; now and then of two that are merged, or with fields of another type."""
@@ -148,6 +161,9 @@ class MessageMaker:
             made.seconds, made.nanos = rng.choice((0, 1, 1_700_000_000)), rng.choice((0, 1, 999_999_999, 123_456_789))
             if rng.random() < 0.05:
                 made.seconds = -1
+            if self._is_odd:
+                made.seconds = rng.choice(_ODD_SECONDS if rng.random() < 0.1 else _LAST_SECONDS[message.name])
+                made.nanos = -made.nanos if message.name == "Duration" and made.seconds < 0 else made.nanos
             return made
         if message.full_name == "google.protobuf.Value":
             made = GetMessageClass(message)()
