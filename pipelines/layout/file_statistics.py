@@ -19,7 +19,8 @@ from pipelines.layout.layout import RAW, TableLayout, types_with_order
 
 _MAX_TEXT = 64  # characters of a bound in the log; a longer text is cut, so that the log stays small
 _AFTER_ANY_TEXT = "\U0010ffff"
-_MAX_FLOAT, _MAX_DOUBLE = 3.4028234663852886e38, 1.7976931348623157e308
+_INFINITE = {math.inf: "Infinity", -math.inf: "-Infinity"}
+"""JSON has no infinity. These are the texts that Delta's own writer puts into the log."""
 # The years 1 to 9999 as days and as microseconds since 1970: readers cannot parse others.
 _DAYS = (-719_162, 2_932_896)
 _MICROSECONDS = (-62_135_596_800_000_000, 253_402_300_799_999_999)
@@ -27,8 +28,7 @@ _WIDEST: Sequence[tuple[Callable[[pa.DataType], bool], tuple[Any, Any]]] = (
     (pa.types.is_boolean, (False, True)),
     (pa.types.is_date, _DAYS),
     (pa.types.is_timestamp, _MICROSECONDS),
-    (pa.types.is_float32, (-_MAX_FLOAT, _MAX_FLOAT)),
-    (pa.types.is_floating, (-_MAX_DOUBLE, _MAX_DOUBLE)),
+    (pa.types.is_floating, (-math.inf, math.inf)),
 )
 NO_NULLS: Mapping[str, int] = {}
 
@@ -132,9 +132,11 @@ def _printer(type_: pa.DataType) -> Callable[[Any], Any]:
         return lambda value: f"{np.datetime64(_within(value, _MICROSECONDS), 'us')}{zone}"
     if pa.types.is_date(type_):
         return lambda value: str(np.datetime64(_within(value, _DAYS), "D"))
-    if pa.types.is_floating(type_):  # JSON has no infinity
-        return lambda value: math.copysign(min(abs(value), _MAX_DOUBLE), value)
-    return str if pa.types.is_decimal(type_) else _first_characters
+    if pa.types.is_floating(type_):
+        return lambda value: _INFINITE.get(value, value)
+    if pa.types.is_decimal(type_):  # deltalake reads no exponents, and str gives 0E-7
+        return lambda value: format(value, "f")
+    return _first_characters
 
 
 def _within(value: int, limits: tuple[int, int]) -> int:

@@ -3,8 +3,10 @@
 import gc
 import resource
 import sys
+from decimal import Decimal
+from math import inf, nan
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from unittest.mock import Mock
 
 import duckdb
@@ -15,7 +17,7 @@ import pytest
 
 from pipelines.fetch import slice_file
 from pipelines.fetch.slice_file import SliceFile
-from pipelines.layout.file_statistics import file_stats
+from pipelines.layout.file_statistics import column_stats, file_stats
 from pipelines.layout.layout import RAW
 from pipelines.layout.rows import FILE_SCHEMA, table_rows
 from resources.errors import LakeUnavailable
@@ -98,6 +100,40 @@ def test_statistics_cover_all_row_groups_and_count_nulls(tmp_path: Path) -> None
             "loaded_at": 0,
         },
     }
+
+
+@pytest.mark.parametrize(
+    ("numbers", "bounds"),
+    [
+        ([1.5, inf, None], (1.5, "Infinity")),
+        ([-inf, -0.0], ("-Infinity", -0.0)),
+        ([nan, nan], ("-Infinity", "Infinity")),
+        ([None], (None, None)),
+    ],
+)
+def test_the_bounds_of_numbers_can_be_infinite(  # fault A20
+    numbers: list[float | None], bounds: tuple[Any, Any], tmp_path: Path
+) -> None:
+    pq.write_table(pa.table({"x": pa.array(numbers, pa.float64())}), tmp_path / "file.parquet")
+    stats = column_stats(pq.read_metadata(tmp_path / "file.parquet"), {"x": pa.float64()})
+    assert (stats["minValues"].get("x"), stats["maxValues"].get("x")) == bounds
+
+
+@pytest.mark.parametrize(
+    ("numbers", "bounds"),
+    [
+        (["0E-13", "1.5"], ("0.0000000000000", "1.5000000000000")),
+        (["-1E-13"], ("-0.0000000000001", "-0.0000000000001")),
+        (["9" * 25 + "." + "9" * 13], ("9" * 25 + "." + "9" * 13, "9" * 25 + "." + "9" * 13)),
+    ],
+)
+def test_the_bounds_of_decimals_have_no_exponent(  # fault A22
+    numbers: list[str], bounds: tuple[str, str], tmp_path: Path
+) -> None:
+    kind = pa.decimal128(38, 13)
+    pq.write_table(pa.table({"x": pa.array(map(Decimal, numbers), kind)}), tmp_path / "file.parquet")
+    stats = column_stats(pq.read_metadata(tmp_path / "file.parquet"), {"x": kind})
+    assert (stats["minValues"]["x"], stats["maxValues"]["x"]) == bounds
 
 
 def written(folder: Path, batches: int) -> SliceFile:
