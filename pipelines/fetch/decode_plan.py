@@ -10,7 +10,7 @@ import pyarrow.ipc
 
 from kafka_io.errors import InvalidSchema, printable
 from kafka_io.schema_registry.schemas import RegisteredSchema
-from kafka_io.values.column_types import MAX_NESTING, nesting
+from kafka_io.values.column_types import MAX_NESTING, content_type, nesting, with_content_type
 from kafka_io.values.columns import assign, field_name, grow, grow_until_stable
 from kafka_io.values.json.inference import grow_by_fields
 from pipelines.fetch.formats import encoding_of
@@ -279,13 +279,33 @@ def _as_declared(columns: pa.Schema, declared: Iterable[tuple[Sequence[pa.Field]
     Each schema is a pair: its fields, and the same fields with the types that the table stores. Delta's schema keeps no
     metadata of the elements of lists and maps, and no difference between the types of times.
     """
-    present = list(columns)
-    read = list(present)
+    read = list(columns)
     for fields, stored in declared:
-        for declared_field, kind, place in zip(fields, stored, assign(stored, present), strict=True):
-            if place is not None and present[place].type == kind.type:
-                read[place] = present[place].with_type(declared_field.type)
+        read = _with_declared(read, list(columns), fields, stored)
     return pa.schema(read)
+
+
+def _with_declared(
+    read: list[pa.Field], present: list[pa.Field], fields: Iterable[pa.Field], stored: Sequence[pa.Field]
+) -> list[pa.Field]:
+    """The `read` columns, or members of a struct, with the types of these fields where they are `present` as stored."""
+    read = list(read)
+    for declared_field, kind, place in zip(fields, stored, assign(stored, present), strict=True):
+        if place is not None:
+            types_ = read[place].type, present[place].type, declared_field.type, kind.type
+            read[place] = read[place].with_type(_declared_type(*types_))
+    return read
+
+
+def _declared_type(read: pa.DataType, present: pa.DataType, declared: pa.DataType, stored: pa.DataType) -> pa.DataType:
+    """The type of a column with the types of a field where it has them as stored; it can have more members."""
+    if present == stored:
+        return declared
+    if pa.types.is_struct(present) and pa.types.is_struct(stored):
+        return pa.struct(_with_declared(list(read), list(present), list(declared), list(stored)))
+    if type(present) is type(stored) and (pa.types.is_list(present) or pa.types.is_map(present)):
+        return with_content_type(read, _declared_type(*map(content_type, (read, present, declared, stored))))
+    return read
 
 
 def _declared(format_: "TopicFormat", encoding: str, schemas: WriterSchemas) -> Iterator[Sequence[pa.Field]]:

@@ -68,13 +68,13 @@ class ValueEncoding:
 
 
 def avro_type(schema: RegisteredSchema) -> AvroType:
-    """The Avro type that a schema declares.
+    """The Avro type that a schema declares, in which all times are in UTC, as in the columns of a table (fault A21).
 
     Raises:
         InvalidSchema: it declares none.
     """
     _check_type(schema, SchemaType.AVRO, "Avro")
-    return parse_avro(schema.text, [reference.text for reference in schema.references])
+    return parse_avro(schema.text, [reference.text for reference in schema.references], has_local_times=False)
 
 
 def _check_type(schema: RegisteredSchema, type_: SchemaType, name: str) -> None:

@@ -133,6 +133,44 @@ def test_times_without_a_zone_are_stored_as_utc_also_inside_of_lists_and_maps(
     assert topic.deep().problems == ()
 
 
+AT, IN_UTC = ({"name": "at", "type": {"type": "long", "logicalType": kind}} for kind in (
+    "local-timestamp-millis", "timestamp-millis"))  # fmt: skip
+
+
+def with_time(*fields: dict[str, Any]) -> Fields:
+    """A schema with a record of these fields, as a field and in a list."""
+    inner = {"type": "record", "name": "Inner", "fields": list(fields)}
+    return [{"name": "in one", "type": inner}, {"name": "listed", "type": {"type": "array", "items": "Inner"}}]
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (with_time(AT), with_time(IN_UTC)),
+        (with_time(IN_UTC), with_time(AT)),
+        (with_time(AT, V4[0]), with_time(AT, V4[1])),
+    ],
+)
+# fault A21
+def test_a_time_without_a_zone_stays_in_its_column_if_what_is_around_it_changes(
+    before: Fields, after: Fields, topic: TypedTopic, registry: EmbeddedSchemaRegistry
+) -> None:
+    ids = [registry.register("clicks-value", schema(fields)) for fields in (before, after)]
+    inner = {"at": 1_700_000_000_000, "id": 1, "price": True}
+    old, new = (
+        framed(id_, fields, **{"in one": inner, "listed": [inner]})
+        for id_, fields in zip(ids, (before, after), strict=True)
+    )
+    topic.fake.logs = {0: log_of([old])}
+    topic.load()
+    append(topic.fake.logs[0], [new, old])
+    load = topic.load()
+    assert (load.error, load.bad_records) == (None, 0)
+    at = datetime(2023, 11, 14, 22, 13, 20, tzinfo=UTC)
+    assert [(row["in_one"]["at"], row["listed"][0]["at"]) for row in topic.rows("in_one", "listed")] == [(at, at)] * 3
+    assert topic.deep().problems == ()
+
+
 NAN = float("nan")
 NUMBERS: Fields = [
     {"name": "id", "type": "long"},

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -74,3 +75,19 @@ def test_a_column_that_the_settings_add_is_filled_from_then_on_and_by_a_replay_b
     assert topic.replay("earliest", "latest").error is None
     assert [row["other"] for row in topic.rows("other")] == [9, None, None, 4]
     assert replace(topic).deep().problems == ()
+
+
+# fault A21
+def test_a_time_without_a_zone_is_read_as_before_if_the_struct_around_it_changes(topic: TypedTopic) -> None:
+    kinds = ("struct<at: timestamp_ntz, a: long>", "struct<at: timestamp_ntz, b: long>")
+    value = b'{"one": {"at": "2024-01-01T00:00:00"}, "many": [{"at": "2024-01-01T00:00:00"}]}'
+    topic.fake.logs = {0: log_of([])}
+    for kind in kinds:
+        topic.format_ = {**topic.format_, "columns": {"one": kind, "many": f"array<{kind}>"}}
+        append(topic.fake.logs[0], [value])
+        load = topic.load()
+        assert (load.error, load.bad_records) == (None, 0)
+    midnight = datetime(2024, 1, 1, tzinfo=UTC)
+    rows = topic.rows("one", "many", "_error")
+    assert [(row["one"]["at"], row["many"][0]["at"], row["_error"]) for row in rows] == [(midnight, midnight, None)] * 2
+    assert topic.deep().problems == ()
