@@ -24,6 +24,7 @@ from kafka_io.values.avro import decoder as avro_decoder
 from kafka_io.values.protobuf import decoder as protobuf_decoder
 from tests.fuzz.avro_changes import check_changes, mutated_changes, read_changes
 from tests.fuzz.avro_values import check_values, mutated_values, read_values
+from tests.fuzz.connect_tables import check_connect, seed_of_changes
 from tests.fuzz.cost import Cost, cost_of, read_log, read_set
 from tests.fuzz.debezium_values import check_events, mutated_events, read_events
 from tests.fuzz.framed_json import check_framed_documents, mutated_framed_documents, read_framed_documents
@@ -32,6 +33,8 @@ from tests.fuzz.inferred_columns import check_samples, mutated_samples, read_sam
 from tests.fuzz.json_values import check_documents, mutated_documents, read_documents
 from tests.fuzz.laws import CAP, check_log, check_set
 from tests.fuzz.logs import mutated_log
+from tests.fuzz.odd_avro_tables import check_odd_avro, odd_avro_loads
+from tests.fuzz.odd_protobuf_tables import check_odd_protobuf, odd_protobuf_loads
 from tests.fuzz.odd_tables import check_odd_loads, odd_loads, read_nothing
 from tests.fuzz.protobuf_values import check_messages, mutated_messages, read_messages
 from tests.fuzz.schema_texts import check_schema, mutated_schema, read_schema
@@ -77,7 +80,13 @@ FRAMED_JSON = Kind(
 SAMPLES = Kind(name="samples", make=mutated_samples, check=check_samples, read=read_samples)
 SCHEMAS = Kind(name="schema", make=mutated_schema, check=check_schema, read=read_schema, more_bytes=_SCHEMA_BYTES)
 TABLES = Kind(name="tables", make=odd_loads, check=check_odd_loads, read=read_nothing)
-KINDS = (LOG, LOG, SET, AVRO, CHANGES, JSON, FRAMED_JSON, DEBEZIUM, SAMPLES, FRAMES, PROTOBUF, SCHEMAS, TABLES)
+AVRO_TABLES = Kind(name="avro-tables", make=odd_avro_loads, check=check_odd_avro, read=read_nothing)
+PROTOBUF_TABLES = Kind(name="protobuf-tables", make=odd_protobuf_loads, check=check_odd_protobuf, read=read_nothing)
+CONNECT_TABLES = Kind(name="connect-tables", make=seed_of_changes, check=check_connect, read=read_nothing)
+KINDS = (
+    *(LOG, LOG, SET, AVRO, CHANGES, JSON, FRAMED_JSON, DEBEZIUM, SAMPLES, FRAMES, PROTOBUF, SCHEMAS),
+    *(TABLES, AVRO_TABLES, PROTOBUF_TABLES, CONNECT_TABLES),
+)
 """The kinds, each as often as it is tried."""
 
 

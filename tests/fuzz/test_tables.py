@@ -2,15 +2,22 @@
 
 import json
 import random
+import struct
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from math import inf, nan
 from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
+from kafka_io.testing.schema_registry.server import EmbeddedSchemaRegistry
+from tests.fuzz.connect_tables import check_connect, seed_of_changes
+from tests.fuzz.odd_avro_tables import check_odd_avro, odd_avro_loads
+from tests.fuzz.odd_protobuf_tables import check_odd_protobuf, odd_protobuf_loads
 from tests.fuzz.odd_tables import check_odd_loads, odd_loads
 from tests.fuzz.tables import check_table
+from tests.kafka_io.values.avro.making import framed
 
 _LAST = "\U0010ffff"  # no character is larger
 _DOTS: Mapping[str, tuple[list[Any], dict[str, Any]]] = {
@@ -57,6 +64,20 @@ def test_a_nul_in_a_name_is_replaced(document: dict[str, Any], format_: dict[str
     assert "\0" not in "".join(row)
 
 
+def test_numbers_without_an_end_and_small_decimals_are_found_by_their_values() -> None:  # faults A20, A22
+    """The bounds in the log are not numbers of JSON, or have an exponent."""
+    decimal = {"type": "bytes", "logicalType": "decimal", "precision": 38, "scale": 10}
+    fields = [{"name": "x", "type": "double"}, {"name": "y", "type": decimal}]
+    cells = ((inf, 0), (-inf, 1), (nan, -1), (1.5, 10**37))
+    bodies = [struct.pack("<d", x) + b"\x20" + y.to_bytes(16, "big", signed=True) for x, y in cells]
+    schema = json.dumps({"type": "record", "name": "R", "fields": fields})
+    with EmbeddedSchemaRegistry() as registry:
+        values = [framed(registry.register("clicks-value", schema), body) for body in bodies]
+        registries = {"main": {"url": registry.url}}
+        rows = check_table([values, *([value] for value in values)], {"format": "avro"}, registries=registries)
+    assert [row["x"] for row in rows[:2]] == [inf, -inf]
+
+
 @pytest.mark.spark
 def test_spark_finds_each_row_by_each_of_its_values(spark: SparkSession) -> None:
     first = [b'{"id": 1, "x": {"y": 2.5, "z\\u0000": true}, "t": "a`b", "b.c": -0.0, "b": {"c": 1}}', None]
@@ -64,17 +85,26 @@ def test_spark_finds_each_row_by_each_of_its_values(spark: SparkSession) -> None
     assert [row["id"] for row in rows] == [1, None, 7]
 
 
-INPUTS = 12
-"""The inputs of odd names and values that a normal test loads; `make fuzz` goes on for hours."""
+INPUTS = 6
+"""The inputs of each kind that a normal test loads; `make fuzz` goes on for hours."""
+_Make, _Check = Callable[[random.Random], bytes], Callable[[bytes, random.Random, SparkSession | None], str]
+_KINDS: Mapping[str, tuple[_Make, _Check]] = {
+    "JSON": (odd_loads, check_odd_loads),
+    "Avro": (odd_avro_loads, check_odd_avro),
+    "Protobuf": (odd_protobuf_loads, check_odd_protobuf),
+    "Kafka Connect": (seed_of_changes, check_connect),
+}
 
 
-def test_odd_names_and_values_are_found_by_all_readers() -> None:
+@pytest.mark.parametrize(("make", "check"), _KINDS.values(), ids=_KINDS)
+def test_odd_names_and_values_are_found_by_all_readers(make: _Make, check: _Check) -> None:
     rng = random.Random(7)
-    ended = Counter(check_odd_loads(odd_loads(rng), rng) for _ in range(INPUTS))
+    ended = Counter(check(make(rng), rng, None) for _ in range(INPUTS))
     assert ended["read"]
 
 
 @pytest.mark.spark
-def test_spark_finds_odd_names_and_values(spark: SparkSession) -> None:
+@pytest.mark.parametrize(("make", "check"), _KINDS.values(), ids=_KINDS)
+def test_spark_finds_odd_names_and_values(make: _Make, check: _Check, spark: SparkSession) -> None:
     rng = random.Random(8)
-    assert check_odd_loads(odd_loads(rng), rng, spark)
+    assert check(make(rng), rng, spark)
