@@ -26,6 +26,7 @@ class BrokerRows(ExitStack):
     `decoding` says how values are decoded; None for the rows of a raw table.
 
     Attributes:
+        inferred: the columns of the table, if values show which there are.
         gaps: the number of offsets without a row since `gaps` was last emptied, by cause.
     """
 
@@ -33,6 +34,7 @@ class BrokerRows(ExitStack):
         super().__init__()
         self._decoding = decoding
         self._typed = TypedRows(decoding.plan) if decoding and decoding.plan else None
+        self.inferred = decoding.inferred if decoding else ()
         self._cluster = cluster
         self._topic = topic
         self._readers: dict[tuple[tuple[Broker, ...], bool], Reader] = {}

@@ -4,7 +4,7 @@ Both sides are read in batches, so the memory is bounded. Equal rows cost no Pyt
 offsets, and whole columns are compared.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Self
 
@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from kafka_io.model import OffsetRange
 from kafka_io.values.column_types import content_type, with_content_type
+from pipelines.comparison.empty_values import differs_in_values
 from pipelines.comparison.table_rows import LiveRows, OffsetArray, numbers
 from pipelines.layout.columns import TOMBSTONE_COLUMN
 from pipelines.layout.layout import TableLayout
@@ -94,7 +95,7 @@ class Comparison:
 
 
 def compare(
-    batches: Iterable[pa.RecordBatch], rows: LiveRows, compared: OffsetRange
+    batches: Iterable[pa.RecordBatch], rows: LiveRows, compared: OffsetRange, *, inferred: Iterable[pa.Field] = ()
 ) -> Iterator[tuple[int, Comparison]]:
     """Compare piece by piece; gives the offset at which each piece ends, and the result of the piece.
 
@@ -102,9 +103,11 @@ def compare(
         batches: the broker's rows in the compared range, with the columns of a file, in order of offset and inner.
         rows: the table's rows.
         compared: the offsets to compare.
+        inferred: columns in which null also stands for {} and [] (see `empty_values`).
     """
+    fields = {column.name: column for column in inferred}
     for piece in _pieces(batches, compared, rows.layout):
-        yield piece.stop, piece.compared(rows)
+        yield piece.stop, piece.compared(rows, fields)
 
 
 def compared_columns(layout: TableLayout) -> list[str]:
@@ -125,20 +128,20 @@ class _Piece:
         self._offsets, self._inner = (numbers(rows.column(name)) for name in self._names)
         self._seen = np.zeros(rows.num_rows, np.bool_)
 
-    def compared(self, rows: LiveRows) -> Comparison:
+    def compared(self, rows: LiveRows, inferred: Mapping[str, pa.Field]) -> Comparison:
         comparison = Comparison()
         for batch in rows.between(self._start, self.stop, self._columns):
-            comparison += self._compare_batch(batch)
+            comparison += self._compare_batch(batch, inferred)
         return comparison + Comparison(only_on_broker=ComparedOffsets.of(self._offsets[~self._seen]))
 
-    def _compare_batch(self, batch: pa.RecordBatch) -> Comparison:
+    def _compare_batch(self, batch: pa.RecordBatch, inferred: Mapping[str, pa.Field]) -> Comparison:
         offsets, inner = (numbers(batch.column(name)) for name in self._names)
         indexes, copies = self._match(offsets, inner)
         matched = (indexes >= 0) & ~copies
         rows = batch.select(self._columns)
         if not matched.all():
             rows = rows.filter(pa.array(matched))
-        differ = _differences(rows, self._take(indexes[matched]))
+        differ = _differences(rows, self._take(indexes[matched]), inferred)
         return Comparison(
             equal=int(np.count_nonzero(~differ)),
             differing=ComparedOffsets.of(offsets[matched][differ]),
@@ -192,13 +195,14 @@ def _pieces(batches: Iterable[pa.RecordBatch], compared: OffsetRange, layout: Ta
     yield _Piece(start, compared.stop, pa.concat_batches(waiting or [no_rows]), layout)
 
 
-def _differences(of_table: pa.RecordBatch, of_broker: pa.RecordBatch) -> Mask:
+def _differences(of_table: pa.RecordBatch, of_broker: pa.RecordBatch, inferred: Mapping[str, pa.Field]) -> Mask:
     differ = np.zeros(of_table.num_rows, np.bool_)
-    for table_column, broker_column in zip(
-        map(_with_bits, of_table.columns), map(_with_bits, of_broker.columns), strict=True
-    ):
-        if not table_column.equals(broker_column):
-            differ |= _column_differences(table_column, broker_column)
+    for name in of_table.schema.names:
+        table_column, broker_column = (_with_bits(rows.column(name)) for rows in (of_table, of_broker))
+        if table_column.equals(broker_column):
+            continue
+        mask = _column_differences(table_column, broker_column)
+        differ |= differs_in_values(table_column, broker_column, mask, inferred[name]) if name in inferred else mask
     return differ
 
 

@@ -198,7 +198,7 @@ def _compare(
         for part in readable:
             left_out = ExactOffsets.union(without_rows.exact_sets.of_ranges(ranges, part).values())
             batches = _without(broker_rows.batches(part, isolation), left_out, rows.layout)
-            for piece_end, piece in compare(batches, rows, part):
+            for piece_end, piece in compare(batches, rows, part, inferred=broker_rows.inferred):
                 comparison += piece
                 on_progress(piece_end - first)
         aborted += 0 if isolation else broker_rows.gaps[ABORTED]

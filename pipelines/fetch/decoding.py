@@ -92,6 +92,13 @@ class Decoding:
         return [*self._values.texts.warnings, *self._keys.texts.warnings, *self._of_plan]
 
     @property
+    def inferred(self) -> Sequence[pa.Field]:
+        """The columns of the table, if values or keys show which there are; otherwise none."""
+        encodings = [part.encoding for part in (self.plan, self.plan.keys) if part] if self.plan else []
+        is_shown = any(encoding_of(encoding).of_sample is not None for encoding in encodings)
+        return list(self._snapshot.layout.values) if is_shown else ()
+
+    @property
     def schema_ids(self) -> SchemaIds:
         """The ids of the known schemas, with their texts."""
         values, keys = self._values, self._keys

@@ -89,8 +89,7 @@ def check_odd_loads(data: bytes, _rng: random.Random, session: SparkSession | No
     Returns "read" if all values were decoded, else "refused".
     """
     loads = [parted(load) for load in parted(data[1:])]
-    has_empty = any(empty in value for load in loads for value in load for empty in (b"{}", b"[]"))
-    rows = check_table(loads, _FORMATS[data[:1]], deep=not has_empty, session=session)
+    rows = check_table(loads, _FORMATS[data[:1]], session=session)
     for value, row in zip((value for load in loads for value in load), rows, strict=True):
         own = {name: cell for name, cell in row.items() if not name.startswith("_kafka_")}
         if row["_error"] is None:

@@ -22,18 +22,16 @@ def check_table(
     format_: Mapping[str, Any],
     *,
     registries: Mapping[str, Any] | None = None,
-    deep: bool = True,
     session: SparkSession | None = None,
 ) -> list[dict[str, Any]]:
     """Load values, one load after the other, and check that all readers find each row by each of its values.
 
-    The table must also be what the brokers have (`verify --deep`), if `deep`.
+    The table must also be what the brokers have (`verify --deep`).
 
     Args:
         loads: the values of each load.
         format_: the settings of the topic.
         registries: the registries of the settings.
-        deep: whether the present columns give the same rows. A {} or [] is null if its key had no column yet.
         session: asks Spark too.
 
     Returns:
@@ -46,7 +44,7 @@ def check_table(
         for values in loads:
             append(fake.logs[0], values)
             _check_load(topic.load(), len(values))
-        problems = topic.deep().problems if deep else ()
+        problems = topic.deep().problems
         assert not problems, problems
         return check_readers(topic.table.uri, session)
 

@@ -87,7 +87,8 @@ def test_spark_finds_each_row_by_each_of_its_values(spark: SparkSession) -> None
 
 INPUTS = 6
 """The inputs of each kind that a normal test loads; `make fuzz` goes on for hours."""
-_Make, _Check = Callable[[random.Random], bytes], Callable[[bytes, random.Random, SparkSession | None], str]
+_Make = Callable[[random.Random], bytes]
+_Check = Callable[[bytes, random.Random, SparkSession | None], str]
 _KINDS: Mapping[str, tuple[_Make, _Check]] = {
     "JSON": (odd_loads, check_odd_loads),
     "Avro": (odd_avro_loads, check_odd_avro),

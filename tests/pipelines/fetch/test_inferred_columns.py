@@ -158,6 +158,25 @@ def test_an_empty_value_that_was_loaded_before_its_key_had_a_column_is_null_unti
     assert topic.deep().problems == ()
 
 
+@pytest.mark.parametrize(
+    ("empty", "later"),
+    [
+        ({}, {"a": 1}),
+        ({"a": {}, "b": [{}], "c": None}, {"a": {"x": 1}, "b": [{"y": 1}]}),
+        ([], ["a"]),
+        ([[], {}, None], ["a", 1]),
+        ([{"b": 1}, {"b": 2, "a": {}}], [{"a": {"x": 1}}]),
+    ],
+)
+def test_a_deep_verify_takes_null_for_an_empty_value_of_a_key_that_had_no_column(  # fault E28
+    empty: Any, later: Any, topic: TypedTopic
+) -> None:
+    for value in (empty, later, empty):
+        append(topic.fake.logs[0], documents({"id": 2, "no": value}))
+        assert topic.load().bad_records == 0
+    assert topic.deep().problems == ()
+
+
 def test_what_a_column_of_json_text_holds_is_read_alike_by_later_loads(topic: TypedTopic) -> None:
     """Delta has no such type: the metadata of the column says it, also inside of structs."""
     mixed = documents({"any": 1, "deep": {"any": [1]}, "list": [1, "a"]}, {"any": "x", "deep": {"any": 2}})
