@@ -1,7 +1,7 @@
 """JSON values to typed columns, strictly: a value is one document, and nothing is converted that the column forbids.
 
 A value is refused, with its reason, if it is not exactly one JSON object (RFC 8259, valid UTF-8, at most 128 levels
-deep), or if a key of a column, or of a map, occurs twice in an object, or if a column cannot hold what it finds:
+deep). So is one in which a key of a column or of a map occurs twice, or something that its column cannot hold:
 
     column                read from
     bool                  true, false
