@@ -10,7 +10,8 @@ After it is the path of the message type, for Protobuf. The second form can also
 written again in the first form, before the value, which all decoders know.
 
 The newer serializers of Azure Event Hubs write the header `content-type` instead (fault F14). Its id is one of Azure's
-registry, so such values have a reason instead of fields.
+registry. If the schemas are in another registry, such values have a reason instead of fields. If the settings have the
+id and the schema in a file, values get the frame that older serializers of Azure wrote.
 """
 
 import uuid
@@ -26,9 +27,7 @@ from kafka_io.values.decoding import FailedValue
 
 VALUE_HEADER, KEY_HEADER = "__value_schema_id", "__key_schema_id"
 _CONTENT_TYPE, _AZURE_CONTENT = "content-type", b"avro/binary+"
-_AZURE_REASON = (
-    "the header content-type names a schema of Azure's registry, and the value is plain Avro: set `avro_file`"
-)
+_AZURE_REASON = "the header content-type names a schema of Azure's registry: for Avro, set `avro_file` and `avro_frame`"
 SHORT_ID_BYTES = 4
 _ID_BYTES, _GUID_BYTES = 1 + SHORT_ID_BYTES, 17
 _LONG_ID_BYTES = 9
@@ -131,10 +130,26 @@ def _contents(headers: pa.ListArray, name: str) -> tuple[_Rows, pa.BinaryArray]:
     return first_rows.astype(np.int64), contents
 
 
+def with_azure_frames(values: pa.BinaryArray, headers: pa.ListArray) -> pa.BinaryArray:
+    """The values with a frame of Azure for each one whose record has the id in its header."""
+    rows, ids = _azure_ids(headers)
+    if not len(rows):
+        return values
+    magic, empty = pa.scalar(bytes(4), pa.binary()), pa.scalar(b"", pa.binary())
+    return _replaced(values, rows, pc.binary_join_element_wise(magic, ids, values.take(pa.array(rows)), empty))
+
+
+def _azure_ids(headers: pa.ListArray) -> tuple[_Rows, pa.BinaryArray]:
+    """The rows with a header of Azure, and the ids in it."""
+    rows, contents = _contents(headers, _CONTENT_TYPE)
+    is_azure = pc.fill_null(pc.starts_with(contents, _AZURE_CONTENT), fill_value=False)
+    ids = pc.binary_slice(contents.filter(is_azure), len(_AZURE_CONTENT), None)
+    return rows[is_azure.to_numpy(zero_copy_only=False)], ids
+
+
 def _without_azure(values: pa.BinaryArray, headers: pa.ListArray) -> tuple[pa.BinaryArray, list[FailedValue]]:
     """The values with null for each one whose schema is in Azure's registry, and a failure for each of these."""
-    rows, contents = _contents(headers, _CONTENT_TYPE)
-    rows = rows[pc.fill_null(pc.starts_with(contents, _AZURE_CONTENT), fill_value=False).to_numpy(zero_copy_only=False)]
+    rows, _ = _azure_ids(headers)
     rows = rows[values.is_valid().to_numpy(zero_copy_only=False)[rows]]
     if not len(rows):
         return values, []

@@ -19,7 +19,14 @@ from kafka_io.values.header_texts import header_texts
 from kafka_io.values.json.inference import grow_by_fields, has_key_twice, merged_fields, split_sample
 from pipelines.fetch.decode_plan import DecodePlan, PartPlan
 from pipelines.fetch.formats import encoding_of
-from pipelines.fetch.schema_headers import KEY_HEADER, SHORT_ID_BYTES, VALUE_HEADER, SchemaHeaders, with_short_ids
+from pipelines.fetch.schema_headers import (
+    KEY_HEADER,
+    SHORT_ID_BYTES,
+    VALUE_HEADER,
+    SchemaHeaders,
+    with_azure_frames,
+    with_short_ids,
+)
 from pipelines.layout.columns import ERROR_COLUMN, KEY_PREFIX, RAW_COLUMN, TOMBSTONE_COLUMN, header_columns
 from pipelines.layout.personal import without_keys
 from pipelines.layout.rows import FILE_SCHEMA, table_rows
@@ -161,6 +168,7 @@ class _PartRows:
             SchemaHeaders(header, schemas.by_guid, schemas.refused_guids) if self._encoding.is_framed else None
         )
         self._has_long_ids = plan.id_bytes > SHORT_ID_BYTES
+        self._has_azure_ids = plan.encoding.startswith("local avro azure:")
 
     def decode(self, values: pa.BinaryArray, headers: pa.ListArray) -> DecodedPart:
         """The columns of these values or keys, whose records have these headers."""
@@ -171,6 +179,8 @@ class _PartRows:
             values, failures, unknown = framed.values, framed.failures, framed.unknown
             if self._has_long_ids:
                 values = with_short_ids(values)
+        if self._has_azure_ids:
+            values = with_azure_frames(values, headers)
         decoded = self._decoder.decode(values)
         fields = self._new_fields(values, decoded)
         if fields and (twice := _with_key_twice(values, decoded)):

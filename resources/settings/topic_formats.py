@@ -125,8 +125,8 @@ class TopicFormat(Section):
 
     avro_frame: Annotated[str, AfterValidator(_avro_frame)] | None = None
     """With `avro_file`: what is before each value and names its schema. It is "single_object" for the single objects of
-    Avro's specification, "glue:UUID" for the serializers of AWS Glue, or "azure:ID" for those of Azure Event Hubs. A
-    value that names another schema does not decode."""
+    Avro's specification, "glue:UUID" for the serializers of AWS Glue, or "azure:ID" for those of Azure Event Hubs (in
+    the header `content-type`, or before the value). A value that names another schema does not decode."""
 
     registry: str | None = None
     """NAME of the section `[registries.NAME]` with the registry that has the schemas. The formats "avro" and "protobuf"

@@ -91,6 +91,31 @@ def test_values_with_the_content_type_of_azure_are_plain(topic: TypedTopic) -> N
     assert (load.error, load.bad_records, topic.rows("id")) == (None, 0, [{"id": 1}])
 
 
+def test_the_id_in_the_content_type_of_azure_is_that_of_the_settings(topic: TypedTopic) -> None:
+    topic.format_ = {**topic.format_, "avro_frame": f"azure:{AZURE}"}
+    own: Headers = [("content-type", b"avro/binary+" + AZURE.encode())]
+    other: Headers = [("content-type", b"avro/binary+" + 32 * b"f")]
+    old = b"\0\0\0\0" + AZURE.encode() + BODIES[1]
+    records: list[tuple[bytes | None, Headers]] = [
+        (BODIES[0], own),
+        (BODIES[0], other),
+        (None, own),
+        (old, []),
+        (BODIES[0], [("content-type", b"avro/binary")]),
+    ]
+    topic.fake.logs = {0: log_with_headers(records)}
+    load = topic.load()
+    assert (load.error, load.bad_records) == (None, 2)
+    rows = topic.rows("id", "_error", "_raw")
+    assert [row["id"] for row in rows] == [1, None, None, 2, None]
+    assert (rows[1]["_error"], rows[1]["_raw"]) == (
+        f"the value has the id {32 * 'f'}, and the schema of `avro_file` has {AZURE}",
+        BODIES[0],
+    )
+    assert "the value is not a value of Azure's registry" in rows[4]["_error"]
+    assert topic.deep().problems == ()
+
+
 def test_a_raw_table_becomes_one_with_the_columns_of_the_file(topic: TypedTopic) -> None:
     format_, topic.format_ = topic.format_, {}
     assert topic.load().error is None

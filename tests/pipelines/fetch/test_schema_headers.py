@@ -205,7 +205,7 @@ def test_a_header_of_azure_is_named_before_the_registry_is_asked(
     assert (load.error, load.bad_records) == (None, 2)
     rows = topic.rows("id", "_error", "_raw")
     assert [row["id"] for row in rows] == [None, None, 6, 7, None]
-    reason = "the header content-type names a schema of Azure's registry, and the value is plain Avro: set `avro_file`"
+    reason = "the header content-type names a schema of Azure's registry: for Avro, set `avro_file` and `avro_frame`"
     assert [row["_error"] for row in rows] == [reason, None, None, None, reason]
     assert rows[0]["_raw"] == b"\0\0\0\x63\2\x0a"
     assert not any("/schemas/ids/99" in path for path in registry.requests)
