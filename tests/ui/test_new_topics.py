@@ -27,7 +27,7 @@ def test_one_tick_defines_a_new_topic_and_requests_its_run(stand: Stand) -> None
         assert tick["status"] == "SUCCESS"
         run = fresh.run(tick["runIds"][0])
         assert run.asset_selection == {fresh.asset(topic)}
-        assert run.tags["penstock/topics"] == topic
+        assert run.tags["topics"] == topic
         assert fresh.values(topic) == sorted(numbered(10))
     failed = [tick["error"] for tick in fresh.ticks(SENSOR) if tick["status"] == "FAILURE"]
     assert failed == []

@@ -174,11 +174,15 @@ def topic_schedules(catalog: Catalog) -> Iterator[TopicSchedule]:
 
 
 def source_specs(schedule: TopicSchedule) -> list[dg.AssetSpec]:
-    """The specs of the Kafka topics of a schedule: external assets, from which the tables are loaded."""
+    """The specs of the Kafka topics of a schedule: external assets, from which the tables are loaded.
+
+    Dagster's graph shows only the last part of a key, which is the name of the topic for the table as well. So topics
+    are in a group of their own, whose name the graph shows around them (fault F17).
+    """
     return [
         dg.AssetSpec(
             schedule.catalog.props(schedule.cluster, topic).source_key,
-            group_name=spec.group_name,
+            group_name=f"kafka_{spec.group_name}" if spec.group_name else "kafka",
             kinds={"kafka"},
             description=f"The topic {topic} in the Kafka cluster {schedule.cluster}.",
             metadata={"penstock/topic": topic, "penstock/cluster": schedule.cluster},

@@ -7,7 +7,7 @@ import dagster as dg
 from pipelines.defs.catalog.catalog import TopicSchedule, job_of, watch_pool_of
 from pipelines.defs.catalog.checks import DESCRIPTIONS, PROOF_CHECKS
 from pipelines.defs.runs.check_runs import CheckRun
-from pipelines.defs.runs.run_tags import StepContext, tagged_run
+from pipelines.defs.runs.run_tags import tagged_run
 
 
 def topic_checks(schedule: TopicSchedule) -> Iterator[dg.AssetChecksDefinition]:
@@ -37,15 +37,11 @@ def _checks_of(schedule: TopicSchedule, op_name: str, topics: Iterable[str]) -> 
         for key in sorted(context.selected_asset_check_keys):
             wanted.setdefault(by_key[key.asset_key], []).append(key.name)
         with tagged_run(context, schedule.cluster, wanted):
-            verdicts = _check_run(context, schedule).results(wanted)
+            verdicts = CheckRun.of(context.instance, schedule).results(wanted)
         for (topic, name), verdict in verdicts.items():
             yield dg.AssetCheckResult(asset_key=schedule.key(topic), check_name=name, **verdict.fields())
 
     return checks
-
-
-def _check_run(context: StepContext, schedule: TopicSchedule) -> CheckRun:
-    return CheckRun(instance=context.instance, penstock=schedule.catalog.source.fresh(), schedule=schedule)
 
 
 def watch_job(schedule: TopicSchedule) -> dg.JobDefinition:
@@ -54,16 +50,11 @@ def watch_job(schedule: TopicSchedule) -> dg.JobDefinition:
     @dg.op(name=schedule.op("watch"), pool=watch_pool_of(schedule.cluster))
     def watch(context: dg.OpExecutionContext) -> None:
         """Compare every topic of the schedule with its table: lag, freshness, and the time until records are lost."""
-        run = _check_run(context, schedule)
-        wanted = {topic: set(schedule.checks(topic)) - set(PROOF_CHECKS) for topic in schedule.specs}
         with tagged_run(context, schedule.cluster, schedule.specs):
-            verdicts = run.results(wanted)
-        changed = run.changed(verdicts)
-        context.log.info("%d results of checks, of which %d are new or changed", len(verdicts), len(changed))
-        for observation in run.observations():
-            context.log_event(observation)
-        for evaluation in run.evaluations(changed):
-            context.log_event(evaluation)  # type: ignore[arg-type] # Dagster takes it in ops, too
+            news = CheckRun.of(context.instance, schedule).news()
+        context.log.info("new or changed: %d", len(news))
+        for event in news:
+            context.log_event(event)  # type: ignore[arg-type] # Dagster takes evaluations in ops, too
 
     description = "Observe every topic of the schedule: lag, freshness, and the time until records are lost."
     return job_of(watch, schedule.named("watch"), description)
@@ -75,7 +66,7 @@ def verify_job(schedule: TopicSchedule) -> dg.JobDefinition:
     @dg.op(name=schedule.op("verify"))
     def verify_schedule(context: dg.OpExecutionContext) -> None:
         """Verify every table of the schedule."""
-        run = _check_run(context, schedule)
+        run = CheckRun.of(context.instance, schedule)
         with tagged_run(context, schedule.cluster, schedule.specs):
             verdicts = run.results(dict.fromkeys(schedule.specs, PROOF_CHECKS))
         for evaluation in run.evaluations(verdicts):

@@ -4,7 +4,7 @@ import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import dagster as dg
 
@@ -33,6 +33,7 @@ from resources.penstock import PenstockResource
 
 REPEAT_AFTER_S = 24 * 3600.0
 """A result that does not change is reported again after this time: each event costs Dagster time and space."""
+_OBSERVE_AFTER_S = 55 * 60.0  # a little less than an hour, because a tick is a little late
 _COLUMNS = "dagster/column_schema"
 PROOF_NAMES = frozenset(PROOF_CHECKS)
 Results = Mapping[tuple[str, str], Verdict]
@@ -55,6 +56,11 @@ class CheckRun:
     schedule: TopicSchedule
     known: Mapping[str, TopicStatus] | None = None
 
+    @classmethod
+    def of(cls, instance: dg.DagsterInstance, schedule: TopicSchedule) -> Self:
+        """The checks of a schedule, with the settings as they are now."""
+        return cls(instance=instance, penstock=schedule.catalog.source.fresh(), schedule=schedule)
+
     @cached_property
     def statuses(self) -> Mapping[str, TopicStatus]:
         """The status of each topic of the schedule. The brokers are asked once."""
@@ -63,12 +69,29 @@ class CheckRun:
         return {status.topic: status for status in ask_schedule_status(self.penstock, self.schedule)}
 
     def observations(self) -> Iterator[dg.AssetObservation]:
-        """The status of each topic that has records without a row, as an event about the topic in Kafka."""
+        """The status of each topic that has records without a row, as an event about the topic in Kafka.
+
+        Once an hour is enough to plot it, and keeps runs of `watch` few (fault F17).
+        """
         now = now_ms()
         for topic, status in self.statuses.items():
-            if status.lag != 0:
-                key = self.schedule.catalog.props(self.schedule.cluster, topic).source_key
+            key = self.schedule.catalog.props(self.schedule.cluster, topic).source_key
+            if status.lag != 0 and self._last_observed_s(key) < now / 1000 - _OBSERVE_AFTER_S:
                 yield dg.AssetObservation(asset_key=key, metadata=status_metadata(status, now))
+
+    def _last_observed_s(self, key: dg.AssetKey) -> float:
+        records = self.instance.fetch_observations(key, limit=1).records
+        return records[0].timestamp if records else 0.0
+
+    def news(self) -> list[dg.AssetObservation | dg.AssetCheckEvaluation]:
+        """What Dagster does not show yet of the topics: the lag of each, and results of checks that have changed.
+
+        Raises:
+            LocatedError: the cluster or the lake does not answer.
+        """
+        wanted = {topic: set(self.schedule.checks(topic)) - PROOF_NAMES for topic in self.schedule.specs}
+        evaluations = self.evaluations(self.changed(self.results(wanted)))
+        return [*self.observations(), *evaluations]
 
     def results(self, wanted: Mapping[str, Collection[str]]) -> dict[tuple[str, str], Verdict]:
         """The verdicts of the wanted checks, by topic. The brokers are asked only if a check needs them."""

@@ -1,24 +1,34 @@
 """The tags of runs: people see which topics a run loads; what only machines read is hidden."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 
 import dagster as dg
 
 from pipelines.defs.runs.run_liveness import WORKER_TAG, worker
 
-TOPICS_TAG, CLUSTER_TAG = "penstock/topics", "penstock/cluster"
+TOPICS_TAG, CLUSTER_TAG = "topics", "cluster"
 ATTEMPT_TAG = ".dagster/penstock_attempt"
 """How often the load of the topics of a run was tried before, by other runs. Dagster hides the tag."""
 _SHOWN = 3
+_MAX_CHARS = 24
+"""Dagster's list of runs cuts off a tag that is longer than this and its short key (fault F17)."""
 
 StepContext = dg.AssetExecutionContext | dg.AssetCheckExecutionContext | dg.OpExecutionContext
 
 
 def topic_tags(cluster: str, topics: Collection[str]) -> dict[str, str]:
     """The visible tags of a run: its cluster, and its topics in a few words."""
-    first, other_count = ", ".join(list(topics)[:_SHOWN]), len(topics) - _SHOWN
-    return {CLUSTER_TAG: cluster, TOPICS_TAG: f"{first} and {other_count} more" if other_count > 0 else first}
+    return {CLUSTER_TAG: cluster, TOPICS_TAG: _in_few_words(list(topics))}
+
+
+def _in_few_words(names: Sequence[str]) -> str:
+    """As many names as fit, and the number of the others. One name is always there, however long it is."""
+    texts = [
+        ", ".join(names[:count]) + (f" and {len(names) - count} more" if count < len(names) else "")
+        for count in range(min(_SHOWN, len(names)), 0, -1)
+    ]
+    return next((text for text in texts if len(text) <= _MAX_CHARS), texts[-1] if texts else "")
 
 
 @contextmanager

@@ -12,11 +12,14 @@ import msgspec
 from kafka_io.errors import system_reason
 from pipelines.defs.catalog.catalog import Catalog, TopicSchedule
 from pipelines.defs.runs.run import FAILING
+from pipelines.defs.runs.run_liveness import WORKER_TAG, is_gone
 from pipelines.defs.sensors.alerted_failures import AlertedFailures, failures_in
 from pipelines.defs.sensors.sensor_cursors import cursor_from
 from resources.explanations.codes import UNEXPECTED, code_of_kind, coded
 
 _TIMEOUT_S = 60
+_REASON_TAG = "dagster/failure_reason"
+"""The tag in which Dagster stores why it marked a run as failed."""
 _PLANNED = 10
 """How many runs that have planned a check, and did not get to it, are passed over to find its newest result."""
 
@@ -73,13 +76,13 @@ def failed_runs_sensor(name: str, command: Sequence[str], watched: Watched) -> d
 
     @dg.run_failure_sensor(
         name=name,
-        description="Runs the command of the setting alerts.command for each run over topics that fails, unless the "
+        description="Runs the command of the setting alerts.command for each run over topics that fails, unless "
         "there was an alert of the same topics, which have failed in the same way since.",
         default_status=dg.DefaultSensorStatus.RUNNING,
     )
     def failed_runs(context: dg.RunFailureSensorContext) -> None:
         run = context.dagster_run
-        if not watched.touches(context.instance, run):
+        if not watched.touches(context.instance, run) or _continues(run):
             return
         failures = [event.step_failure_data for event in context.get_step_failure_events()]
         details = [failure.user_failure_data for failure in failures if failure.user_failure_data]
@@ -95,6 +98,16 @@ def failed_runs_sensor(name: str, command: Sequence[str], watched: Watched) -> d
             alerted.including(failing).store(context.instance, name)
 
     return failed_runs
+
+
+def _continues(run: dg.DagsterRun) -> bool:
+    """Whether the run is marked as failed and continues: two daemons use one storage, and both launched it (fault F17).
+
+    Without run monitoring, the second process of a run marks it as failed, and the first one ends it later. If that
+    fails, there is another failure, which gives an alert.
+    """
+    worker = run.tags.get(WORKER_TAG)
+    return run.tags.get(_REASON_TAG) == "RUN_WORKER_RESTART" and bool(worker) and not is_gone(str(worker))
 
 
 def _sentence(error: Any) -> str:

@@ -4,7 +4,9 @@ from collections.abc import Collection, Sequence
 
 import dagster as dg
 
+from kafka_io.errors import LocatedError
 from pipelines.defs.catalog.catalog import TopicSchedule
+from pipelines.defs.runs.check_runs import CheckRun
 from pipelines.defs.runs.run_tags import topic_tags
 from pipelines.defs.runs.schedule_status import ask_schedule_status
 from pipelines.status.status import TopicStatus, now_ms
@@ -15,6 +17,9 @@ _PRIORITY = "dagster/priority"
 _PRIORITIES = ((0.1, "20"), (0.3, "10"))
 """Run priorities: a run gets one if a topic of it has less than this share of its retention time left."""
 _MAX_BACKOFF_MS = 6 * 3_600_000
+_NO_TOPIC = "no topic is known yet; the sensor new_topics adds them"
+_MAX_WATCHED = 1000
+"""The topics that a tick looks at itself, because Dagster stops a tick after 60 s."""
 _UNFINISHED = [
     dg.DagsterRunStatus.QUEUED,
     dg.DagsterRunStatus.NOT_STARTED,
@@ -36,7 +41,7 @@ def load_schedule(schedule: TopicSchedule, cron: str) -> dg.ScheduleDefinition:
     )
     def load(context: dg.ScheduleEvaluationContext) -> list[dg.RunRequest] | dg.SkipReason:
         if not schedule.specs:
-            return dg.SkipReason("no topic is known yet; the sensor new_topics adds them")
+            return dg.SkipReason(_NO_TOPIC)
         penstock, now = schedule.catalog.source.fresh(), now_ms()
         waiting = [status for status in ask_schedule_status(penstock, schedule) if has_work(status)]
         busy = _busy(context.instance, schedule)
@@ -84,20 +89,42 @@ def _request(schedule: TopicSchedule, statuses: Sequence[TopicStatus], tick_time
     min_share = min((share for status in statuses if (share := status.left_share(now)) is not None), default=1.0)
     priority = next((priority for limit, priority in _PRIORITIES if min_share < limit), None)
     return dg.RunRequest(
-        run_key=f"{tick_time}: {names[0]} to {names[-1]}",
+        run_key=f"{tick_time} {names[0]}",  # no other run of the tick has this topic
         asset_selection=[schedule.key(name) for name in names],
         asset_check_keys=[],  # otherwise Dagster adds all checks of the tables; loads report those that matter
         tags={**topic_tags(schedule.cluster, names), **({_PRIORITY: priority} if priority else {})},
     )
 
 
-def schedule_definitions(schedule: TopicSchedule, settings: Settings) -> list[dg.ScheduleDefinition]:
-    """Dagster's schedules for one of the settings. All but those that load request the same run at each tick.
+def watch_schedule(schedule: TopicSchedule, cron: str) -> dg.ScheduleDefinition:
+    """Dagster's schedule that watches topics. Runs that report nothing would only fill the list of runs (fault F17)."""
 
-    Without a known topic they request none: a run over nothing would only fill the list of runs (fault F17).
+    @dg.schedule(
+        name=schedule.named("watch"),
+        job_name=schedule.named("watch"),
+        cron_schedule=cron,
+        default_status=dg.DefaultScheduleStatus.RUNNING,
+        description="Observes every topic: lag, freshness, and the time until records are lost. It starts a run only "
+        "if a result is new, if the lag of a topic was not reported for an hour, or if topics cannot be observed.",
+    )
+    def watch(context: dg.ScheduleEvaluationContext) -> dg.RunRequest | dg.SkipReason:
+        if not schedule.specs:
+            return dg.SkipReason(_NO_TOPIC)
+        try:
+            has_news = len(schedule.specs) > _MAX_WATCHED or bool(CheckRun.of(context.instance, schedule).news())
+        except (LocatedError, ValueError):
+            has_news = True  # the run fails too: the list of runs and an alert show why
+        return dg.RunRequest() if has_news else dg.SkipReason(f"nothing new to report; topics: {len(schedule.specs)}")
+
+    return watch
+
+
+def schedule_definitions(schedule: TopicSchedule, settings: Settings) -> list[dg.ScheduleDefinition]:
+    """Dagster's schedules for one of the settings.
+
+    Without a known topic they request no run: a run over nothing would only fill the list of runs (fault F17).
     """
-    watch = "Observes every topic: lag, freshness, and the time until records are lost."
-    actions = [("watch", settings.watch_cron, watch), ("verify", settings.verify_cron, "Verifies every table.")]
+    actions = [("verify", settings.verify_cron, "Verifies every table.")]
     if settings.housekeeping.cron != NEVER:
         clean = "Deletes files that no table needs, and merges small files."
         actions.append(("clean", settings.housekeeping.cron, clean))
@@ -112,4 +139,5 @@ def schedule_definitions(schedule: TopicSchedule, settings: Settings) -> list[dg
         )
         for action, cron, description in actions
     ]
-    return [load_schedule(schedule, settings.timing_of(schedule.name).cron), *regular]
+    load = load_schedule(schedule, settings.timing_of(schedule.name).cron)
+    return [load, watch_schedule(schedule, settings.watch_cron), *regular]

@@ -122,6 +122,9 @@ def test_the_settings_of_a_topic_are_in_its_spec() -> None:
     assert (orders.owners, orders.description) == (["team:data"], "All orders.")
     assert orders.tags.items() >= {"pii": "yes"}.items()
     assert (orders.kinds, clicks.kinds) == ({"kafka", "deltalake"},) * 2  # fault F17
+    sources = {name: graph.get(dg.AssetKey(["kafka", "main", name])).group_name for name in ("orders", "clicks")}
+    # The graph shows only the last part of a key, which a topic and its table share, and the name of the group.
+    assert sources == {"orders": "kafka_sales", "clicks": "kafka_main"}  # fault F17
     assert orders.automation_condition == dg.AutomationCondition.eager()
     assert clicks.automation_condition is None
     assert orders.code_version != clicks.code_version

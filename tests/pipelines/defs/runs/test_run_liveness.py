@@ -126,5 +126,5 @@ def test_a_step_in_a_process_of_its_own_does_not_make_the_rest_of_the_run_look_d
             pass
     run = instance.get_run_by_id(context.run.run_id)
     assert run is not None
-    assert run.tags["penstock/topics"] == "clicks"
+    assert run.tags["topics"] == "clicks"
     assert bool(run.tags[WORKER_TAG]) is kept

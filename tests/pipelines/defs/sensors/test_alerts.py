@@ -1,14 +1,19 @@
 """Alerts: the user's command receives them for real runs, from sensors that are evaluated as by the daemon."""
 
 import json
+import socket
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import dagster as dg
 import pytest
+from dagster._core.definitions.job_base import InMemoryJob
+from dagster._core.execution.api import execute_run_iterator  # what the process of a run calls
 
+from pipelines.defs.runs.run_liveness import WORKER_TAG, worker
 from pipelines.defs.sensors.alerts import Watched, alert_sensors, failed_checks_sensor, failed_runs_sensor
 from resources.settings.settings import SettingsError
 from tests.pipelines.defs.declared import catalog
@@ -54,7 +59,7 @@ class World:
             assets=assets, asset_checks=[evaluated_elsewhere], jobs=jobs, executor=dg.in_process_executor
         )
 
-    def end(self, result: dg.ExecuteInProcessResult) -> None:
+    def end(self, result: dg.ExecuteInProcessResult | SimpleNamespace) -> None:
         """Evaluate the sensor of failed runs for the end of a run, as the daemon does."""
         (event,) = [event for event in result.all_events if event.event_type == dg.DagsterEventType.RUN_FAILURE]
         context = dg.build_run_status_sensor_context(
@@ -182,6 +187,26 @@ def test_an_alert_that_could_not_be_sent_is_sent_for_the_next_run(instance: dg.D
         with suppress(dg.DagsterError, dg.Failure):
             world.run("job_of_clicks")
     assert len(alerts_in(tmp_path / "alerts_0")) == 1
+
+
+# fault F17
+@pytest.mark.parametrize(("tag", "alerts"), [(worker(), 0), (f"{socket.gethostname()}/999999999/1.000", 1), ("", 1)])
+def test_a_run_that_a_second_daemon_started_again_gives_no_alert_while_it_continues(
+    tag: str, alerts: int, instance: dg.DagsterInstance, tmp_path: Path
+) -> None:
+    """Without run monitoring, Dagster itself lets the second process mark the run as failed."""
+    world = World(instance, writes(tmp_path / "alerts"))
+    job = world.defs.resolve_job_def("job_of_clicks")
+    keys = frozenset({dg.AssetKey("clicks")})
+    started = instance.create_run_for_job(
+        job, tags={WORKER_TAG: tag}, status=dg.DagsterRunStatus.STARTED, asset_selection=keys
+    )
+    events = list(execute_run_iterator(InMemoryJob(job), started, instance))
+    run = instance.get_run_by_id(started.run_id)
+    assert run is not None
+    assert run.status == dg.DagsterRunStatus.FAILURE
+    world.end(SimpleNamespace(all_events=events, dagster_run=run))
+    assert len(alerts_in(tmp_path / "alerts")) == alerts
 
 
 def test_a_check_gives_an_alert_when_it_fails_and_again_only_when_its_severity_changes(

@@ -6,17 +6,19 @@ from typing import Any
 import dagster as dg
 import pytest
 
+from pipelines.defs.runs import check_runs
+from pipelines.defs.sensors import schedules
 from pipelines.defs.sensors.schedules import rests
 from pipelines.reports.last_error import LastError
 from pipelines.status.status import TopicStatus
 from tests.live import LiveCluster, numbered
-from tests.pipelines.defs.declared import LOAD, defs_of, key, known, run, storage_of
+from tests.pipelines.defs.declared import LOAD, defs_of, job, key, known, observed, run, storage_of
 
 pytestmark = pytest.mark.zookeeper
 
 
-def fire(instance: dg.DagsterInstance) -> Any:
-    schedule = defs_of(*known(instance)).resolve_schedule_def(LOAD)
+def fire(instance: dg.DagsterInstance, name: str = LOAD) -> Any:
+    schedule = defs_of(*known(instance)).resolve_schedule_def(name)
     with dg.build_schedule_context(instance=instance, scheduled_execution_time=datetime.now(UTC)) as context:
         return schedule.evaluate_tick(context)
 
@@ -117,3 +119,39 @@ def test_two_ticks_use_two_run_keys(instance: dg.DagsterInstance, configured: Li
     storage_of(instance).add(["clicks"])
     (first_request,), (second_request,) = fire(instance).run_requests, fire(instance).run_requests
     assert first_request.run_key != second_request.run_key
+
+
+# fault F17
+def test_a_run_watches_topics_only_if_there_is_something_to_report(
+    instance: dg.DagsterInstance, configured: LiveCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def watch() -> tuple[int, str]:
+        tick_data = fire(instance, "watch__main__topics")
+        return len(tick_data.run_requests or ()), tick_data.skip_message or ""
+
+    nothing = (0, "nothing new to report; topics: 1")
+    configured.publish("clicks", numbered(4))
+    assert run(instance, ["clicks"]).success
+    assert watch() == (1, "")
+    job(instance, "watch")
+    assert watch() == nothing
+    configured.publish("clicks", numbered(4, start=4))
+    assert watch() == (1, "")
+    assert observed(job(instance, "watch"))["clicks"]["lag"] > 0
+    assert watch() == nothing  # the lag was reported less than an hour ago
+    assert observed(job(instance, "watch")) == {}
+    monkeypatch.setattr(check_runs, "_OBSERVE_AFTER_S", 0.0)
+    assert watch() == (1, "")
+
+
+# fault F17
+def test_many_topics_are_watched_in_a_run_because_a_tick_may_take_a_minute_at_most(
+    instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def look(*_: object) -> Any:
+        raise AssertionError("the tick looks itself")
+
+    monkeypatch.setattr(schedules, "_MAX_WATCHED", 1)
+    monkeypatch.setattr(check_runs.CheckRun, "news", look)
+    storage_of(instance).add(["a", "b"])
+    assert len(fire(instance, "watch__main__topics").run_requests) == 1
