@@ -73,6 +73,11 @@ class Browser:
         xpath = f"//button[.//*[normalize-space(text())='{label}']]/following::button[1]"
         until(lambda: self._clicked(xpath), f"the menu button after {label!r}", timeout_s=_TIMEOUT_S)
 
+    def expand(self, label: str) -> None:
+        """Click the arrow before the element with this text, so that the list shows what belongs to it."""
+        xpath = f"//*[normalize-space(text())='{label}']/preceding::*[@aria-label='arrow_drop_down'][1]"
+        until(lambda: self._clicked(xpath), f"the arrow before {label!r}", timeout_s=_TIMEOUT_S)
+
     def _clicked(self, xpath: str) -> bool:
         for element in self.driver.find_elements(By.XPATH, xpath):
             with suppress(StaleElementReferenceException, ElementNotInteractableException):
