@@ -68,7 +68,7 @@ def epoch(data: ByteArray, position: int, end: int, read: int, factor: int) -> t
     unit = 1 if read == READ_EPOCH_DAYS else DAY_US
     if factor < 0:
         number //= -factor
-    elif number > LAST_DAY * DAY_US // factor or number < FIRST_DAY * DAY_US // factor:
+    elif number > (LAST_DAY + 1) * DAY_US // factor or number < FIRST_DAY * DAY_US // factor:
         return OUT_OF_RANGE, 0, 0
     else:
         number *= factor

@@ -188,6 +188,7 @@ def test_a_column_reads_exactly_what_its_type_says(kind: pa.DataType, text: str,
     assert cell(kind, text) == expected
 
 
+# fault A23
 @pytest.mark.parametrize(
     ("kind", "reading", "text", "expected"),
     [
@@ -197,6 +198,10 @@ def test_a_column_reads_exactly_what_its_type_says(kind: pa.DataType, text: str,
         (US, JsonReading.EPOCH_MILLIS, "1357020000123", datetime(2013, 1, 1, 6, 0, 0, 123000, tzinfo=UTC)),
         (US, JsonReading.EPOCH_MICROS, "1357020000000001", datetime(2013, 1, 1, 6, 0, 0, 1, tzinfo=UTC)),
         (US, JsonReading.EPOCH_NANOS, "1357020000000001999", datetime(2013, 1, 1, 6, 0, 0, 1, tzinfo=UTC)),
+        (US, JsonReading.EPOCH_MILLIS, "253402300799999", datetime(9999, 12, 31, 23, 59, 59, 999000, tzinfo=UTC)),
+        (US, JsonReading.EPOCH_MICROS, "253402300799999999", datetime.max.replace(tzinfo=UTC)),
+        (US, JsonReading.EPOCH_SECONDS, "253402300799", datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)),
+        (US, JsonReading.EPOCH_MILLIS, "253402300800000", "x: the number is too large for the column (byte 6)"),
         (US, JsonReading.EPOCH_MILLIS, str(2**62), "x: the number is too large for the column (byte 6)"),
         (pa.date32(), JsonReading.EPOCH_DAYS, "15706", date(2013, 1, 1)),
         (pa.date32(), JsonReading.EPOCH_DAYS, '"2013-01-01"', "x: the value has another type than the column (byte 6)"),
