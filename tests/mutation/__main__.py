@@ -52,6 +52,7 @@ _TESTS = (
     *(f"tests/pipelines/{room}" for room in ROOMS if room != "table"),
     "tests/pipelines/status",
     "tests/pipelines/tail",
+    "tests/pipelines/test_failpoints.py",
     "tests/pipelines/test_stored_lake.py",
     "tests/kafka_io/reader",
     "tests/simulation",

@@ -3,6 +3,7 @@
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, NoReturn
+from unittest.mock import patch
 
 import pytest
 
@@ -18,6 +19,7 @@ from pipelines.verify.verify import verify
 from resources.kafka import open_cluster
 from resources.settings.choices import Choices
 from resources.settings.settings import Caps, ClusterSettings, Settings
+from resources.stores import durable
 from tests.fakes.cluster import FakeCluster, Log
 from tests.fakes.loaders import loader_of
 from tests.fakes.records import holding, numbered, table, values
@@ -132,6 +134,19 @@ def test_a_slice_that_is_fetched_twice_keeps_skipped_bytes_once_and_clean_knows_
     cleaned = clean(table(tmp_path), keep=timedelta(0), target_bytes=2**20, dry_run=False)
     assert cleaned.collected == ("_quarantine/of a failed load.bytes",)
     assert list(kept(tmp_path)) == [choice.path]
+
+
+# faults L10, N03
+def test_the_kept_bytes_are_forced_to_disk_before_the_commit_names_them(fake: FakeCluster, tmp_path: Path) -> None:
+    fake.logs[0] = flipped(fake.logs[0], 2)
+    with fake, patch.object(durable, "sync", wraps=durable.sync) as sync:
+        assert load(fake, tmp_path, on_corrupt="skip").error is None
+    [choice] = newest(tmp_path).choices
+    assert choice.path
+    kept_file = Path(table(tmp_path).uri, choice.path)
+    synced = [call.args[0] for call in sync.call_args_list]
+    [entry] = [path for path in synced if path.name == f"{1:020d}.json"]
+    assert synced.index(kept_file) < synced.index(kept_file.parent) < synced.index(entry)
 
 
 # fault N03

@@ -45,6 +45,8 @@ def test_clocks_that_are_wrong_move_nothing() -> None:
     assert times_of(milliseconds(5, YEAR_9999_MS, -(2**62), NOON_MS, None)).max_ms == 5
     assert times_of(milliseconds(YEAR_9999_MS)).max_ms is None
     assert times_of(milliseconds(-1)).max_ms is None
+    assert times_of(milliseconds(5, NOON_MS)).max_ms == 5
+    assert times_of(milliseconds(0)).max_ms == 0
     assert times_of(milliseconds(None)) == times_of(milliseconds()) == SliceTimes()
 
 
