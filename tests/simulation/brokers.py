@@ -86,6 +86,7 @@ class Answers:
         cluster_id: the id of the cluster, which a run asks for once.
         restores: how often a disk had been put back when the run began.
         planned_on_other: the logs that contradicted the table when the step of the run began.
+        other_records: the logs that had lost records of the table then, as their leaders' epochs showed.
     """
 
     through_zookeeper: bool = True
@@ -102,6 +103,7 @@ class Answers:
     before_table: bool = False
     restores: int = 0
     planned_on_other: dict[BrokerPartition, tuple[SimLog, int]] = field(default_factory=dict)
+    other_records: dict[BrokerPartition, tuple[SimLog, int]] = field(default_factory=dict)
 
     def drop_first_answers(self) -> None:
         """Forget what the run asked before it read the table, and does not use."""

@@ -147,31 +147,49 @@ class Events:
         self._send_to_new_leader(id_)
 
     def _copy(self) -> None:
+        """Copy the disk of a broker. In half of the cases another leader follows, so the copy has an older epoch."""
         id_, log = self._random_log()
         self.copies[id_] = (log, log.copy())
         self.scheduler.note(f"the disk of {id_} is copied in epoch {log.epoch}, up to {log.latest}")
+        if self.scheduler.rng.random() < 0.5:
+            log.elect()
+            self._send_to_new_leader(id_)
 
     def _put_back(self) -> None:
-        """Put a disk back to its copy. The epochs after that can be lower, equal or higher."""
-        id_ = self.scheduler.rng.choice(sorted(self.copies))
+        """Put a disk back to its copy. The epoch after that can be lower, equal or higher.
+
+        In half of the cases it is equal, if that is possible, and the log becomes as long as it was (fault A02).
+        """
+        rng = self.scheduler.rng
+        id_ = rng.choice(sorted(self.copies))
         log, older = self.copies.pop(id_)
         if self.cluster.logs.get(id_) is not log:  # the topic was created again
             return
         self.scheduler.tick += 1
         self.cluster.restores += 1
         self.cluster.deposed.pop(id_, None)
-        log.put_back(older, self.scheduler.tick, restarts=self.scheduler.rng.randint(1, 3))
+        epochs, length = log.epoch - older.epoch, log.latest
+        restarts = epochs if epochs > 0 and rng.random() < 0.5 else rng.randint(1, 3)
+        log.put_back(older, self.scheduler.tick, restarts=restarts)
         self.scheduler.note(f"the disk of {id_} is put back: epoch {log.epoch} from {log.latest} on")
         self._send_to_new_leader(id_)
+        if rng.random() < 0.5:
+            self._grow_to(id_, length)
 
     def _depose(self) -> None:
-        """An unclean election. The deposed leader does not know it, and still answers."""
+        """An unclean election. The deposed leader does not know it, and still answers.
+
+        In half of the cases the log becomes as long as it was.
+        """
         id_, log = self._random_log()
+        length = log.latest
         self.cluster.deposed[id_] = (log.copy(), self.scheduler.tick)
         self.scheduler.tick += 1
         log.cut(self.scheduler.rng.randint(log.earliest, log.latest), self.scheduler.tick)
         self.scheduler.note(f"{id_} is cut at {log.latest}, and its deposed leader still answers")
         self._send_to_new_leader(id_)
+        if self.scheduler.rng.random() < 0.5:
+            self._grow_to(id_, length)
 
     def _send_to_new_leader(self, id_: BrokerPartition) -> None:
         """In most cases the new leader gets records immediately."""
@@ -212,11 +230,15 @@ class Events:
     def _fill_again(self, lengths: Mapping[BrokerPartition, int]) -> None:
         """Send records to most of the new logs, often until they are as long as the old ones (fault B06)."""
         as_long = self.scheduler.rng.random() < 0.5
-        for id_, log in self.cluster.logs.items():
+        for id_ in self.cluster.logs:
             if self.scheduler.rng.random() < 0.8:
                 self._send_to(id_)
-                while as_long and log.latest < lengths.get(id_, 0):
-                    self._send_to(id_)
+                self._grow_to(id_, lengths.get(id_, 0) if as_long else 0)
+
+    def _grow_to(self, id_: BrokerPartition, length: int) -> None:
+        """Send records until the log is at least as long."""
+        while self.cluster.logs[id_].latest < length:
+            self._send_to(id_)
 
     def _exchange_address(self) -> None:
         """Exchange `zookeeper` and `bootstrap` in the settings."""

@@ -15,6 +15,7 @@ from pipelines.ledger.ledger import CommitKind, LedgerEntry
 from resources.settings.choices import Choices
 from tests.simulation.broken import require
 from tests.simulation.brokers import Answers, SimCluster
+from tests.simulation.content_law import ContentLaw
 from tests.simulation.sim_log import SimLog
 from tests.simulation.store import SimStore
 from tests.simulation.workers import Read
@@ -32,10 +33,12 @@ class IdentityLaw:
         answers: what each run was answered, by its id.
         last: the last messages after each commit, by its id.
         choices: the choices of every run.
+        content: the law about other records than those that were read.
     """
 
     cluster: SimCluster
     store: SimStore
+    content: ContentLaw
     answers: dict[str, Answers] = field(default_factory=dict)
     last: dict[str, LastMessages] = field(default_factory=dict)
     choices: Mapping[str, Choices] = field(default_factory=dict)
@@ -56,11 +59,11 @@ class IdentityLaw:
     def note_bounds(self) -> None:
         """Note which logs contradict the table when a step of the present run begins, before it compares them."""
         answers = self.cluster.answers
-        planned_on = self._entry(answers.bounds[-1].version) if answers.bounds else None
-        answers.planned_on_other = {
-            id_: (log, len(log.cuts) + len(log.restored))
-            for id_, log in (self._contradicting_logs(planned_on, answers) if planned_on else ())
-        }
+        version = answers.bounds[-1].version if answers.bounds else 0
+        answers.planned_on_other, answers.other_records = {}, {}
+        if planned_on := self._entry(version):
+            answers.planned_on_other = _with_losses(self._contradicting_logs(planned_on, answers))
+            answers.other_records = _with_losses(self.content.other_logs(version, planned_on))
 
     def _entry(self, version: int) -> LedgerEntry | None:
         return next((entry for _, entry in self.store.logged_entries(version)), None)
@@ -151,8 +154,17 @@ class IdentityLaw:
             )
         now = dict(self._contradicting_logs(planned_on, answers))
         for id_ in now.keys() & read - answers.silent if is_load and "on_cluster_changed" not in settings else ():
-            same_since = answers.planned_on_other.get(id_) == (now[id_], len(now[id_].cuts) + len(now[id_].restored))
+            same_since = answers.planned_on_other.get(id_) == (now[id_], now[id_].losses)
             require(not same_since, f"{entry.run} continued {id_} after a message that its log did not have then")
+        # A run that has taken rows back plans on its cut.
+        if is_load and "on_cluster_changed" not in settings and planned_on is self._entry(answers.bounds[-1].version):
+            logs = self.cluster.logs
+            others = {
+                id_
+                for id_, (log, losses) in answers.other_records.items()
+                if id_ in read and logs.get(id_) is log and log.losses == losses
+            }
+            require(not others, f"{entry.run} continued {sorted(others)} after records that its logs had lost")
 
     def _check_read(self, entry: LedgerEntry, answers: Answers) -> None:
         """Check that the topic which was read is the one whose ids the commit records."""
@@ -322,6 +334,11 @@ class IdentityLaw:
             return not any(cut.offset <= offset for cut in log.cuts)
         is_damaged = self.cluster.era.in_bytes and any(log.damages_in(offset, offset + 1))
         return log.records.get(offset) == payload and not is_damaged
+
+
+def _with_losses(logs: Iterable[tuple[BrokerPartition, SimLog]]) -> dict[BrokerPartition, tuple[SimLog, int]]:
+    """The logs, each with the number of its losses."""
+    return {id_: (log, log.losses) for id_, log in logs}
 
 
 def shows_other_ids(answers: Answers, entry: LedgerEntry) -> bool:

@@ -26,6 +26,7 @@ from tests.simulation.columns_law import ColumnsLaw
 from tests.simulation.cut_law import CutLaw
 from tests.simulation.day_law import check_days
 from tests.simulation.identity_law import IdentityLaw, shows_other_ids
+from tests.simulation.order_law import check_order
 from tests.simulation.skip_law import check_skipped
 from tests.simulation.store import Files, Row, SimStore
 from tests.simulation.valid_through_law import ValidThroughLaw
@@ -101,6 +102,7 @@ class Oracle:
             self._check_incarnation(incarnation, rows) for incarnation in self._incarnations
         )
         require(outside == 0, f"{outside} rows are not in any live range")
+        check_order(self.store.logged_entries(version), self._incarnations, self.reads)
         if self._incarnations:
             self._check_cursors(self._incarnations[0], next(self.store.logged_entries(version))[1])
         if self.times and entry is not None:

@@ -93,6 +93,11 @@ class SimLog:
         """The epoch of the current leader."""
         return self.starts[-1][0]
 
+    @property
+    def losses(self) -> int:
+        """How often the log was cut or put back."""
+        return len(self.cuts) + len(self.restored)
+
     def grow(self, payloads: Iterable[int], size: Callable[[], int], time_ms: int = 0) -> None:
         """Append records, written at `time_ms`. `size` gives the number of offsets from one record to the next.
 
@@ -147,8 +152,8 @@ class SimLog:
         return sorted(damage for damage in self.damages if damage.start < stop and start < damage.stop)
 
     def elect(self) -> None:
-        """Elect another leader, which has the complete log."""
-        self.starts.append((self.epoch + 1, self.latest))
+        """Elect another leader, which has the complete log. Brokers forget an epoch in which nothing was written."""
+        self.starts = [*(begin for begin in self.starts if begin[1] < self.latest), (self.epoch + 1, self.latest)]
 
     def cut(self, offset: int, tick: int) -> None:
         """An unclean election: the log of the new leader ends at `offset`."""

@@ -1,13 +1,13 @@
 """No law is broken on thousands of simulated days, and worlds with a deliberate fault break a law."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
 import pytest
 
-from kafka_io.model import Bounds, TopicIds
+from kafka_io.model import Bounds, BrokerPartition, EpochEnd, TopicIds
 from pipelines.commit import commit
 from pipelines.commit import replacement as replacing
 from pipelines.commit.commit import LoadChange
@@ -17,18 +17,20 @@ from pipelines.fetch import unreadable as readable
 from pipelines.fetch.decoding import Decoding
 from pipelines.fetch.slice_fetcher import FetchOrder, SliceFetcher
 from pipelines.fetch.unreadable import GAPS
-from pipelines.identity import holes, identity
-from pipelines.identity.divergence import _Comparison, _Shown
-from pipelines.identity.truncation import LogComparison, compare_logs
+from pipelines.identity import holes, identity, truncation
+from pipelines.identity.divergence import ComparedMessages, _Comparison, _Shown, compare_last_messages
+from pipelines.identity.truncation import LogComparison, compare_logs, truncations
 from pipelines.ledger import coverage
 from pipelines.ledger.committed_range import CommittedRange
-from pipelines.ledger.ledger import TableState
+from pipelines.ledger.ledger import LedgerEntry, TableState
 from pipelines.ledger.slice_facts import SliceFacts
 from pipelines.load import committed, fetched, reconciled
 from pipelines.load.discovered import Discovered
 from pipelines.plan import plan as planning
 from pipelines.plan import window
 from pipelines.plan.plan import Plan, plan
+from pipelines.state_tables import update
+from pipelines.state_tables.update import incarnation_numbers
 from pipelines.table.table_store import TableSnapshot, TableStore
 from tests.simulation.__main__ import run
 from tests.simulation.brokers import SimCluster
@@ -114,6 +116,23 @@ def _unchecked_logs(_run: object, discovered: Discovered) -> tuple[TableState, L
     return discovered.state, LogComparison(divergences={}, errors={}, all_same=False)
 
 
+def _without_comparison(cluster: Any, state: TableState, bounds: Any, **options: Any) -> ComparedMessages:
+    if state.findings.same_topic_id:
+        return ComparedMessages(set(), {}, set(), {})
+    return compare_last_messages(cluster, state, bounds, **options)
+
+
+def _known_truncations(*args: Any) -> dict[BrokerPartition, EpochEnd]:
+    return {id_: end for id_, end in truncations(*args).items() if end.is_exact}
+
+
+def _numbers_by_time(entries: Iterable[tuple[int, LedgerEntry]]) -> dict[int, int]:
+    times = incarnation_numbers(entries)
+    newest = {number: max(time for time in times if times[time] == number) for number in times.values()}
+    order = sorted(newest, key=lambda number: newest[number], reverse=True)
+    return {time: -order.index(number) for time, number in times.items()}
+
+
 def _without_epochs(self: SliceFetcher, task: Any, order: FetchOrder) -> Any:
     return TASKS(self, task, replace(order, epochs={}))
 
@@ -193,45 +212,49 @@ BROKEN: Mapping[str, tuple[object, str, object]] = {
     "the ids of a topic that appear later are not recorded": (TopicIds, "learned", lambda ids, _: ids),
     "planned ranges carry no leader epoch": (SliceFetcher, "_tasks", _without_epochs),
     "a worker reads from a leader that was deposed before the plan": (SimCluster, "refuses_older", False),
+    "records of a later leader are read into a range of an earlier epoch": (SimCluster, "refuses_later", False),
+    "a topic id stands for the content": (truncation, "compare_last_messages", _without_comparison),
+    "an older leader epoch is accepted": (TableState, "with_older_leader", lambda *_: []),
+    "an epoch that the leader does not know counts as unchanged": (truncation, "truncations", _known_truncations),
+    "the clocks of loaders order the incarnations of a topic": (update, "incarnation_numbers", _numbers_by_time),
 }
 
 
 _SEEDS_OF_FAULTS: Mapping[str, int] = {
-    "a ledger without its first entries counts as complete": 6,
-    "a run commits to any table that it finds": 7,
-    "a rewind does not look for what housekeeping may delete": 20,
+    "a ledger without its first entries counts as complete": 11,
+    "a run commits to any table that it finds": 19,
     "a run never finds its offsets in the table": 2,
-    "a run always finds its offsets in the table": 55,
-    "a range need not follow the cursor": 7,
+    "a run always finds its offsets in the table": 50,
     "slices after a failed slice are committed": 3,
     "leader epochs are not stored": 7,
     "a log is not recognised by its last messages": 18,
-    "a topic that shows other ids is another topic": 3,
-    "a topic that is recreated during a fetch is not detected": 7,
-    "any broker is asked whether the topic is still the same one": 41,
+    "a topic that shows other ids is another topic": 7,
+    "any broker is asked whether the topic is still the same one": 33,
     "another cluster behind the same address is read": 54,
     "the table of another cluster is continued": 18,
     "where partitions begin is not recorded": 13,
-    "the chosen start of partitions that cannot be asked is forgotten": 68,
-    "slices that another run overlaps are refused": 3,
-    "a cut or a replay is committed on top of any version": 10,
+    "the chosen start of partitions that cannot be asked is forgotten": 13,
+    "a cut or a replay is committed on top of any version": 67,
     "a hole in a log always counts as compacted": 30,
     "missing offsets are skipped without the choice": 30,
-    "the rows that a cut leaves are not counted": 2,
-    "rows that another writer deleted become a gap": 188,
+    "rows that another writer deleted become a gap": 45,
     "a table with a foreign feature or property is loaded": 7,
     "a clean deletes files that a rewind brought back": 33,
     "batches that cannot be read are skipped without the choice": 9,
     "what is skipped has no receipt": 3,
-    "what lies before an unreadable batch is not loaded": 9,
+    "what lies before an unreadable batch is not loaded": 2,
     "a message that the log does not show counts as lost": 8,
     "the logs are compared only before they are read": 128,
-    "the logs are compared only after they were read": 22,
     "a topic id is learned before all partitions were compared": 53,
     "what expired is a gap although the log was created again meanwhile": 20_403,
-    "the ids of a topic that appear later are not recorded": 5,
-    "planned ranges carry no leader epoch": 5,
-    "a worker reads from a leader that was deposed before the plan": 5,
+    "the ids of a topic that appear later are not recorded": 4,
+    "planned ranges carry no leader epoch": 13,
+    "a worker reads from a leader that was deposed before the plan": 13,
+    "records of a later leader are read into a range of an earlier epoch": 5,
+    "a topic id stands for the content": 35,
+    "an older leader epoch is accepted": 555,
+    "an epoch that the leader does not know counts as unchanged": 27,
+    "the clocks of loaders order the incarnations of a topic": 15,
 }
 """The seed of a world that detects the fault early. The search begins there, and without an entry at seed 1.
 

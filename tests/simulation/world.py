@@ -33,6 +33,7 @@ from tests.simulation.ahead import SimSpark
 from tests.simulation.begin_law import BeginLaw, RunStart
 from tests.simulation.brokers import TOPIC, Answers, SimCluster
 from tests.simulation.columns_law import ColumnsLaw
+from tests.simulation.content_law import ContentLaw
 from tests.simulation.cut_law import CutLaw
 from tests.simulation.event_times import SimTimes
 from tests.simulation.events import Events
@@ -150,7 +151,8 @@ class World:
         self.store = store(scheduler=self.scheduler, landed=self._landed, is_typed=is_typed, is_by_day=is_by_day)
         self.workers = SimWorkers(cluster=self.cluster, store=self.store, scheduler=self.scheduler)
         self.spark = SimSpark(workers=self.workers, rng=random.Random(seed)) if has_steps else None
-        self.identity = IdentityLaw(cluster=self.cluster, store=self.store)
+        content = ContentLaw(cluster=self.cluster, store=self.store, reads=self.workers.reads)
+        self.identity = IdentityLaw(cluster=self.cluster, store=self.store, content=content)
         self.begins = BeginLaw(cluster=self.cluster, store=self.store, identity=self.identity)
         self.columns = ColumnsLaw(cluster=self.cluster, store=self.store, answers=self.identity.answers)
         self.oracle = Oracle(
