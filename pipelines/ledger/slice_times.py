@@ -68,7 +68,7 @@ class TimesOfRows:
         self._max_ms = latest(self._max_ms, _largest(numbers, bounds["max"], self._before_ms * per_ms, per_ms))
         late_before_ms = self._column.late_before_ms
         if late_before_ms is not None and bounds["min"] < late_before_ms * per_ms:
-            late = numbers.filter(pc.less(numbers, late_before_ms * per_ms)).to_numpy(zero_copy_only=False)
+            late = numbers.filter(pc.less(numbers, late_before_ms * per_ms)).to_numpy()
             self._late.update(_by_hour(late // (per_ms * _HOUR_MS)))
 
 
