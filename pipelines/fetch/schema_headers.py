@@ -32,6 +32,7 @@ SHORT_ID_BYTES = 4
 _ID_BYTES, _GUID_BYTES = 1 + SHORT_ID_BYTES, 17
 _LONG_ID_BYTES = 9
 _NO_PREFIX = -1
+_END = 2**31 - 1  # of any slice: without an end, pyarrow 26 fails for each even number of values
 _Rows = npt.NDArray[np.int64]
 
 
@@ -74,7 +75,7 @@ class SchemaHeaders:
         in_frame = np.setdiff1d(_with_guid(values), in_header)
         if len(in_frame):
             of_guid = values.take(pa.array(in_frame))
-            bodies = _replaced(values, in_frame, pc.binary_slice(of_guid, _GUID_BYTES, None))
+            bodies = _replaced(values, in_frame, pc.binary_slice(of_guid, _GUID_BYTES, _END))
             contents = pa.concat_arrays([contents, pc.binary_slice(of_guid, 0, _GUID_BYTES)])
         if not len(contents):
             return FramedValues(values=values, failures=failures, unknown=frozenset())
@@ -143,7 +144,7 @@ def _azure_ids(headers: pa.ListArray) -> tuple[_Rows, pa.BinaryArray]:
     """The rows with a header of Azure, and the ids in it."""
     rows, contents = _contents(headers, _CONTENT_TYPE)
     is_azure = pc.fill_null(pc.starts_with(contents, _AZURE_CONTENT), fill_value=False)
-    ids = pc.binary_slice(contents.filter(is_azure), len(_AZURE_CONTENT), None)
+    ids = pc.binary_slice(contents.filter(is_azure), len(_AZURE_CONTENT), _END)
     return rows[is_azure.to_numpy(zero_copy_only=False)], ids
 
 
@@ -179,5 +180,5 @@ def with_short_ids(values: pa.BinaryArray) -> pa.BinaryArray:
     if not is_long.true_count:
         return values
     magic, empty = pa.scalar(b"\0", pa.binary()), pa.scalar(b"", pa.binary())
-    shortened = pc.binary_join_element_wise(magic, pc.binary_slice(values, _ID_BYTES, None), empty)
+    shortened = pc.binary_join_element_wise(magic, pc.binary_slice(values, _ID_BYTES, _END), empty)
     return pc.if_else(is_long, shortened, values)

@@ -4,7 +4,9 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
+import pyarrow as pa
 import pytest
 from confluent_kafka.schema_registry import SchemaRegistryClient, header_schema_id_serializer
 from confluent_kafka.schema_registry.avro import AvroSerializer
@@ -13,11 +15,29 @@ from confluent_kafka.serialization import MessageField, SerializationContext
 
 from kafka_io.records.build import Record, record_batch
 from kafka_io.testing.schema_registry.server import EmbeddedSchemaRegistry
+from pipelines.fetch.schema_headers import SchemaHeaders, with_azure_frames, with_short_ids
 from tests.fakes.cluster import FakeCluster, Log
 from tests.fakes.typed import TypedTopic
 
 SCHEMA = json.dumps({"type": "record", "name": "Order", "fields": [{"name": "id", "type": "long"}]})
 Headers = Sequence[tuple[str, bytes | None]]
+
+
+_HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
+
+
+# faults F11, F14: pyarrow fails to cut the beginning off an even number of values, if no end is given
+@pytest.mark.parametrize("count", [1, 2, 3, 4, 1000])
+def test_any_number_of_values_loses_its_guid_its_long_id_or_the_name_in_its_header(count: int) -> None:
+    guid, short = UUID(int=1), bytes([0, 0, 0, 0, 7])
+    framed = pa.array([b"\1" + guid.bytes + b"x"] * count, pa.binary())
+    headers = SchemaHeaders("__value_schema_id", {str(guid): 7}, {})
+    assert headers.framed(framed, pa.array([[]] * count, _HEADERS)).values.to_pylist() == [short + b"x"] * count
+    long_ids = pa.array([bytes(5) + short[1:] + b"x"] * count, pa.binary())
+    assert with_short_ids(long_ids).to_pylist() == [short + b"x"] * count
+    of_azure = pa.array([[{"key": "content-type", "value": b"avro/binary+id"}]] * count, _HEADERS)
+    values = pa.array([b"x"] * count, pa.binary())
+    assert with_azure_frames(values, of_azure).to_pylist() == [bytes(4) + b"idx"] * count
 
 
 def log_of(records: Sequence[tuple[bytes | None, Headers]], key: bytes | None = None) -> Log:
