@@ -79,6 +79,13 @@ OF_SPARK_ROWS = (
     "increment files written",
     "staged rows committed",
 )
+SCRUB_FAILPOINTS = (
+    "log entry scrubbed",
+    "checkpoint written",
+    "checkpoint scrubbed",
+    "old checkpoint deleted",
+    "bounds hidden",
+)
 INCREMENT_FAILPOINTS = (*OF_ALL_INCREMENTS, *OF_DELTA_ENTRIES, *OF_SQL_OUTPUTS, *OF_SPARK_ROWS)
 
 STATE_FAILPOINTS = (

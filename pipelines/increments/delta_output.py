@@ -46,12 +46,15 @@ class DeltaOutput:
         options: the options of the table's store.
         partition_by: the partition columns, if the table is created.
         configuration: the properties of the table, if it is created.
+        personal: columns with personal values, of which the log has no bounds. So has a column with the name of a
+            personal one of the source.
     """
 
     uri: str
     options: Mapping[str, str] = field(default_factory=dict)
     partition_by: Sequence[str] = ()
     configuration: Mapping[str, str] = field(default_factory=dict)
+    personal: Sequence[str] = ()
 
     def begin(self, consumer: str, source: str) -> "DeltaWriter":
         """Read the progress of a consumer in the table, for one increment."""
@@ -150,6 +153,9 @@ class DeltaWriter:
             if isinstance(error, OutputRefused):
                 raise
             self._settle(error, before)
+        if personal := {*self.output.personal, *change.personal}:
+            # The commit before this one has bounds too if its writer was killed here.
+            self.output.table.scrub(personal, after=before - 1)
         self._sync(after=before)
 
     def _write_of(self, change: OutputChange) -> TableWrite:

@@ -143,7 +143,12 @@ class Increment:
         if self.on_replaced == "apply" and self.removing is None:
             _check_has_source_columns(rows)
         change = OutputChange(
-            rows=rows, removed=removed, scope=scope, progress=self.source.progress, summary=self.summary()
+            rows=rows,
+            removed=removed,
+            scope=scope,
+            progress=self.source.progress,
+            summary=self.summary(),
+            personal=self.source.snapshot.layout.personal,
         )
         self.writer.commit(change)
         self.committed = True

@@ -1,6 +1,6 @@
 """The interface of outputs: progress that is read before an increment, and committed together with its rows."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
@@ -24,6 +24,7 @@ class OutputChange:
         progress: the consumer's progress after the change.
         summary: facts about the increment for the log of the output.
         marks: numbers that a Delta output keeps with the progress, by name.
+        personal: the personal columns of the source. A Delta output has no bounds of columns with these names.
     """
 
     rows: Any
@@ -32,6 +33,7 @@ class OutputChange:
     progress: ConsumerProgress
     summary: Mapping[str, Any]
     marks: Mapping[str, int] = field(default_factory=dict)
+    personal: Collection[str] = ()
 
 
 @runtime_checkable

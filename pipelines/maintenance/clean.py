@@ -166,6 +166,7 @@ def clean(table: LakeTable, *, keep: timedelta, target_bytes: int, dry_run: bool
             handle = table.lake.open(table.uri)
             assert handle is not None
             result = merge(result, table, handle, target_bytes, _compactions(handle, target_bytes))
+            table.scrub(snapshot.layout.personal)  # deltalake has written bounds of all columns
     return result
 
 
@@ -264,7 +265,6 @@ def merge(
     handle.update_incremental()
     handle.create_checkpoint()
     table.sync(after=handle.version() - 1)
-    table.scrub()  # deltalake has written bounds of personal columns too
     return result
 
 

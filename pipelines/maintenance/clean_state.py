@@ -66,6 +66,8 @@ def clean_state(topic_table: LakeTable, *, keep: timedelta, target_bytes: int, d
             target_bytes = min(target_bytes, FILE_BYTES)
             files = StateFiles.of(output.uri, output.options, handle).files
             result = merge(result, table, handle, target_bytes, _compactions(files, target_bytes))
+            snapshot = topic_table.newest()
+            table.scrub(snapshot.layout.personal if snapshot else ())
     return result
 
 

@@ -183,8 +183,11 @@ class _Update:
         progress = self.increment.source.progress
         summary = {**self.increment.summary(), **counts}
         marks = {DEFINITION: self.definition.number, **marks}
+        personal = self.definition.layout.personal
         self.writer.commit(
-            OutputChange(rows=merge, removed="", scope="", progress=progress, summary=summary, marks=marks)
+            OutputChange(
+                rows=merge, removed="", scope="", progress=progress, summary=summary, marks=marks, personal=personal
+            )
         )
         return counts
 

@@ -1,6 +1,9 @@
 """No value of a personal column is in the delta log or in the statistics of a file, and readers still find all rows."""
 
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -8,13 +11,22 @@ from typing import Any
 
 import duckdb
 import polars as pl
+import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.dataset as pads
 import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 
+from pipelines.increments.delta_output import DeltaOutput
+from pipelines.increments.increment import Increment, apply_increment
 from pipelines.maintenance.clean import clean
+from pipelines.maintenance.clean_state import clean_state
+from pipelines.state_tables.state_table import state_output
+from pipelines.state_tables.update import update_state
 from pipelines.verify.verify import verify
+from resources.failpoints import KILL_AT
+from tests.failpoints import SCRUB_FAILPOINTS
 from tests.fakes.cluster import FakeCluster
 from tests.fakes.typed import TypedTopic, append, log_of
 
@@ -46,7 +58,7 @@ VALUES: dict[str, Any] = {
     "ok": True,
     "city": "Ulm",
 }
-TEXTS = (MARKER, "1977", "77.125", "777777", "7777777.25")
+TEXTS = (MARKER, "1977-07-07", "77.125", "777777", "7777777.25")
 OTHER: dict[str, Any] = {**VALUES, "email": "adam@a.org", "address": {"contact": "a", "city": "Bonn"}, "mails": []}
 
 
@@ -135,7 +147,7 @@ def test_a_load_writes_no_value_of_a_personal_column_into_log_and_footers(topic:
 def test_without_the_setting_the_log_has_the_values(topic: TypedTopic) -> None:
     plain = unmarked(topic)
     plain.load()
-    assert set(hits(plain.table.uri)) >= {MARKER, "1977", "777777"}
+    assert set(hits(plain.table.uri)) >= {MARKER, "1977-07-07", "777777"}
 
 
 def test_a_replay_a_compaction_and_their_checkpoints_have_no_values(topic: TypedTopic) -> None:
@@ -178,3 +190,64 @@ def test_a_scrub_removes_the_values_of_earlier_entries_and_the_table_stays_prove
     assert topic.load().error is None
     assert verify(topic.table).proven
     assert hits(topic.table.uri) == []
+
+
+def test_a_state_table_has_no_values_in_its_log(topic: TypedTopic) -> None:  # fault Y03
+    topic.format_ = {**topic.format_, "state": {"key": ["email"]}}
+    plain = unmarked(topic)
+    plain.load()
+    update_state(plain.table, plain.settings.options_of("clicks"))
+    uri = state_output(topic.table).uri
+    assert MARKER in hits(uri)
+    for number in range(3):
+        append(topic.fake.logs[0], [document(size=number)])
+        assert topic.load().error is None
+        update_state(topic.table, topic.settings.options_of("clicks"))
+    result = clean_state(topic.table, keep=timedelta(days=1), target_bytes=1 << 20, dry_run=False)
+    assert not result.foreign
+    assert (hits(uri), hits(topic.table.uri)[:1]) == ([], [MARKER])
+    rows = DeltaTable(uri).to_pyarrow_dataset()
+    assert rows.count_rows(filter=pads.field("email") == VALUES["email"]) == 1
+    assert rows.count_rows(filter=pads.field("size") == 2) == 1
+
+
+def test_a_delta_output_of_an_increment_has_no_values_in_its_log(topic: TypedTopic, tmp_path: Path) -> None:
+    # fault Y03
+    into = DeltaOutput(uri=str(tmp_path / "copy"), personal=["contact"])
+
+    def copy(increment: Increment) -> pa.Table:
+        rows = increment.arrow(["email", "address", "city"]).read_all()
+        return rows.append_column("contact", pc.struct_field(rows.column("address"), "contact"))
+
+    for number in range(2):
+        append(topic.fake.logs[0], [document(size=number)])
+        assert topic.load().error is None
+        assert apply_increment(topic.table, copy, consumer="copy", into=into)
+    assert hits(into.uri) == []
+    assert "Ulm" in log_text(into.uri)
+    rows = DeltaTable(into.uri).to_pyarrow_dataset()
+    assert rows.count_rows(filter=pads.field("email") == VALUES["email"]) == 3
+    assert rows.count_rows(filter=pads.field("contact") == "a") == 1
+
+
+@pytest.mark.parametrize("step", SCRUB_FAILPOINTS)
+def test_a_scrub_that_is_killed_is_continued(topic: TypedTopic, step: str) -> None:  # faults Y01, Y02
+    plain = unmarked(topic)
+    for number in range(12):
+        append(topic.fake.logs[0], [document(size=number)])
+        plain.load()
+    append(topic.fake.logs[0], [document(size=99)])
+    assert topic.load().error is None
+    before = found(topic.table.uri)
+    program = f"from pipelines.delta.delta_table import table_at; table_at({topic.table.uri!r}).scrub()"
+    killed = subprocess.run(
+        [sys.executable, "-c", program], check=False, env={**os.environ, KILL_AT: f"{step}:1"}, timeout=60
+    )
+    assert killed.returncode == (0 if step == "bounds hidden" else -9)  # only commits of deltalake pass that one
+    assert found(topic.table.uri) == before
+    assert verify(topic.table).proven
+    append(topic.fake.logs[0], [document(size=100)])
+    assert topic.load().error is None
+    topic.table.scrub()
+    assert hits(topic.table.uri) == []
+    assert verify(topic.table).proven
