@@ -1,5 +1,6 @@
-"""Replaces the bounds of personal columns in actions of the delta log by constant ones (faults Y01, Y02).
+"""Replaces bounds in actions of the delta log by constant ones (faults Y01, Y02).
 
+They are those of personal columns, and those of all fields in files that were deleted because of an erasure.
 Everything else stays as it is, to the byte: a number with 38 digits would lose some as a Python float. Bounds are only
 replaced and never left out, because readers that use pyarrow find no rows in a file whose column has none.
 """
@@ -8,15 +9,22 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any, Self
+from urllib.parse import unquote
 
 import msgspec
 import pyarrow as pa
 
 from pipelines.layout.file_statistics import constant_bounds
+from pipelines.layout.layout import LAYOUTS, RAW, TYPED
 from pipelines.layout.personal import is_personal
+from pipelines.layout.rows import FILE_SCHEMA
 
 _STATS = b'"stats"'
 _EDGES = {"minValues": 0, "maxValues": 1}
+_OWN_COLUMNS = {layout.name(name) for layout in (RAW, TYPED) for name in FILE_SCHEMA.names} | {
+    layout.partition_column for layout in LAYOUTS
+}
+"""The columns that say where a row is from and when it was loaded. Proofs need their bounds."""
 _Members = dict[str, msgspec.Raw]
 _members = msgspec.json.Decoder(_Members).decode
 
@@ -44,22 +52,31 @@ def _without_stats(line: bytes) -> bytes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PersonalBounds:
-    """The personal columns of a table, with their types."""
+    """The bounds that the log of a table must not have.
 
-    types: Mapping[str, pa.DataType] = field(default_factory=dict)
+    Args:
+        personal: the personal columns, with their types.
+        fields: all columns with an order that do not say where a row is from.
+        gone: the paths of files that were deleted. None of their bounds is needed.
+    """
+
+    personal: Mapping[str, pa.DataType] = field(default_factory=dict)
+    fields: Mapping[str, pa.DataType] = field(default_factory=dict)
+    gone: Collection[str] = ()
 
     @classmethod
-    def of(cls, columns: Iterable[pa.Field], names: Collection[str] = ()) -> Self:
-        """Those of these columns that are marked, or that have one of the names."""
-        return cls(
-            types={column.name: column.type for column in columns if is_personal(column) or column.name in names}
-        )
+    def of(cls, columns: Iterable[pa.Field], names: Collection[str] = (), gone: Collection[str] = ()) -> Self:
+        """Those of a table with these columns, of which the marked ones and those with these names are personal."""
+        present = {column.name: column for column in columns}
+        personal = {name: column.type for name, column in present.items() if is_personal(column) or name in names}
+        fields = {name: column.type for name, column in present.items() if name not in _OWN_COLUMNS}
+        return cls(personal=personal, fields=fields, gone=gone)
 
     def __bool__(self) -> bool:
-        return bool(self.types)
+        return bool(self.personal or self.gone)
 
     def hidden(self, content: bytes) -> bytes:
-        """The text of a commit file without the bounds of the columns."""
+        """The text of a commit file without the bounds."""
         lines = (self._hidden_line(line) if _STATS in line else line for line in content.splitlines(keepends=True))
         return b"".join(lines)
 
@@ -75,15 +92,16 @@ class PersonalBounds:
         stats = msgspec.json.decode(members["stats"]) if "stats" in members else None
         if not stats:
             return action
-        hidden = self.hidden_stats(stats)
+        hidden = self.hidden_stats(unquote(msgspec.json.decode(members["path"])), stats)
         return action if hidden == stats else _encoded({**members, "stats": _encoded(hidden)})
 
-    def hidden_stats(self, stats: str) -> str:
-        """Delta's statistics of a file without the bounds of the columns."""
+    def hidden_stats(self, path: str, stats: str) -> str:
+        """Delta's statistics of the file at this path without the bounds."""
+        types = self.fields if path in self.gone else self.personal
         members = _members(stats)
         for name, edge in _EDGES.items():
             bounds = _members(members.get(name, b"{}"))
-            constants = {name: _constant(self.types[name], bounds[name], edge) for name in self.types if name in bounds}
+            constants = {name: _constant(types[name], bounds[name], edge) for name in types if name in bounds}
             if constants:
                 members[name] = _encoded({**bounds, **constants})
         return msgspec.json.encode(members).decode()

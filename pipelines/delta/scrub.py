@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING
+from urllib.parse import unquote
 
 import msgspec
 import pyarrow as pa
@@ -60,22 +61,25 @@ class ScrubResult:
     unsupported: str = ""
 
 
-def scrub(table: "LakeTable", names: Collection[str] = (), *, after: int = -1) -> ScrubResult:
+def scrub(
+    table: "LakeTable", names: Collection[str] = (), *, gone: Collection[str] = (), after: int = -1
+) -> ScrubResult:
     """Remove the bounds of personal columns from the log of a table.
 
     Args:
         table: the table.
         names: personal columns that the table does not mark, or not yet.
+        gone: the paths of files that were deleted, and of which the log needs no bounds of fields.
         after: only commits and checkpoints of later versions are looked at.
 
     Raises:
         LakeUnavailable: the store does not answer. The next scrub continues.
     """
     opened = table.newest_version()
-    bounds = PersonalBounds.of(opened.schema(), names) if opened else PersonalBounds()
+    bounds = PersonalBounds.of(opened.schema(), names, gone) if opened else PersonalBounds()
     if not bounds:
         return ScrubResult()
-    columns = tuple(sorted(bounds.types))
+    columns = tuple(sorted(bounds.personal))
     log = _Log(table=table, bounds=bounds, after=after)
     if not log.can_replace:
         reason = f"the store of {table.uri} cannot replace a file of the delta log in one step"
@@ -179,7 +183,8 @@ class _Log:
         """The actions of a kind without bounds. Statistics that are no text are left out: the text has them too."""
         column = checkpoint.column(kind).combine_chunks()
         members = {member.name: column.field(member.name) for member in column.type}
-        texts = [self.bounds.hidden_stats(text) if text else text for text in members["stats"].to_pylist()]
+        files = zip(members["path"].to_pylist(), members["stats"].to_pylist(), strict=True)
+        texts = [self.bounds.hidden_stats(unquote(path), text) if text else text for path, text in files]
         members["stats"] = pa.array(texts, members["stats"].type)
         if _PARSED in members:
             members[_PARSED] = pa.nulls(len(column), members[_PARSED].type)

@@ -200,6 +200,8 @@ class TableLayout:
 
 RAW = TableLayout()
 TYPED = TableLayout(is_typed=True)
+LAYOUTS = (RAW, TYPED, RAW.partitioned_by(EVENT_DAY), TYPED.partitioned_by(EVENT_DAY))
+"""The layouts of new tables."""
 CONVERTED = RAW.converted()
 """The layout of a typed table that was raw before."""
 

@@ -28,7 +28,7 @@ from pipelines.delta.delta_table import LakeTable
 from pipelines.delta.open_version import DeltaVersion
 from pipelines.delta.write_options import AFTER_COMMIT, CONFIGURATION, WRITING
 from pipelines.fetch.unreadable import QUARANTINE_FOLDER
-from pipelines.layout.layout import EVENT_DAY, RAW, TYPED, TableLayout
+from pipelines.layout.layout import LAYOUTS, TableLayout
 from pipelines.rewrites.staging import STAGING_FOLDER
 from pipelines.table.exact_sets import OFFSETS_FOLDER
 from pipelines.table.table_store import TableSnapshot
@@ -44,8 +44,7 @@ _LOG_BYTES = 1024 * 1024
 """The room for the commits and the checkpoint of a housekeeping run."""
 _MAX_LATE_FILES = 8
 """The number of small files of late records that may stay beside the large file of a closed day."""
-_LAYOUTS = (RAW, TYPED, RAW.partitioned_by(EVENT_DAY), TYPED.partitioned_by(EVENT_DAY))
-_PARTITION_FOLDERS = tuple(f"{layout.partition_column}=" for layout in _LAYOUTS)
+_PARTITION_FOLDERS = tuple(f"{layout.partition_column}=" for layout in LAYOUTS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,10 +113,10 @@ class UnneededFiles:
                 needed.update(commit.added)
                 before = commit.version if commit.time <= since else 0
         needed |= table.paths(before)
-        files = list(_data_files(table))
-        beside = (info for folder in (QUARANTINE_FOLDER, OFFSETS_FOLDER) for info in _files_in(table, folder))
+        files = list(data_files(table))
+        beside = (info for folder in (QUARANTINE_FOLDER, OFFSETS_FOLDER) for info in files_in(table, folder))
         kept = [info for info in beside if info.path not in named]
-        unnamed = [*(info for info in files if info.path not in named), *_files_in(table, STAGING_FOLDER), *kept]
+        unnamed = [*(info for info in files if info.path not in named), *files_in(table, STAGING_FOLDER), *kept]
         old = [info for info in unnamed if info.mtime < since]
         removed = [info for info in files if info.path in named and info.path not in needed]
         return cls(
@@ -160,7 +159,7 @@ def clean(table: LakeTable, *, keep: timedelta, target_bytes: int, dry_run: bool
         if not dry_run:
             failpoint("before clean")
             delete_files(table, unneeded.unnamed)
-            unneeded = _delete_removed(table, snapshot, unneeded)
+            unneeded = delete_removed(table, snapshot, unneeded)
         result = with_deleted(replace(result, empty=snapshot.entry is None), table, unneeded, keep, dry_run=dry_run)
         if not dry_run:
             handle = table.lake.open(table.uri)
@@ -170,7 +169,7 @@ def clean(table: LakeTable, *, keep: timedelta, target_bytes: int, dry_run: bool
     return result
 
 
-def _delete_removed(table: LakeTable, snapshot: TableSnapshot, unneeded: UnneededFiles) -> UnneededFiles:
+def delete_removed(table: LakeTable, snapshot: TableSnapshot, unneeded: UnneededFiles) -> UnneededFiles:
     """Announce which files are deleted that were in the table, and delete them; returns what was deleted.
 
     If another writer commits at the same time, they are left for the next housekeeping.
@@ -225,7 +224,7 @@ def with_deleted(
     return replace(result, uploads=len(uploads.uploads) if uploads else 0)
 
 
-def _data_files(table: LakeTable) -> Iterator[pafs.FileInfo]:
+def data_files(table: LakeTable) -> Iterator[pafs.FileInfo]:
     """The data files below the table's folder. As for Delta's vacuum, names with an underscore or a dot are hidden.
 
     The folders of a partition column are never hidden.
@@ -240,7 +239,7 @@ def _data_files(table: LakeTable) -> Iterator[pafs.FileInfo]:
                 yield info
 
 
-def _files_in(table: LakeTable, folder: str) -> list[pafs.FileInfo]:
+def files_in(table: LakeTable, folder: str) -> list[pafs.FileInfo]:
     """The files in a folder of Penstock's, which readers of the table do not see."""
     return files_below(table.uri, filesystem(table.uri, table.lake.options), folder)
 

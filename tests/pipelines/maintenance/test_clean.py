@@ -127,7 +127,7 @@ def test_what_was_announced_is_not_announced_again(filled: "SmallTable") -> None
     unneeded = cleaning.UnneededFiles(unnamed={}, removed={"date=2026-01-02/gone.parquet": 1}, before=2, young=0)
     version = filled.table.snapshot().version
     for _ in range(2):
-        assert cleaning._delete_removed(filled.table, filled.table.snapshot(), unneeded) == unneeded
+        assert cleaning.delete_removed(filled.table, filled.table.snapshot(), unneeded) == unneeded
     assert filled.table.snapshot().version == version + 1
 
 

@@ -1,0 +1,175 @@
+"""Deletes for good what erasures took out of a table: files, bounds in the log, and bytes beside the table.
+
+An erasure takes rows out of the newest version. Files of earlier versions still have them: those that the erasure
+replaced, and those that compactions, replays and other commits had replaced before. All of them are deleted, and no
+other file. `keep` of housekeeping does not matter, so no file of a load that runs now is touched (fault Y09).
+
+Everything here can be done again. What was killed in the middle is continued by the next run.
+"""
+
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from typing import Self
+
+import pyarrow.fs as pafs
+
+from pipelines.delta.commits import DeltaCommit
+from pipelines.delta.delta_table import DAMAGED, LakeTable
+from pipelines.delta.open_version import DeltaVersion
+from pipelines.fetch.unreadable import QUARANTINE_FOLDER
+from pipelines.ledger.ledger import CommitKind
+from pipelines.maintenance.clean import UnneededFiles, data_files, delete_files, delete_removed, files_in
+from pipelines.rewrites.staging import STAGING_FOLDER
+from pipelines.state_tables.state_table import state_output
+from pipelines.state_tables.update import CONSUMER
+from pipelines.table.open_table import file_paths
+from pipelines.table.table_store import TableSnapshot
+from resources.stores.lake import lake_errors
+
+_BESIDE = (QUARANTINE_FOLDER, DAMAGED, STAGING_FOLDER)
+"""The folders with bytes of records that no reader of the table sees. Copies in them may hold what was erased."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ErasedFiles:
+    """What `delete_erased` has done to one table, or would do in a dry run.
+
+    Args:
+        table: the table's URI.
+        version: the version of the newest erasure whose files are deleted; None without one.
+        waiting: the number of erasures that are too young, or that the state table has not followed yet.
+        deleted: the data files.
+        beside: the deleted files of hidden folders, for example skipped bytes in `_quarantine`.
+        bytes: the size of all of them.
+        log_entries: the number of log entries whose bounds were replaced.
+        busy: whether another writer was first, so that nothing was deleted; run again.
+        unsupported: why the log keeps the bounds of deleted files; empty if it does not.
+    """
+
+    table: str
+    version: int | None = None
+    waiting: int = 0
+    deleted: tuple[str, ...] = ()
+    beside: tuple[str, ...] = ()
+    bytes: int = 0
+    log_entries: int = 0
+    busy: bool = False
+    unsupported: str = ""
+
+
+def delete_erased(
+    table: LakeTable, kinds: Collection[CommitKind], *, older_than: timedelta, dry_run: bool
+) -> ErasedFiles:
+    """Delete what erasures of a topic's table took out of it, longer ago than `older_than`.
+
+    Args:
+        table: the table.
+        kinds: the kinds of entries that erase rows.
+        older_than: how long the rows stay readable in earlier versions, for queries that run.
+        dry_run: report what would be deleted, and do nothing.
+
+    Raises:
+        LoadError: the store does not answer, or the Delta log is damaged.
+    """
+    snapshot = table.newest()
+    result = ErasedFiles(table=table.uri)
+    if snapshot is None:
+        return result
+    erasures = _Erasures.read(table, snapshot.version, kinds, datetime.now(UTC) - older_than)
+    result = replace(result, waiting=erasures.waiting)
+    if erasures.newest is None:
+        return result
+    version = erasures.newest.version
+    with lake_errors(table.uri):
+        gone = erasures.named - table.paths(version) - file_paths(snapshot.opened)
+        result = _with_files(replace(result, version=version), table, gone, _beside(table, erasures.newest.time))
+        return result if dry_run else _deleted(result, table, snapshot, gone)
+
+
+def delete_erased_of_state(topic_table: LakeTable, erased: ErasedFiles, *, dry_run: bool) -> ErasedFiles:
+    """Delete the files of the topic's state table that an erasure has made outdated; `erased` is that of the topic.
+
+    Raises:
+        OutputRefused: somebody restored an old version of the state table.
+        LoadError: see `delete_erased`.
+    """
+    output = state_output(topic_table)
+    table = replace(output.table, where=topic_table.where)
+    writer = output.begin(CONSUMER, f"{table.where.cluster}/{table.where.topic}")
+    result = ErasedFiles(table=table.uri)
+    if writer.handle is None or erased.version is None:
+        return result
+    if writer.progress.version < erased.version:
+        return replace(result, waiting=1)
+    with lake_errors(table.uri):
+        newest = writer.handle.version()
+        named = {path for commit in table.commits(newest) for path in commit.added}
+        gone = named - file_paths(DeltaVersion.of_handle(writer.handle))
+        result = _with_files(replace(result, version=newest), table, gone, ())
+        if not dry_run:
+            delete_files(table, result.deleted)
+            result = _scrubbed(result, table, gone, topic_table.newest())
+    return result
+
+
+def _with_files(
+    result: ErasedFiles, table: LakeTable, gone: Collection[str], beside: Iterable[pafs.FileInfo]
+) -> ErasedFiles:
+    """The result with those of the files that are still there."""
+    files = {info.path: info.size for info in data_files(table) if info.path in gone}
+    others = {info.path: info.size for info in beside}
+    size = sum(files.values()) + sum(others.values())
+    return replace(result, deleted=tuple(sorted(files)), beside=tuple(sorted(others)), bytes=size)
+
+
+def _deleted(result: ErasedFiles, table: LakeTable, snapshot: TableSnapshot, gone: Collection[str]) -> ErasedFiles:
+    """Delete the files, and replace their bounds in the log."""
+    assert result.version is not None
+    removed = dict.fromkeys(result.deleted, 0)
+    announced = UnneededFiles(unnamed={}, removed=removed, before=result.version, young=0)
+    if removed and not delete_removed(table, snapshot, announced).removed:
+        return replace(result, deleted=(), beside=(), bytes=0, busy=True)
+    delete_files(table, result.beside)
+    return _scrubbed(result, table, gone, snapshot)
+
+
+def _scrubbed(
+    result: ErasedFiles, table: LakeTable, gone: Collection[str], snapshot: TableSnapshot | None
+) -> ErasedFiles:
+    scrubbed = table.scrub(snapshot.layout.personal if snapshot else (), gone=gone)
+    return replace(result, log_entries=scrubbed.commits, unsupported=scrubbed.unsupported)
+
+
+def _beside(table: LakeTable, time: datetime) -> Iterator[pafs.FileInfo]:
+    """The files in hidden folders that are older than an erasure."""
+    for folder in _BESIDE:
+        yield from (info for info in files_in(table, folder) if info.mtime < time)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Erasures:
+    """The erasures in the log of a table.
+
+    Args:
+        newest: the commit of the newest one that is old enough; None without one.
+        named: the data files that its version, or one before it, ever had.
+        waiting: the number of those that are too young.
+    """
+
+    newest: DeltaCommit | None = None
+    named: set[str] = field(default_factory=set)
+    waiting: int = 0
+
+    @classmethod
+    def read(cls, table: LakeTable, version: int, kinds: Collection[CommitKind], until: datetime) -> Self:
+        """The erasures up to a version. Those are old enough that were committed until this time."""
+        newest, named, waiting = None, set[str](), 0
+        for commit in table.commits(version):
+            erases = commit.entry is not None and commit.entry.kind in kinds
+            if newest is None and erases and commit.time <= until:
+                newest = commit
+            waiting += erases and newest is None
+            if newest is not None:
+                named.update(commit.added)
+        return cls(newest=newest, named=named, waiting=waiting)
