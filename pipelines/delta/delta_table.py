@@ -357,9 +357,9 @@ class LakeTable(TableReader):
             with suppress(DeltaError, OSError, LakeUnavailable):
                 create()
 
-    def scrub(self, names: Collection[str] = (), *, gone: Collection[str] = (), after: int = -1) -> ScrubResult:
-        """Remove the bounds of personal columns, and of files that are gone, from the delta log; see `scrub`."""
-        return scrub(self, names, gone=gone, after=after)
+    def scrub(self, names: Collection[str] = (), *, deleted: Collection[str] = (), after: int = -1) -> ScrubResult:
+        """Remove the bounds of personal columns, and of files that were deleted, from the delta log; see `scrub`."""
+        return scrub(self, names, deleted=deleted, after=after)
 
     def count_rows(self, snapshot: TableSnapshot, ranges: Sequence[CommittedRange]) -> list[int]:
         """The number of rows that the table has of each range: with its partition, offsets and loading time."""

@@ -57,23 +57,23 @@ class PersonalBounds:
     Args:
         personal: the personal columns, with their types.
         fields: all columns with an order that do not say where a row is from.
-        gone: the paths of files that were deleted. None of their bounds is needed.
+        deleted: the paths of files that were deleted. None of their bounds is needed.
     """
 
     personal: Mapping[str, pa.DataType] = field(default_factory=dict)
     fields: Mapping[str, pa.DataType] = field(default_factory=dict)
-    gone: Collection[str] = ()
+    deleted: Collection[str] = ()
 
     @classmethod
-    def of(cls, columns: Iterable[pa.Field], names: Collection[str] = (), gone: Collection[str] = ()) -> Self:
+    def of(cls, columns: Iterable[pa.Field], names: Collection[str] = (), deleted: Collection[str] = ()) -> Self:
         """Those of a table with these columns, of which the marked ones and those with these names are personal."""
         present = {column.name: column for column in columns}
         personal = {name: column.type for name, column in present.items() if is_personal(column) or name in names}
         fields = {name: column.type for name, column in present.items() if name not in _OWN_COLUMNS}
-        return cls(personal=personal, fields=fields, gone=gone)
+        return cls(personal=personal, fields=fields, deleted=deleted)
 
     def __bool__(self) -> bool:
-        return bool(self.personal or self.gone)
+        return bool(self.personal or self.deleted)
 
     def hidden(self, content: bytes) -> bytes:
         """The text of a commit file without the bounds."""
@@ -97,7 +97,7 @@ class PersonalBounds:
 
     def hidden_stats(self, path: str, stats: str) -> str:
         """Delta's statistics of the file at this path without the bounds."""
-        types = self.fields if path in self.gone else self.personal
+        types = self.fields if path in self.deleted else self.personal
         members = _members(stats)
         for name, edge in _EDGES.items():
             bounds = _members(members.get(name, b"{}"))

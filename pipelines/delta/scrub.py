@@ -62,21 +62,21 @@ class ScrubResult:
 
 
 def scrub(
-    table: "LakeTable", names: Collection[str] = (), *, gone: Collection[str] = (), after: int = -1
+    table: "LakeTable", names: Collection[str] = (), *, deleted: Collection[str] = (), after: int = -1
 ) -> ScrubResult:
     """Remove the bounds of personal columns from the log of a table.
 
     Args:
         table: the table.
         names: personal columns that the table does not mark, or not yet.
-        gone: the paths of files that were deleted, and of which the log needs no bounds of fields.
+        deleted: the paths of files that were deleted, and of which the log needs no bounds of fields.
         after: only commits and checkpoints of later versions are looked at.
 
     Raises:
         LakeUnavailable: the store does not answer. The next scrub continues.
     """
     opened = table.newest_version()
-    bounds = PersonalBounds.of(opened.schema(), names, gone) if opened else PersonalBounds()
+    bounds = PersonalBounds.of(opened.schema(), names, deleted) if opened else PersonalBounds()
     if not bounds:
         return ScrubResult()
     columns = tuple(sorted(bounds.personal))

@@ -82,9 +82,9 @@ def delete_erased(
         return result
     version = erasures.newest.version
     with lake_errors(table.uri):
-        gone = erasures.named - table.paths(version) - file_paths(snapshot.opened)
-        result = _with_files(replace(result, version=version), table, gone, _beside(table, erasures.newest.time))
-        return result if dry_run else _deleted(result, table, snapshot, gone)
+        outdated = erasures.named - table.paths(version) - file_paths(snapshot.opened)
+        result = _with_files(replace(result, version=version), table, outdated, _beside(table, erasures.newest.time))
+        return result if dry_run else _deleted(result, table, snapshot, outdated)
 
 
 def delete_erased_of_state(topic_table: LakeTable, erased: ErasedFiles, *, dry_run: bool) -> ErasedFiles:
@@ -105,25 +105,25 @@ def delete_erased_of_state(topic_table: LakeTable, erased: ErasedFiles, *, dry_r
     with lake_errors(table.uri):
         newest = writer.handle.version()
         named = {path for commit in table.commits(newest) for path in commit.added}
-        gone = named - file_paths(DeltaVersion.of_handle(writer.handle))
-        result = _with_files(replace(result, version=newest), table, gone, ())
+        outdated = named - file_paths(DeltaVersion.of_handle(writer.handle))
+        result = _with_files(replace(result, version=newest), table, outdated, ())
         if not dry_run:
             delete_files(table, result.deleted)
-            result = _scrubbed(result, table, gone, topic_table.newest())
+            result = _scrubbed(result, table, outdated, topic_table.newest())
     return result
 
 
 def _with_files(
-    result: ErasedFiles, table: LakeTable, gone: Collection[str], beside: Iterable[pafs.FileInfo]
+    result: ErasedFiles, table: LakeTable, outdated: Collection[str], beside: Iterable[pafs.FileInfo]
 ) -> ErasedFiles:
     """The result with those of the files that are still there."""
-    files = {info.path: info.size for info in data_files(table) if info.path in gone}
+    files = {info.path: info.size for info in data_files(table) if info.path in outdated}
     others = {info.path: info.size for info in beside}
     size = sum(files.values()) + sum(others.values())
     return replace(result, deleted=tuple(sorted(files)), beside=tuple(sorted(others)), bytes=size)
 
 
-def _deleted(result: ErasedFiles, table: LakeTable, snapshot: TableSnapshot, gone: Collection[str]) -> ErasedFiles:
+def _deleted(result: ErasedFiles, table: LakeTable, snapshot: TableSnapshot, outdated: Collection[str]) -> ErasedFiles:
     """Delete the files, and replace their bounds in the log."""
     assert result.version is not None
     removed = dict.fromkeys(result.deleted, 0)
@@ -131,13 +131,13 @@ def _deleted(result: ErasedFiles, table: LakeTable, snapshot: TableSnapshot, gon
     if removed and not delete_removed(table, snapshot, announced).removed:
         return replace(result, deleted=(), beside=(), bytes=0, busy=True)
     delete_files(table, result.beside)
-    return _scrubbed(result, table, gone, snapshot)
+    return _scrubbed(result, table, outdated, snapshot)
 
 
 def _scrubbed(
-    result: ErasedFiles, table: LakeTable, gone: Collection[str], snapshot: TableSnapshot | None
+    result: ErasedFiles, table: LakeTable, outdated: Collection[str], snapshot: TableSnapshot | None
 ) -> ErasedFiles:
-    scrubbed = table.scrub(snapshot.layout.personal if snapshot else (), gone=gone)
+    scrubbed = table.scrub(snapshot.layout.personal if snapshot else (), deleted=outdated)
     return replace(result, log_entries=scrubbed.commits, unsupported=scrubbed.unsupported)
 
 
