@@ -24,7 +24,7 @@ with no_collections():
 
 from kafka_io.jit.isal_crc32 import HAS_CRC32
 
-_KERNEL_FOLDERS = ("records/kernels", "values/kernels")
+_KERNEL_FOLDERS = ("hashes/kernels", "records/kernels", "values/kernels")
 _USED_BY_KERNELS = ("jit/scalars.py", "jit/utf8.py", "records/layout.py")
 
 _LOGGER = logging.getLogger(__name__)

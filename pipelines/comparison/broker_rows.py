@@ -15,6 +15,7 @@ from kafka_io.reader.source import Source
 from pipelines.fetch.decoding import Decoding
 from pipelines.fetch.fetch import COMMITTED
 from pipelines.fetch.typed_rows import IncompletePlan, TypedRows
+from pipelines.layout.layout import RAW
 from pipelines.layout.rows import table_rows
 from pipelines.ledger.committed_range import CommittedRange
 from resources.errors import LogTruncated
@@ -76,7 +77,8 @@ class BrokerRows(ExitStack):
     def _rows(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """The rows of a batch. Schemas that are not known yet are asked for, and new fields get columns."""
         if self._typed is None:
-            return table_rows(batch, {})
+            rows = table_rows(batch, {})
+            return self._decoding.rules.applied(rows, RAW) if self._decoding else rows
         while True:
             try:
                 return self._typed.rows(batch, {})

@@ -1,9 +1,10 @@
 """The plan by which workers decode values. It is made before the fetch: all rows of a file have the same columns."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Protocol
+from itertools import chain
+from typing import TYPE_CHECKING, Protocol, Self
 
 import pyarrow as pa
 import pyarrow.ipc
@@ -22,10 +23,23 @@ from pipelines.layout.columns import (
     rename_warnings,
     stored_type,
     value_columns,
+    with_columns,
     with_key_prefix,
 )
 from pipelines.layout.layout import DATE_COLUMN, EVENT_DAY, LOADED, RAW, TYPED, TableLayout
 from pipelines.layout.personal import is_personal, marked, paths_of_headers, paths_of_keys, without_keys
+from pipelines.rules.column_rules import (
+    ColumnRule,
+    as_stored,
+    has_field,
+    of_sampled_table,
+    rules_of_members,
+    sampled,
+    stored_field,
+    without_dropped,
+    without_rules,
+)
+from pipelines.rules.row_rules import NO_RULES, RowRules
 from resources.errors import FormatChanged, LayoutChanged, LayoutRefused
 
 if TYPE_CHECKING:  # pydantic is slow to import, and workers need no settings; the log's interface imports this module
@@ -65,6 +79,8 @@ class PartPlan:
         schemas: its schemas, for an encoding that has them: those of a registry, or the one in a file of the settings.
         id_bytes: the size of the ids of schemas in its frames.
         personal: the paths of its personal fields.
+        rules: what the table keeps of its fields.
+        table: with rules, the columns that the table has for its fields, as an Arrow IPC message.
     """
 
     encoding: str
@@ -72,11 +88,20 @@ class PartPlan:
     schemas: WriterSchemas = field(default_factory=WriterSchemas)
     id_bytes: int = 4
     personal: tuple[str, ...] = ()
+    rules: tuple[ColumnRule, ...] = ()
+    table: bytes = b""
 
     @property
     def values(self) -> pa.Schema:
         """The columns for fields, with the types that the decoder gives them; those for keys without their prefix."""
         return pa.ipc.read_schema(pa.py_buffer(self.columns))
+
+    @property
+    def stored_values(self) -> pa.Schema:
+        """The same columns with the types that the table has; with rules, the table's own columns."""
+        if self.rules:
+            return pa.ipc.read_schema(pa.py_buffer(self.table))
+        return pa.schema(_stored(self.values))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,13 +109,14 @@ class DecodePlan(PartPlan):
     """The columns of the files of a load, and the encodings of what fills them.
 
     The plan itself is that of the values; `keys` is that of the keys, None if they stay bytes. `headers` are the names
-    of the headers that have columns.
+    of the headers that have columns. `row_rules` say what the table keeps of the records.
     """
 
     keys: PartPlan | None = None
     headers: tuple[str, ...] = ()
     date_column: str = DATE_COLUMN
     partition_by: str = LOADED
+    row_rules: RowRules = NO_RULES
 
     @property
     def stored(self) -> pa.Schema:
@@ -98,10 +124,15 @@ class DecodePlan(PartPlan):
 
         Those for headers are the first ones, because Delta keeps statistics of a table's first columns only.
         """
-        of_keys = with_key_prefix(self.keys.values) if self.keys else ()
+        of_keys = with_key_prefix(self.keys.stored_values) if self.keys else ()
         of_headers = marked(header_columns(self.headers), paths_of_headers(self.personal))
-        columns = [*of_headers, *self.values, *of_keys]
-        return pa.schema([column.with_type(stored_type(column.type)) for column in columns])
+        return pa.schema([*_stored(of_headers), *self.stored_values, *of_keys])
+
+    @property
+    def of_stored_rows(self) -> Self:
+        """The plan for rows of the table that are decoded again: their keys can be hashes, which do not decode."""
+        keys = None if self.row_rules.hides_keys else self.keys
+        return replace(self, keys=keys, row_rules=self.row_rules.of_stored_rows())
 
     @property
     def layout(self) -> TableLayout:
@@ -135,11 +166,15 @@ class _GrowBy(Protocol):
 
 
 def plan_decoding(
-    format_: "TopicFormat", layout: TableLayout, values: Learned = NOTHING_LEARNED, keys: Learned = NOTHING_LEARNED
+    format_: "TopicFormat",
+    layout: TableLayout,
+    values: Learned = NOTHING_LEARNED,
+    keys: Learned = NOTHING_LEARNED,
+    rules: RowRules | None = None,
 ) -> tuple[DecodePlan | None, Sequence[str]]:
     """The plan for a topic of this format with a table of this layout, and warnings about columns with other names.
 
-    There is no plan for a raw table.
+    There is no plan for a raw table. `rules` are those of the format, with the checks of their secrets if they matter.
 
     Raises:
         InvalidSchema: the columns would be nested so deep that readers could not open the table.
@@ -154,18 +189,21 @@ def plan_decoding(
     def grow_keys(columns: pa.Schema, fields: Iterable[pa.Field], grow_: Grow) -> pa.Schema:
         return grow_(columns, fields)
 
-    present = value_columns(layout.values)
-    columns = _planned(format_, format_.encoding, format_.personal, values, columns=present, grow_by=grow_values)
+    rules = rules or RowRules.of(format_)
+    part = _Part(format_, format_.encoding, values, rules.columns, format_.personal)
+    columns, table = part.planned(value_columns(layout.values), grow_values)
     key_plan = None
     if format_.key_encoding:
-        paths, present = paths_of_keys(format_.personal), key_columns(layout.values)
-        of_keys = _planned(format_, format_.key_encoding, paths, keys, columns=present, grow_by=grow_keys)
+        of_keys = _Part(format_, format_.key_encoding, keys, rules.of_key_columns, paths_of_keys(format_.personal))
+        decoded_keys, key_table = of_keys.planned(key_columns(layout.values), grow_keys)
         key_plan = PartPlan(
             encoding=format_.key_encoding,
-            columns=of_keys,
+            columns=decoded_keys,
             schemas=keys.schemas,
             id_bytes=format_.id_bytes,
-            personal=paths_of_keys(format_.personal),
+            personal=of_keys.personal,
+            rules=of_keys.rules,
+            table=key_table,
         )
     plan = DecodePlan(
         encoding=format_.encoding,
@@ -173,13 +211,17 @@ def plan_decoding(
         schemas=_in_file(format_, format_.encoding) or values.schemas,
         id_bytes=format_.id_bytes,
         personal=format_.personal,
+        rules=rules.columns,
+        table=table,
         keys=key_plan,
         headers=format_.header_columns,
         date_column=layout.date_column,
         partition_by=layout.partition_by,
+        row_rules=rules,
     )
     _check_nesting(plan.stored)
-    return plan, [*rename_warnings(layout.values, plan.stored), *_time_column_warnings(plan)]
+    warnings = (rename_warnings(layout.values, plan.stored), _time_column_warnings(plan), _rule_warnings(plan))
+    return plan, list(chain.from_iterable(warnings))
 
 
 def _check_nesting(columns: pa.Schema) -> None:
@@ -228,34 +270,77 @@ def _in_file(format_: "TopicFormat", encoding: str) -> WriterSchemas | None:
     return WriterSchemas(known=in_file(format_)) if in_file else None
 
 
-def _planned(
-    format_: "TopicFormat",
-    encoding: str,
-    paths: Sequence[str],
-    learned: Learned,
-    *,
-    columns: pa.Schema,
-    grow_by: _GrowBy,
-) -> bytes:
-    """The columns with everything added that declared fields and samples need, as an Arrow IPC message.
+def _rule_warnings(plan: DecodePlan) -> Iterator[str]:
+    """The warnings about rules for fields that nothing has: a name may be misspelt, and then its values are stored."""
+    if plan.values.names:
+        for rule in plan.rules:
+            if not has_field(plan.values, rule.path):
+                yield f"load: no value has had the field {rule.path} of `{rule.treatment}`"
 
-    `paths` are those of personal fields.
 
-    Raises:
-        LayoutRefused: the table already has members that are named after the keys of objects in a personal field.
-    """
-    if encoding_of(encoding).of_sample is not None:
-        _check_no_keys(columns, paths)
-    declared = [(fields, _stored(fields)) for fields in _declared(format_, encoding, learned.schemas)]
-    steps = [
-        *(partial(grow_by, fields=stored, grow_=grow) for _, stored in declared),
-        *(partial(grow_by, fields=_stored(fields), grow_=grow_by_fields) for fields in learned.samples),
-    ]
-    columns = grow_until_stable(columns, steps)
-    columns = marked(columns, paths, format_.personal_tags, [stored for _, stored in declared])
-    read = _as_declared(columns, declared)
-    message: bytes = read.serialize().to_pybytes()
-    return message
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """What is known of the values, or of the keys, when their columns are planned."""
+
+    format: "TopicFormat"
+    encoding: str
+    learned: Learned
+    rules: tuple[ColumnRule, ...]
+    personal: tuple[str, ...]
+
+    def planned(self, present: pa.Schema, grow_by: _GrowBy) -> tuple[bytes, bytes]:
+        """The columns with everything added that declared fields and samples need, as an Arrow IPC message.
+
+        With rules the second message has the columns of the table, otherwise it is empty.
+
+        Raises:
+            LayoutRefused: the table already has members that are named after the keys of objects in a personal field.
+        """
+        if encoding_of(self.encoding).of_sample is not None:
+            _check_no_keys(present, self.personal)
+        samples, columns = self.learned.samples, present
+        if self.rules:
+            columns = pa.schema(self._decoded(present))
+            samples = tuple(sampled(fields, self.rules) for fields in samples)
+        in_schemas = (without_dropped(fields, self.rules) for fields in self._in_schemas())
+        declared = [(fields, _stored(fields)) for fields in in_schemas]
+        steps = [
+            *(partial(grow_by, fields=stored, grow_=grow) for _, stored in declared),
+            *(partial(grow_by, fields=_stored(fields), grow_=grow_by_fields) for fields in samples),
+        ]
+        columns = self._marked(grow_until_stable(columns, steps), [stored for _, stored in declared])
+        read = _as_declared(columns, declared)
+        message: bytes = read.serialize().to_pybytes()
+        return message, self._of_table(present, read, grow_by) if self.rules else b""
+
+    def _marked(self, columns: pa.Schema, in_schemas: Iterable[Sequence[pa.Field]]) -> pa.Schema:
+        """The columns with the marks of personal ones; `in_schemas` are the fields of each schema."""
+        return marked(columns, self.personal, self.format.personal_tags, in_schemas)
+
+    def _decoded(self, present: pa.Schema) -> Sequence[pa.Field]:
+        """The columns of the table as they are decoded before anything is added."""
+        if encoding_of(self.encoding).of_sample is not None:
+            return of_sampled_table(present, self.rules)
+        return without_rules(present, self.rules)
+
+    def _of_table(self, present: pa.Schema, decoded: pa.Schema, grow_by: _GrowBy) -> bytes:
+        """The columns of the table with everything added that decoded columns need by the rules for them."""
+        columns = present
+        for column, rules in zip(decoded, rules_of_members(self.rules, list(decoded)), strict=True):
+            if not rules:
+                columns = with_columns(columns, pa.schema(_stored([column])))
+            elif field := stored_field(column, rules):
+                columns = grow_by(columns, [field], grow)
+        in_schemas = (as_stored(fields, self.rules) for fields in self._in_schemas())
+        message: bytes = self._marked(columns, in_schemas).serialize().to_pybytes()
+        return message
+
+    def _in_schemas(self) -> Iterator[Sequence[pa.Field]]:
+        """The fields that the settings declare, and those of each schema; older schemas come first."""
+        encoding = encoding_of(self.encoding)
+        yield encoding.declared(self.format)
+        for _, schema in sorted(self.learned.schemas.known.items()):
+            yield encoding.of_schema(schema)
 
 
 def _check_no_keys(columns: Sequence[pa.Field], paths: Sequence[str]) -> None:
@@ -306,13 +391,6 @@ def _declared_type(read: pa.DataType, present: pa.DataType, declared: pa.DataTyp
     if type(present) is type(stored) and (pa.types.is_list(present) or pa.types.is_map(present)):
         return with_content_type(read, _declared_type(*map(content_type, (read, present, declared, stored))))
     return read
-
-
-def _declared(format_: "TopicFormat", encoding: str, schemas: WriterSchemas) -> Iterator[Sequence[pa.Field]]:
-    """The fields that the settings declare, and those of each schema; older schemas come first."""
-    yield encoding_of(encoding).declared(format_)
-    for _, schema in sorted(schemas.known.items()):
-        yield encoding_of(encoding).of_schema(schema)
 
 
 def layout_of(format_: "TopicFormat") -> TableLayout:

@@ -29,6 +29,7 @@ from pipelines.layout.delta_schema import delta_fields, type_text
 from pipelines.ledger.schema_ids import NO_SCHEMAS, SchemaIds
 from pipelines.ledger.slice_facts import DecodingNeeds, SliceFacts
 from pipelines.ledger.slice_times import RECORD_TIME, EventTimeColumn, is_time
+from pipelines.rules.row_rules import RowRules
 from pipelines.table.table_store import TableSnapshot
 from resources.errors import TooManyColumns
 
@@ -51,6 +52,7 @@ class Decoding:
 
     Attributes:
         plan: the plan with all schemas that are known so far; None for a raw table.
+        rules: what the table keeps of the records.
 
     Args:
         format_: the format of the topic.
@@ -61,6 +63,8 @@ class Decoding:
     Raises:
         KafkaIOError: the registry does not answer.
         SchemaChanged: an id that the table has met has another schema now.
+        RulesChanged: the settings have other rules than those of the rows of the table.
+        SecretMissing: a key of hashes cannot be read.
     """
 
     def __init__(
@@ -77,6 +81,7 @@ class Decoding:
         texts = KnownTexts(seen.value_texts, adopts=adopts_schemas), KnownTexts(seen.key_texts, adopts=adopts_schemas)
         self._values = _Part(format_.encoding, format_.registry, open_registry, texts[0])
         self._keys = _Part(format_.key_encoding, format_.key_registry, open_registry, texts[1])
+        self.rules = RowRules.of(format_).checked()
         self.plan: DecodePlan | None = None
         self._of_plan: Sequence[str] = ()
         self._earlier_warnings: Sequence[str] = ()
@@ -184,7 +189,7 @@ class Decoding:
             self._snapshot, self._columns_of_files = replace(self._snapshot, layout=layout), None
             self._earlier_warnings = self._of_plan
         layout = self._snapshot.layout
-        self.plan, warnings = plan_decoding(self._format, layout, self._values.learned, self._keys.learned)
+        self.plan, warnings = plan_decoding(self._format, layout, self._values.learned, self._keys.learned, self.rules)
         self._of_plan = [*self._earlier_warnings, *warnings]
         columns = len(self.plan.stored) if self.plan else 0
         # Only inferred columns have a limit. A declared schema may have more.

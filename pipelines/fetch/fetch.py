@@ -28,6 +28,7 @@ from pipelines.fetch.left_out import LeftOut
 from pipelines.fetch.slice_file import SliceFile
 from pipelines.fetch.typed_rows import IncompletePlan, TypedRows, merged_needs
 from pipelines.fetch.unreadable import SkipByChoice, readable_batches
+from pipelines.layout.layout import RAW
 from pipelines.layout.rows import RAW_TIME_COLUMN, table_rows
 from pipelines.ledger.committed_range import CommittedRange
 from pipelines.ledger.failure import SliceFailure
@@ -168,6 +169,7 @@ class _SliceRows:
         }
         self.left_out = LeftOut(task)
         self.typed = TypedRows(task.decode) if task.decode else None
+        self._rules = task.rules
         self.times = TimesOfRows(task.times, before_ms=task.loaded_at_us // 1000) if task.times else None
         self.needs: list[DecodingNeeds] = []
         self._raw_time_column = task.layout.name(RAW_TIME_COLUMN)
@@ -190,9 +192,8 @@ class _SliceRows:
         if decoded.batch.num_rows:
             self.last_message = LastMessage.of(decoded.batch)  # a row that is kept would keep the columns of its batch
         if batch.num_rows:
-            as_rows = self.typed.rows if self.typed else table_rows
             try:
-                rows = as_rows(batch, self._constants)
+                rows = self._rows(batch)
             except IncompletePlan as missing:
                 self.needs.append(missing.needs)
             else:
@@ -201,3 +202,8 @@ class _SliceRows:
                     self.times.add(rows)
                 if not self.needs:
                     output.write(rows)
+
+    def _rows(self, records: pa.RecordBatch) -> pa.RecordBatch:
+        if self.typed:
+            return self.typed.rows(records, self._constants)
+        return self._rules.applied(table_rows(records, self._constants), RAW)

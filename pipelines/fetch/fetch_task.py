@@ -19,6 +19,7 @@ from pipelines.layout.layout import LOADED, RAW, TableLayout
 from pipelines.ledger.committed_range import ExactCause, StoredSet
 from pipelines.ledger.slice_facts import SliceFacts
 from pipelines.ledger.slice_times import EventTimeColumn
+from pipelines.rules.row_rules import NO_RULES, RowRules
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +40,7 @@ class FetchTask:
         partition_by: the kind of date in the names of the table's folders (see TableLayout).
         times: where the event times of the rows are; None if nobody asks for them.
         exact: the exact sets of offsets that get no row, although the brokers may have their records.
+        rules: what a raw table keeps of the records. The plan `decode` has the rules of a typed one.
     """
 
     spark_task: int
@@ -54,6 +56,7 @@ class FetchTask:
     partition_by: str = LOADED
     times: EventTimeColumn | None = None
     exact: Mapping[ExactCause, StoredSet] = field(default_factory=dict)
+    rules: RowRules = NO_RULES
 
     @property
     def layout(self) -> TableLayout:

@@ -21,6 +21,7 @@ from pipelines.ledger.slice_facts import DecodingNeeds, SliceFacts
 from pipelines.plan.bytes_per_offset import committed_bytes_per_offset, read_sample, sizes_by_bytes
 from pipelines.plan.plan import PlannedStep
 from pipelines.plan.slices import SliceSizes, group_slices
+from pipelines.rules.row_rules import NO_RULES
 from resources.progress import Progress, no_progress
 from resources.settings.settings import Caps
 
@@ -148,6 +149,7 @@ class SliceFetcher:
             decode=decode,
             partition_by=decoding.partition_by,
             times=decoding.event_times,
+            rules=NO_RULES if decode else decoding.rules,
         )
         if tasks := list(self._tasks(task, order)):
             ahead = [list(self._tasks(task, order.of_step(step))) for step in order.ahead]

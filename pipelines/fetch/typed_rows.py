@@ -7,6 +7,7 @@ per record in Python, except for the records that do not decode.
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -31,7 +32,14 @@ from pipelines.layout.columns import ERROR_COLUMN, KEY_PREFIX, RAW_COLUMN, TOMBS
 from pipelines.layout.personal import without_keys
 from pipelines.layout.rows import FILE_SCHEMA, table_rows
 from pipelines.ledger.slice_facts import BadRecord, DecodingNeeds, PartNeeds
+from pipelines.rules.column_rules import sampled
+from pipelines.rules.ruled_columns import RuledColumns
 
+if TYPE_CHECKING:  # numba is slow to import, and few topics have hashes
+    from kafka_io.hashes.keyed_hashes import KeyedHash
+
+KEY_REASON = "key: "
+"""What the reason begins with if it is the key that does not decode."""
 _MAX_EXAMPLES = 3
 _TEXT = pa.string()
 # A frame of Azure's serializers looks like one with the id of a hexadecimal digit.
@@ -96,8 +104,10 @@ class TypedRows:
         self.first_rounded: int | None = None
         self.examples: list[BadRecord] = []
         self._layout = plan.layout
-        self._values = _PartRows(plan, VALUE_HEADER)
-        self._keys = _PartRows(plan.keys, KEY_HEADER) if plan.keys else None
+        self._rules = plan.row_rules
+        hashes = self._rules.hashes()
+        self._values = _PartRows(plan, VALUE_HEADER, hashes)
+        self._keys = _PartRows(plan.keys, KEY_HEADER, hashes) if plan.keys else None
         self._header_names, self._header_columns = plan.headers, header_columns(plan.headers)
         self._own_names = {self._layout.name(field.name): field.name for field in FILE_SCHEMA}
 
@@ -124,9 +134,11 @@ class TypedRows:
             raise IncompletePlan(needs)
         failures, columns = values.failures, dict(values.columns)
         if keys:
-            of_keys = {failure.row: f"key: {failure.reason}" for failure in keys.failures}
-            # A row has one `_error`. If neither decodes, the reason of the value is the one to repair first.
-            reasons = of_keys | {failure.row: failure.reason for failure in failures}
+            of_keys = {failure.row: f"{KEY_REASON}{failure.reason}" for failure in keys.failures}
+            # A row has one `_error`. If neither decodes, the reason of the value is the one to repair first, unless the
+            # table does not keep the key: then nothing repairs it.
+            of_values = {failure.row: failure.reason for failure in failures}
+            reasons = of_values | of_keys if self._rules.hides_keys else of_keys | of_values
             failures = [FailedValue(row=row, reason=reasons[row]) for row in sorted(reasons)]
             columns |= {KEY_PREFIX + name: column for name, column in keys.columns.items()}
         if self._header_names:
@@ -137,11 +149,13 @@ class TypedRows:
         # The fields of a tombstone are null, and so are those of a bad record. Without this column an update of a state
         # table could not tell a deleted key from a broken value.
         columns[TOMBSTONE_COLUMN] = raw.is_null()
+        columns |= {name: kafka.column(own) for name, own in self._own_names.items() if name not in columns}
         arrays = [
-            columns[field.name].cast(field.type) if field.name in columns else kafka.column(self._own_names[field.name])
+            columns[field.name].cast(field.type) if field.name in columns else pa.nulls(len(raw), field.type)
             for field in self._layout.file_schema
         ]
-        return pa.RecordBatch.from_arrays(arrays, schema=self._layout.file_schema)
+        rows = pa.RecordBatch.from_arrays(arrays, schema=self._layout.file_schema)
+        return self._rules.applied(rows, self._layout)
 
     def _count(self, rows: pa.RecordBatch, failures: Sequence[FailedValue]) -> None:
         self.bad += len(failures)
@@ -158,8 +172,10 @@ class TypedRows:
 class _PartRows:
     """Decodes the values, or the keys, as a plan says."""
 
-    def __init__(self, plan: PartPlan, header: str) -> None:
+    def __init__(self, plan: PartPlan, header: str, hashes: "Mapping[str, KeyedHash]") -> None:
         schemas = plan.schemas
+        self._rules = plan.rules
+        self._ruled = RuledColumns(plan.values, plan.stored_values, plan.rules, hashes) if plan.rules else None
         self._refused = schemas.refused
         self._encoding, self._columns = encoding_of(plan.encoding), plan.values
         self._personal = plan.personal
@@ -194,8 +210,9 @@ class _PartRows:
         if decoded.unknown_schemas:
             failures = in_order(failures, self._without_schema(values))
         unknown |= decoded.unknown_schemas - self._refused.keys()
+        columns = dict(zip(decoded.rows.schema.names, decoded.rows.columns, strict=True))
         return DecodedPart(
-            columns=dict(zip(decoded.rows.schema.names, decoded.rows.columns, strict=True)),
+            columns=self._ruled.of(columns) if self._ruled else columns,
             failures=failures,
             needs=_part_needs(unknown, fields),
             rounded=np.setdiff1d(decoded.rounded, [failure.row for failure in failures]),
@@ -211,7 +228,7 @@ class _PartRows:
             return ()
         rows = np.union1d(decoded.new_keys, np.array([failure.row for failure in decoded.failures], np.int64))
         for sample in split_sample(values, rows.tolist()):
-            fields = without_keys(of_sample(sample), self._personal)
+            fields = sampled(without_keys(of_sample(sample), self._personal), self._rules)
             if not grow_by_fields(self._columns, fields).equals(self._columns):
                 return fields
         return ()

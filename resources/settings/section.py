@@ -97,6 +97,18 @@ def _renamed(section: Any, old: str, new: str, place: str, warnings: list[str]) 
     return {new if key == old else key: value for key, value in section.items()}
 
 
+def with_dotted_names(value: Any, *, prefix: str = "") -> Any:
+    """A table with dotted names: TOML reads `spark.driver.memory = "2g"` as nested tables."""
+    if not isinstance(value, dict):
+        return value
+    names: dict[str, Any] = {}
+    for key, inner in value.items():
+        names |= (
+            with_dotted_names(inner, prefix=f"{prefix}{key}.") if isinstance(inner, dict) else {prefix + key: inner}
+        )
+    return names
+
+
 def folder_of(info: ValidationInfo) -> Path:
     """The folder to which paths are relative."""
     return Path((info.context or {}).get(FOLDER, ""))

@@ -33,6 +33,7 @@ from kafka_io.zookeeper.node_values import check_name
 from resources.settings.choices import Choices
 from resources.settings.lineage import LineageSettings
 from resources.settings.metrics import MetricsSettings
+from resources.settings.rules.load_rules import HashSecret
 from resources.settings.schedules import REST, CheckLimits, Cron, CronOrNever, ScheduleSettings, Timing, check_names
 from resources.settings.section import (
     FOLDER,
@@ -41,6 +42,7 @@ from resources.settings.section import (
     Section,
     absolute_path,
     first_problem,
+    with_dotted_names,
     with_new_names,
 )
 from resources.settings.suggestion import did_you_mean
@@ -77,17 +79,14 @@ def _group(name: str) -> str:
     return name
 
 
-def _spark_settings(value: Any, *, prefix: str = "") -> Any:
-    """Spark's settings as texts, with dotted names: TOML reads `spark.driver.memory = "2g"` as nested tables."""
+def _spark_settings(value: Any) -> Any:
+    """Spark's settings as texts, with dotted names."""
     if not isinstance(value, dict):
         return value
-    settings: dict[str, Any] = {}
-    for key, setting in value.items():
-        if isinstance(setting, dict):
-            settings |= _spark_settings(setting, prefix=f"{prefix}{key}.")
-        else:
-            settings[prefix + key] = str(setting).lower() if isinstance(setting, int | float) else setting
-    return settings
+    return {
+        key: str(setting).lower() if isinstance(setting, int | float) else setting
+        for key, setting in with_dotted_names(value).items()
+    }
 
 
 def _prepared_lake_options(value: Any, info: ValidationInfo) -> Any:
@@ -305,6 +304,9 @@ class Settings(Section):
     registries: dict[str, Annotated[SchemaRegistrySettings, BeforeValidator(_prepared_section)]] = Field(default={})
     """The schema registries, each under a name that you choose."""
 
+    secrets: dict[str, HashSecret] = Field(default={})
+    """The keys of hashes, each under a name that you choose."""
+
     topics: Annotated[TopicSections, BeforeValidator(topics_of_file)] = TopicSections()
     """Which topics are loaded, for clusters without rules of their own; and the formats of topics."""
 
@@ -373,6 +375,8 @@ class Settings(Section):
         check_names("clusters", self.clusters)
         check_names("schedules", self.schedules)
         check_names("registries", self.registries)
+        check_names("secrets", self.secrets)
+        self._check_secrets()
         self._check_topics()
         if REST in self.schedules:
             raise ValueError(f"schedules.{REST}: this name is reserved for the topics of no other schedule")
@@ -393,7 +397,8 @@ class Settings(Section):
     def options_of(self, topic: str) -> TopicOptions:
         """The settings of a topic: those of the first section that matches it, otherwise the defaults."""
         options = self.topics.section_of(topic)
-        return options.model_copy(update={"format": options.format.with_registries(self.registries)})
+        format_ = options.format.with_registries(self.registries).with_secrets(self.secrets)
+        return options.model_copy(update={"format": format_})
 
     def format_of(self, topic: str) -> TopicFormat:
         """The format of a topic, with the names of the registries that it needs."""
@@ -403,9 +408,22 @@ class Settings(Section):
         """Check that each format with schemas has a registry, and that counts are loaded with what they audit."""
         for name, options in self.topics.sections.items():
             rules = map(self.rules, self.clusters)
-            problem = self.topics.audit_problem(name, rules) or options.format.registry_problem(self.registries)
+            format_ = options.format
+            problem = (
+                self.topics.audit_problem(name, rules)
+                or format_.registry_problem(self.registries)
+                or format_.load.secret_problem(self.secrets)
+            )
             if problem:
                 raise ValueError(f"topics.{name}.{problem}")
+
+    def _check_secrets(self) -> None:
+        """Check that hashes of two keys begin with two ids."""
+        by_id: dict[str, str] = {}
+        for name, secret in self.secrets.items():
+            if secret.id in by_id:
+                raise ValueError(f"secrets.{name}.id: the secret {by_id[secret.id]!r} has the id {secret.id!r} too")
+            by_id[secret.id] = name
 
     def start_of(self, cluster: str) -> Start:
         """Where a topic without a table begins."""

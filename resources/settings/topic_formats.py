@@ -5,10 +5,11 @@ from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr, ValidationInfo, model_validator
 
 from kafka_io.errors import InvalidSchema
 from kafka_io.net.security import FILE
+from resources.settings.rules.load_rules import NO_RULES, HashSecret, LoadRules
 from resources.settings.schedules import MAX_MINUTES, Share, Texts
 from resources.settings.section import Section, absolute_path
 
@@ -206,6 +207,18 @@ class TopicFormat(Section):
         """Whether a path leads to a declared column, or into one."""
         return any(path == name or path.startswith(f"{name}.") for name in self.columns)
 
+    load: LoadRules = NO_RULES
+    """What a load stores of the records. Everything by default."""
+
+    _secrets: Mapping[str, HashSecret] = PrivateAttr(default={})
+
+    @model_validator(mode="after")
+    def _checked_load(self) -> Self:
+        problem = next(self.load.problems(self), None)
+        if problem:
+            raise ValueError(f"load: {problem}")
+        return self
+
     @model_validator(mode="after")
     def _checked_raw_table(self) -> Self:
         if not self.partition_by:
@@ -335,6 +348,19 @@ class TopicFormat(Section):
         if self.needs_key_registry and not self.key_registry:
             needed["key_registry"] = self.registry or only
         return self.model_copy(update=needed) if needed else self
+
+    @property
+    def secrets(self) -> Mapping[str, HashSecret]:
+        """The keys of the hashes that the rules name."""
+        return self._secrets
+
+    def with_secrets(self, secrets: Mapping[str, HashSecret]) -> Self:
+        """The format with the keys of the hashes that its rules name."""
+        if not self.load.secrets:
+            return self
+        format_ = self.model_copy()
+        format_._secrets = {name: secrets[name] for name in self.load.secrets}  # noqa: SLF001 - it is this class
+        return format_
 
     def registry_problem(self, names: Collection[str]) -> str | None:
         """A key, and why it is missing or wrong if the settings have registries of these names; None if all is well."""

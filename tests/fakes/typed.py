@@ -60,6 +60,7 @@ class TypedTopic:
     caps: Mapping[str, Any] = field(default_factory=dict)
     registries: Mapping[str, Any] = field(default_factory=dict)
     choices: Mapping[str, str] = field(default_factory=dict)
+    secrets: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def settings(self) -> Settings:
@@ -70,6 +71,7 @@ class TypedTopic:
                 "lake": str(self.folder),
                 "clusters": {"main": {"bootstrap": bootstrap}},
                 "registries": self.registries,
+                "secrets": self.secrets,
                 "topics": {"clicks": self.format_},
                 "choices": self.choices,
                 "caps": Caps.model_validate(

@@ -1,0 +1,75 @@
+"""The rules by which the rows of a table were stored, as its ledger keeps them. They contain no secret."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Self
+
+Constant = bool | int | float | str
+KEEP, DROP = "keep", "drop"
+KEY_COLUMN = "_kafka_key"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableRules:
+    """The rules of one table.
+
+    Args:
+        drop: paths of fields without a column.
+        mask: constants in the place of values, by path.
+        hash: ids of the keys of hashes, by path.
+        key: "keep", "drop", or the id of the key of hashes after "hash:".
+        headers: the headers that are stored; None for all.
+        raw: "keep" or "drop": whether the bytes of records that do not decode are stored.
+        checks: for each id a hash of a constant, which shows whether two keys are the same.
+        since: the number of the first commit with these rules. Older rows may be stored by other rules; 0 if there are
+            none.
+    """
+
+    drop: tuple[str, ...] = ()
+    mask: Mapping[str, Constant] = field(default_factory=dict)
+    hash: Mapping[str, str] = field(default_factory=dict)
+    key: str = KEEP
+    headers: tuple[str, ...] | None = None
+    raw: str = KEEP
+    checks: Mapping[str, str] = field(default_factory=dict)
+    since: int = 0
+
+    def same_as(self, other: Self) -> bool:
+        """Whether the rules say the same."""
+        return replace(self, since=0) == replace(other, since=0)
+
+    @property
+    def any(self) -> bool:
+        """Whether there is a rule."""
+        return not self.same_as(NO_RULES)
+
+    def meaning(self, path: str) -> object:
+        """What the column of a field holds: None for its values, DROP for nothing new."""
+        if path in self.drop:
+            return DROP
+        return (
+            ("hash", self.hash[path]) if path in self.hash else ("mask", self.mask[path]) if path in self.mask else None
+        )
+
+    def conflicts(self, planned: Self, has_column: Callable[[str], bool]) -> Iterator[str]:
+        """The columns that would hold values of two meanings if rows were stored by the planned rules too.
+
+        `has_column` says whether the table has a column for the field of a path.
+        """
+        for path in sorted({*self.mask, *self.hash, *planned.mask, *planned.hash}):
+            before, after = self.meaning(path), planned.meaning(path)
+            if before != after and DROP not in (before, after) and has_column(path):
+                yield path
+        if self.key != planned.key and DROP not in (self.key, planned.key):
+            yield KEY_COLUMN
+
+    def changed_secrets(self, planned: Self) -> list[str]:
+        """The ids that have another key in the planned rules."""
+        return sorted(id_ for id_, check in self.checks.items() if planned.checks.get(id_, check) != check)
+
+    def followed_by(self, planned: Self, sequence: int) -> Self:
+        """The rules after a commit of this number, which stores rows by the planned ones."""
+        return self if self.same_as(planned) else replace(planned, since=sequence)
+
+
+NO_RULES = TableRules()

@@ -1,0 +1,1 @@
+"""Rules for what a table keeps of the records of a topic."""

@@ -1,0 +1,160 @@
+"""The section `[topics.NAME.load]`: what a load stores of the records. The keys of its hashes are in `[secrets]`."""
+
+import re
+from collections.abc import Iterator, Mapping
+from itertools import permutations
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, model_validator
+
+from kafka_io.net.secret import SecretReference
+from resources.settings.schedules import Texts
+from resources.settings.section import Section, absolute_path, with_dotted_names
+
+if TYPE_CHECKING:  # they need this module
+    from resources.settings.topic_formats import TopicFormat
+    from resources.settings.topic_state import StateSettings
+
+KEEP, DROP = "keep", "drop"
+HASH_PREFIX = "hash:"
+_OWN_PREFIX = "_kafka_"
+_FILE = "file:"
+Constant = bool | int | float | str
+
+
+def _with_absolute_path(reference: Any, info: ValidationInfo) -> Any:
+    if not isinstance(reference, str) or not reference.startswith(_FILE) or reference == _FILE:
+        return reference
+    # Symbolic links stay unresolved, as in all references to secrets.
+    return f"{_FILE}{absolute_path(reference.removeprefix(_FILE), info)}"
+
+
+class HashSecret(Section):
+    """A key of hashes, for `hash` and `key` in `[topics.NAME.load]`."""
+
+    id: str = Field(pattern=r"^[A-Za-z0-9_-]{1,32}$")
+    """The beginning of each hash that is made with the key: `k1` makes `k1:9f86d081...`. Another key needs another id,
+    so that hashes of two keys are never taken for equal."""
+
+    key: Annotated[SecretReference, BeforeValidator(_with_absolute_path)]
+    """Where each process that loads finds the key, of at least 16 bytes. All processes must find the same one."""
+
+
+def _key_rule(rule: str) -> str:
+    if not re.fullmatch(rf"{KEEP}|{DROP}|{HASH_PREFIX}.+", rule):
+        raise ValueError('write "keep", "drop", or "hash:" with a name of [secrets]')
+    return rule
+
+
+class LoadRules(Section):
+    """What a load stores of the records. See docs/privacy.md.
+
+    A path is the name of a field. A point leads to a field inside it, and the items of lists and the values of maps
+    need no name. Upper and lower case do not matter.
+    """
+
+    drop: Texts = ()
+    """Typed tables: paths of fields that are not stored. They have no column."""
+
+    mask: Annotated[dict[str, Constant], BeforeValidator(with_dotted_names)] = Field(default={})
+    """Typed tables: paths of fields, with the constant that is stored in the place of each value: a text, a number, or
+    true or false. The column has the type of the constant. Null stays null."""
+
+    hash: Annotated[dict[str, str], BeforeValidator(with_dotted_names)] = Field(default={})
+    """Typed tables: paths of fields, with the NAME of the section `[secrets.NAME]` with the key of their hashes. The
+    column is a text such as `k1:9f86d0818884c7d6...`: the id of the key, and 128 bits of HMAC-SHA256. Null stays
+    null."""
+
+    key: Annotated[str, AfterValidator(_key_rule)] = KEEP
+    """What is stored of the keys of records: "keep", "drop", or "hash:NAME" for hashes as above. It applies to the
+    bytes of the key, and to the columns of a `key_format`."""
+
+    headers: Texts | None = None
+    """The headers of records that are stored. All by default; an empty list stores none."""
+
+    raw: Literal["keep", "drop"] | None = None
+    """Typed tables: whether the bytes of records that do not decode are stored. They contain all fields, so by default
+    they are not stored if `drop`, `mask`, `hash` or `key` is set. Without them `penstock redecode` cannot decode these
+    records again."""
+
+    @model_validator(mode="after")
+    def _has_distinct_paths(self) -> "LoadRules":
+        paths = [path.casefold() for path in (*self.drop, *self.mask, *self.hash)]
+        for path in paths:
+            if path.startswith(_OWN_PREFIX):
+                raise ValueError(f"{path} is no field of a value; `key` and `headers` say what is stored of the record")
+            if not all(path.split(".")):
+                raise ValueError(f"{path!r} is not a path: write names with a point between them")
+        for path, other in permutations(paths, 2):
+            if path == other:
+                raise ValueError(f"the field {path} has two rules")
+            if path.startswith(f"{other}."):
+                raise ValueError(f"the field {path} is inside of {other}, which has a rule already")
+        return self
+
+    @property
+    def secrets(self) -> frozenset[str]:
+        """The names of the secrets that the rules need."""
+        of_key = {self.key.removeprefix(HASH_PREFIX)} if self.key.startswith(HASH_PREFIX) else set[str]()
+        return frozenset(self.hash.values()) | of_key
+
+    @property
+    def has_columns(self) -> bool:
+        """Whether a rule is about fields of values."""
+        return bool(self.drop or self.mask or self.hash)
+
+    @property
+    def any(self) -> bool:
+        """Whether there is a rule."""
+        return self != NO_RULES
+
+    @property
+    def keeps_raw(self) -> bool:
+        """Whether the bytes of records that do not decode are stored."""
+        return self.raw == KEEP if self.raw else not (self.has_columns or self.key != KEEP)
+
+    def secret_problem(self, secrets: Mapping[str, HashSecret]) -> str | None:
+        """The secret that the settings lack; None if they have all."""
+        missing = min(self.secrets - secrets.keys(), default=None)
+        return f"load: there is no secret {missing!r} in [secrets]" if missing is not None else None
+
+    def problems(self, format_: "TopicFormat") -> Iterator[str]:
+        """Sentences that say why the records of this format cannot be loaded by these rules."""
+        if not format_.is_typed:
+            if self.has_columns or self.raw:
+                setting = next(name for name in ("drop", "mask", "hash", "raw") if getattr(self, name))
+                yield f'`{setting}` needs a `format` other than "raw": a raw table has no columns for fields'
+            return
+        if self.key == DROP and format_.key_encoding:
+            yield '`key` = "drop" stores no columns for the fields of keys: remove `key_format`'
+        for setting in ("partition_by", "event_time"):
+            name = getattr(format_, setting)
+            if name is not None and (rule := self.rule_of(name)):
+                yield f"`{setting}` is {name}, and {_named(rule)} leaves no time in this column"
+
+    def problems_of_state(self, state: "StateSettings") -> Iterator[str]:
+        """Sentences that say why no table with these rules can have such a state table."""
+        for name in state.key:
+            is_key = name == "key" or name.startswith(_OWN_PREFIX)
+            rule = ("drop" if self.key == DROP else None) if is_key else self.rule_of(name)
+            if rule in {"drop", "mask"}:
+                yield f"key: {_named(rule)} leaves the same value in {name} of all rows, so it identifies nothing"
+        for name in state.order:
+            if rule := self.rule_of(name):
+                yield f"order: {_named(rule)} leaves nothing in {name} that has an order"
+
+    def rule_of(self, path: str) -> str | None:
+        """The name of the rule about a field, or about a field that it is inside of; None if there is none."""
+        path = path.casefold()
+        for rule in ("drop", "mask", "hash"):
+            for other in getattr(self, rule):
+                if f"{path}.".startswith(f"{other.casefold()}."):
+                    return rule
+        return None
+
+
+def _named(rule: str) -> str:
+    return f"`{rule}` of [topics.NAME.load]"
+
+
+NO_RULES = LoadRules()
