@@ -72,6 +72,10 @@ class SchemaChanged(LoadError):
     """A registry has another schema with an id than the one that has decoded rows of the table."""
 
 
+class RulesChanged(LoadError):
+    """The rules of the settings would put values of two meanings into one column of the table."""
+
+
 class FormatChanged(LoadError):
     """The settings want a raw table where a typed one is, or the other way round."""
 

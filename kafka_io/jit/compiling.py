@@ -28,8 +28,14 @@ _KERNEL_FOLDERS = ("hashes/kernels", "records/kernels", "values/kernels")
 _USED_BY_KERNELS = ("jit/scalars.py", "jit/utf8.py", "records/layout.py")
 
 _LOGGER = logging.getLogger(__name__)
-_DECODED_BY = {"avro_rows": "Avro", "frames": "the ids of schemas", "json_rows": "JSON", "protobuf_rows": "Protobuf"}
-"""The values that the kernels of a module decode. Those of all other modules decode records."""
+_COMPILED = {
+    "avro_rows": "the decoder for Avro",
+    "frames": "the decoder for the ids of schemas",
+    "hmac_sha256": "the hashes",
+    "json_rows": "the decoder for JSON",
+    "protobuf_rows": "the decoder for Protobuf",
+}
+"""What the kernels of a module are. Those of all other modules decode records."""
 
 _Kernel = TypeVar("_Kernel", bound=Callable[..., Any])
 
@@ -111,8 +117,8 @@ def _source() -> bytes:
 @cache
 def _say_compiling(module: str) -> None:
     """Write into the log of Python what is compiled; once for the kernels of a module (fault F04)."""
-    values = _DECODED_BY.get(module, "records")
-    _LOGGER.info("compiling the decoder for %s, once for this machine ...", values)
+    kernels = _COMPILED.get(module, "the decoder for records")
+    _LOGGER.info("compiling %s, once for this machine ...", kernels)
 
 
 class _KernelCacheImpl(CompileResultCacheImpl):

@@ -42,7 +42,9 @@ from pipelines.ledger.ledger import (
 )
 from pipelines.ledger.schema_ids import NO_SCHEMAS, SchemaIds
 from pipelines.ledger.slice_facts import SliceFacts
+from pipelines.ledger.table_rules import NO_RULES, TableRules
 from pipelines.plan.valid_through import NO_TIMES, TimesOfLoad
+from pipelines.rules.changes import rules_conflict
 from pipelines.table.table_store import CommitConflict, CommitOutcomeUnknown, TableSnapshot, TableStore
 from resources.errors import CommitRefused, CommitUnknown, LakeRefused, LakeUnavailable, LoadError, TableReplaced
 from resources.failpoints import failpoint
@@ -85,6 +87,7 @@ class Change(ABC):
         run: the run that makes the change.
         commit: the commit's own id.
         schemas: the ids of the schemas of the new rows.
+        rules: what is kept of the records of new rows; None if the change makes no rows of records.
 
     `repairs` says whether the change may be written on top of a change by another program.
     """
@@ -98,6 +101,7 @@ class Change(ABC):
     run: str
     commit: str = field(default_factory=lambda: uuid.uuid4().hex)
     schemas: SchemaIds = NO_SCHEMAS
+    rules: TableRules | None = None
 
     @property
     def fetched_ranges(self) -> list[OffsetRange]:
@@ -144,7 +148,9 @@ class Change(ABC):
             sequence=snapshot.next_sequence,
             table=snapshot.table_id,
             ranges=(),
-            state=replace(self.state, event_time=event_time, findings=TopicFindings()),
+            state=replace(
+                self.state, event_time=event_time, rules=self._rules_after(snapshot), findings=TopicFindings()
+            ),
             choices=self.choices,
             schemas=seen.with_ids(self.schemas, now_ms=time.time_ns() // 1_000_000),
             planned_on=snapshot.digest,
@@ -155,6 +161,19 @@ class Change(ABC):
         version = table.write(snapshot, entry, self.facts, replaced)
         failpoint(f"after {self.kind} entry")
         return version
+
+    def _rules_after(self, snapshot: TableSnapshot) -> TableRules:
+        """The rules of the table after the change.
+
+        Raises:
+            CommitRefused: another run has stored rows by other rules since the change was planned.
+        """
+        present = snapshot.entry.state.rules if snapshot.entry else NO_RULES
+        if self.rules is None:
+            return self.state.rules
+        if snapshot.entry and rules_conflict(present, self.rules, snapshot.layout.values):
+            raise CommitRefused("another run committed first, with other rules; run again", self.state.topic.where)
+        return self.state.rules.followed_by(self.rules, snapshot.next_sequence if snapshot.entry else 0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,7 +1,7 @@
 """The rows of a topic as its brokers hold them now, read as a load reads them."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import replace
 
@@ -28,11 +28,20 @@ class BrokerRows(ExitStack):
 
     Attributes:
         inferred: the columns of the table, if values show which there are.
+        not_compared: columns of the table that say nothing about the brokers, because its rules have changed.
         gaps: the number of offsets without a row since `gaps` was last emptied, by cause.
     """
 
-    def __init__(self, cluster: Cluster, topic: TopicEntry, decoding: Decoding | None = None) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        topic: TopicEntry,
+        decoding: Decoding | None = None,
+        *,
+        not_compared: Collection[str] = (),
+    ) -> None:
         super().__init__()
+        self.not_compared = not_compared
         self._decoding = decoding
         self._typed = TypedRows(decoding.plan) if decoding and decoding.plan else None
         self.inferred = decoding.inferred if decoding else ()

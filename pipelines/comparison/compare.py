@@ -4,7 +4,7 @@ Both sides are read in batches, so the memory is bounded. Equal rows cost no Pyt
 offsets, and whole columns are compared.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Self
 
@@ -95,7 +95,12 @@ class Comparison:
 
 
 def compare(
-    batches: Iterable[pa.RecordBatch], rows: LiveRows, compared: OffsetRange, *, inferred: Iterable[pa.Field] = ()
+    batches: Iterable[pa.RecordBatch],
+    rows: LiveRows,
+    compared: OffsetRange,
+    *,
+    inferred: Iterable[pa.Field] = (),
+    without: Collection[str] = (),
 ) -> Iterator[tuple[int, Comparison]]:
     """Compare piece by piece; gives the offset at which each piece ends, and the result of the piece.
 
@@ -104,9 +109,11 @@ def compare(
         rows: the table's rows.
         compared: the offsets to compare.
         inferred: columns in which null also stands for {} and [] (see `empty_values`).
+        without: columns that are not compared.
     """
     fields = {column.name: column for column in inferred}
-    for piece in _pieces(batches, compared, rows.layout):
+    columns = [name for name in compared_columns(rows.layout) if name not in without]
+    for piece in _pieces(batches, compared, rows.layout, columns):
         yield piece.stop, piece.compared(rows, fields)
 
 
@@ -119,10 +126,12 @@ def compared_columns(layout: TableLayout) -> list[str]:
 class _Piece:
     """The broker's rows of offsets `[start, stop)`."""
 
-    def __init__(self, start: int, stop: int, rows: pa.RecordBatch, layout: TableLayout) -> None:
+    def __init__(
+        self, start: int, stop: int, rows: pa.RecordBatch, layout: TableLayout, columns: Sequence[str]
+    ) -> None:
         self.stop = stop
         self._start = start
-        self._columns = compared_columns(layout)
+        self._columns = columns
         self._names = layout.name("offset"), layout.name("inner")
         self._rows = rows.select(self._columns)
         self._offsets, self._inner = (numbers(rows.column(name)) for name in self._names)
@@ -174,7 +183,9 @@ class _Piece:
         return self._rows.take(pa.array(indexes))
 
 
-def _pieces(batches: Iterable[pa.RecordBatch], compared: OffsetRange, layout: TableLayout) -> Iterator[_Piece]:
+def _pieces(
+    batches: Iterable[pa.RecordBatch], compared: OffsetRange, layout: TableLayout, columns: Sequence[str]
+) -> Iterator[_Piece]:
     """Adjacent pieces from the range's start to its stop. All rows of one offset are in one piece."""
     start = compared.start
     waiting: list[pa.RecordBatch] = []
@@ -188,11 +199,11 @@ def _pieces(batches: Iterable[pa.RecordBatch], compared: OffsetRange, layout: Ta
         last = int(offsets[-1])  # the next batch may have more rows of this offset
         cut = int(np.searchsorted(offsets, last))
         if cut:
-            yield _Piece(start, last, rows.slice(0, cut), layout)
+            yield _Piece(start, last, rows.slice(0, cut), layout, columns)
             start = last
         waiting = [rows.slice(cut)]
     no_rows = pa.RecordBatch.from_pylist([], schema=layout.file_schema)
-    yield _Piece(start, compared.stop, pa.concat_batches(waiting or [no_rows]), layout)
+    yield _Piece(start, compared.stop, pa.concat_batches(waiting or [no_rows]), layout, columns)
 
 
 def _differences(of_table: pa.RecordBatch, of_broker: pa.RecordBatch, inferred: Mapping[str, pa.Field]) -> Mask:

@@ -30,6 +30,7 @@ from pipelines.ledger.committed_range import CommittedRange
 from pipelines.ledger.exact_offsets import ExactOffsets
 from pipelines.ledger.failure import SliceFailure
 from pipelines.ledger.ledger import TopicIdentity
+from pipelines.rules.changes import varying_columns
 from pipelines.table.exact_sets import ExactSets
 from pipelines.table.table_store import TableSnapshot
 from pipelines.verify.verify import Proof, verify
@@ -102,7 +103,9 @@ def deep_verify(
             topic, rows = _newest_incarnation(table, snapshot, cluster)
             exact_sets = ExactSets.at(table.uri, table.lake.options)
             without_rows = _WithoutRows(_skipped(table, snapshot), exact_sets)
-            broker_rows = BrokerRows(cluster, topic, Decoding(format_, snapshot, open_registry))
+            varying = varying_columns(snapshot.entry.state.rules, snapshot.layout)
+            decoding = Decoding(format_, snapshot, open_registry)
+            broker_rows = BrokerRows(cluster, topic, decoding, not_compared=varying)
             for result in _comparisons(broker_rows, rows, without_rows, on_progress):
                 if isinstance(result, PartitionComparison):
                     compared.append(result)
@@ -198,7 +201,8 @@ def _compare(
         for part in readable:
             left_out = ExactOffsets.union(without_rows.exact_sets.of_ranges(ranges, part).values())
             batches = _without(broker_rows.batches(part, isolation), left_out, rows.layout)
-            for piece_end, piece in compare(batches, rows, part, inferred=broker_rows.inferred):
+            compared_rows = partial(compare, inferred=broker_rows.inferred, without=broker_rows.not_compared)
+            for piece_end, piece in compared_rows(batches, rows, part):
                 comparison += piece
                 on_progress(piece_end - first)
         aborted += 0 if isolation else broker_rows.gaps[ABORTED]

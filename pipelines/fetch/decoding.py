@@ -29,6 +29,7 @@ from pipelines.layout.delta_schema import delta_fields, type_text
 from pipelines.ledger.schema_ids import NO_SCHEMAS, SchemaIds
 from pipelines.ledger.slice_facts import DecodingNeeds, SliceFacts
 from pipelines.ledger.slice_times import RECORD_TIME, EventTimeColumn, is_time
+from pipelines.rules.changes import check_rules
 from pipelines.rules.row_rules import RowRules
 from pipelines.table.table_store import TableSnapshot
 from resources.errors import TooManyColumns
@@ -82,6 +83,8 @@ class Decoding:
         self._values = _Part(format_.encoding, format_.registry, open_registry, texts[0])
         self._keys = _Part(format_.key_encoding, format_.key_registry, open_registry, texts[1])
         self.rules = RowRules.of(format_).checked()
+        if snapshot.entry:
+            check_rules(snapshot.entry.state.rules, self.rules.recorded(), snapshot.layout.values)
         self.plan: DecodePlan | None = None
         self._of_plan: Sequence[str] = ()
         self._earlier_warnings: Sequence[str] = ()

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from kafka_io.hashes import keyed_hashes
 from kafka_io.model import Generation
 from kafka_io.reader.source import warm
 from kafka_io.values.avro import decoder as avro_decoder
@@ -15,7 +16,7 @@ from kafka_io.values.json import decoder as json_decoder
 from kafka_io.values.protobuf import decoder as protobuf_decoder
 from resources.settings.settings import Settings
 
-RECORDS, RECORDS_OF_07 = "records", "records of 0.7"
+RECORDS, RECORDS_OF_07, HASHES = "records", "records of 0.7", "hashes"
 _OF_FORMATS: Mapping[str, frozenset[str]] = {
     "avro": frozenset({"avro"}),
     "debezium": frozenset({"avro", "json"}),
@@ -44,8 +45,9 @@ DECODERS: dict[str, Callable[[], None]] = {
     "avro": avro_decoder.warm,
     "json": json_decoder.warm,
     "protobuf": protobuf_decoder.warm,
+    HASHES: keyed_hashes.warm,
 }
-"""All decoders, and how each is compiled."""
+"""All decoders, and what makes hashes, and how each is compiled."""
 
 
 def needed(settings: Settings) -> list[str]:
@@ -57,6 +59,7 @@ def needed(settings: Settings) -> list[str]:
     for options in settings.topics.sections.values():
         for format_ in (options.format.format, options.format.key_format):
             names |= _OF_FORMATS.get(format_, frozenset())
+        names |= {HASHES} if options.format.load.secrets else set()
     return [name for name in DECODERS if name in names]
 
 

@@ -23,6 +23,7 @@ from pipelines.layout.delta_schema import DeltaField
 from pipelines.ledger.committed_range import CommittedRange, LoadedRange
 from pipelines.ledger.event_time import EventTime
 from pipelines.ledger.schema_ids import NO_SCHEMAS, SchemaIds, SchemaText, SchemaTexts
+from pipelines.ledger.table_rules import NO_RULES, TableRules
 from resources.errors import EntryUnknown
 
 if TYPE_CHECKING:
@@ -176,6 +177,7 @@ class TableState:
         start_times: for partitions that are not covered, the start that the user chose for the table. Other partitions
             that are not covered begin at offset 0.
         event_time: up to which event time the table is complete; None if the settings do not ask for it.
+        rules: what the table keeps of records.
         findings: what this run found out about the topic. No entry keeps it.
     """
 
@@ -186,6 +188,7 @@ class TableState:
     last_messages: LastMessages = field(default_factory=dict)
     start_times: StartTimes = field(default_factory=dict)
     event_time: EventTime | None = None
+    rules: TableRules = NO_RULES
     findings: TopicFindings = field(default_factory=TopicFindings)
 
     @property
@@ -307,6 +310,7 @@ class LedgerEntry:
             "written": self.written,
             "planned_on": self.planned_on,
             "event_time": state.event_time and state.event_time.as_dict(),
+            "rules": state.rules.as_dict(),
             "schema_texts": self.schemas.value_texts,
             "key_schema_texts": self.schemas.key_texts,
         }
@@ -401,6 +405,7 @@ class _Stored:
             last_messages=self.by_partition("last_messages", dict[str, LastMessage]),
             start_times=self.by_partition("start_times", dict[str, int]),
             event_time=EventTime.from_dict(convert(event_time, dict[str, object])) if event_time else None,
+            rules=convert_exact(self.take("rules", dict[str, object], {}), TableRules),
         )
 
 

@@ -1,12 +1,14 @@
 """The rules by which the rows of a table were stored, as its ledger keeps them. They contain no secret."""
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Self
+
+from kafka_io.typed_json import JsonObject
 
 Constant = bool | int | float | str
 KEEP, DROP = "keep", "drop"
-KEY_COLUMN = "_kafka_key"
+KEY_COLUMN, HEADERS_COLUMN, RAW_COLUMN = "_kafka_key", "_kafka_headers", "_raw"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,8 +23,8 @@ class TableRules:
         headers: the headers that are stored; None for all.
         raw: "keep" or "drop": whether the bytes of records that do not decode are stored.
         checks: for each id a hash of a constant, which shows whether two keys are the same.
-        since: the number of the first commit with these rules. Older rows may be stored by other rules; 0 if there are
-            none.
+        since: the number of the first commit with these rules; 0 if all rows of the table follow them.
+        varying: fields, and columns of records, of which older rows have more or less than newer ones.
     """
 
     drop: tuple[str, ...] = ()
@@ -33,15 +35,16 @@ class TableRules:
     raw: str = KEEP
     checks: Mapping[str, str] = field(default_factory=dict)
     since: int = 0
+    varying: tuple[str, ...] = ()
+
+    def as_dict(self) -> JsonObject:
+        """The fields that are set, for the ledger."""
+        values = {item.name: getattr(self, item.name) for item in fields(self)}
+        return {name: value for name, value in values.items() if value != getattr(NO_RULES, name)}
 
     def same_as(self, other: Self) -> bool:
         """Whether the rules say the same."""
-        return replace(self, since=0) == replace(other, since=0)
-
-    @property
-    def any(self) -> bool:
-        """Whether there is a rule."""
-        return not self.same_as(NO_RULES)
+        return replace(self, since=0, varying=()) == replace(other, since=0, varying=())
 
     def meaning(self, path: str) -> object:
         """What the column of a field holds: None for its values, DROP for nothing new."""
@@ -67,9 +70,22 @@ class TableRules:
         """The ids that have another key in the planned rules."""
         return sorted(id_ for id_, check in self.checks.items() if planned.checks.get(id_, check) != check)
 
-    def followed_by(self, planned: Self, sequence: int) -> Self:
-        """The rules after a commit of this number, which stores rows by the planned ones."""
-        return self if self.same_as(planned) else replace(planned, since=sequence)
+    def followed_by(self, planned: Self, since: int) -> Self:
+        """The rules after a commit that stores rows by the planned ones.
+
+        `since` is the number of the commit, or 0 if the table has no older rows.
+        """
+        if self.same_as(planned):
+            return self
+        varying = {*self.varying, *self._varying(planned)} if since else set[str]()
+        return replace(planned, since=since, varying=tuple(sorted(varying)))
+
+    def _varying(self, planned: Self) -> Iterator[str]:
+        """What would be stored only in older rows, or only in newer ones."""
+        yield from {*self.drop} ^ {*planned.drop}
+        for name, column in (("key", KEY_COLUMN), ("headers", HEADERS_COLUMN), ("raw", RAW_COLUMN)):
+            if getattr(self, name) != getattr(planned, name):
+                yield column
 
 
 NO_RULES = TableRules()

@@ -114,6 +114,7 @@ def _change(run: Run, fetched: Fetched) -> LoadChange:
         run=run.id,
         columns=decoding.plan.stored if decoding.plan else NO_COLUMNS,
         schemas=decoding.schema_ids,
+        rules=decoding.rules.recorded(),
         times=times,
     )
 

@@ -17,12 +17,13 @@ import pyarrow.dataset as pads
 
 from kafka_io.model import BrokerPartition, OffsetRange
 from pipelines.fetch.decode_plan import DecodePlan
-from pipelines.fetch.typed_rows import TypedRows
-from pipelines.layout.columns import ERROR_COLUMN
+from pipelines.fetch.typed_rows import KEY_REASON, TypedRows
+from pipelines.layout.columns import ERROR_COLUMN, RAW_COLUMN, TOMBSTONE_COLUMN
 from pipelines.layout.layout import TableLayout
 from pipelines.layout.rows import FILE_SCHEMA
 from pipelines.ledger.committed_range import CommittedRange
 from pipelines.rewrites.redecode_result import DecodedAgain
+from pipelines.rules.row_rules import RowRules
 from pipelines.table.row_filter import arrow_filter
 from pipelines.table.table_store import TableSnapshot
 from resources.stores.lake import lake_errors
@@ -46,8 +47,29 @@ class BadRanges:
     ranges: Sequence[CommittedRange]
 
 
-def find_bad_ranges(snapshot: TableSnapshot, uri: str) -> list[BadRanges]:
-    """All bad records of the snapshot. Only the files that have some are read, by the statistics in the log.
+def can_be_decoded(rules: RowRules) -> pads.Expression:
+    """Matches the bad records whose bytes the table has. By its rules it may have none, or only the hash of a key."""
+    error = pads.field(ERROR_COLUMN)
+    has_bytes = pads.field(RAW_COLUMN).is_valid() | pads.field(TOMBSTONE_COLUMN)
+    if rules.hides_keys:
+        has_bytes &= ~pc.starts_with(error, KEY_REASON)
+    return error.is_valid() & has_bytes
+
+
+def count_without_bytes(snapshot: TableSnapshot, uri: str, rules: RowRules) -> int:
+    """The number of bad records whose bytes the table does not have.
+
+    Raises:
+        LakeUnavailable: a file cannot be read.
+    """
+    with lake_errors(uri):
+        rows = snapshot.opened.dataset()
+        bad = rows.count_rows(filter=pads.field(ERROR_COLUMN).is_valid())
+        return int(bad - rows.count_rows(filter=can_be_decoded(rules))) if bad else 0
+
+
+def find_bad_ranges(snapshot: TableSnapshot, uri: str, rules: RowRules) -> list[BadRanges]:
+    """All bad records of the snapshot that can be decoded. Only files that have some are read, by their statistics.
 
     Raises:
         LakeUnavailable: a file cannot be read.
@@ -56,7 +78,7 @@ def find_bad_ranges(snapshot: TableSnapshot, uri: str) -> list[BadRanges]:
     keys = [layout.partition_column, *(layout.name(name) for name in ("loaded_at", "broker", "partition"))]
     offset = layout.name("offset")
     with lake_errors(uri):
-        for batch in batches_of(snapshot.opened.dataset(), pads.field(ERROR_COLUMN).is_valid(), [*keys, offset]):
+        for batch in batches_of(snapshot.opened.dataset(), can_be_decoded(rules), [*keys, offset]):
             groups = pa.table(batch).group_by(keys).aggregate([(offset, "min"), (offset, "max")])
             loaded_us = groups.column(keys[1]).cast(pa.int64()).to_pylist()
             columns = [
@@ -101,7 +123,8 @@ class RowsDecodedAgain:
         self.schema = pa.schema([*self._layout.file_schema, *snapshot.other_columns()])
         self._rows: pads.Dataset = snapshot.opened.dataset()
         self._filter_layout = snapshot.layout
-        self._decoder = TypedRows(plan)
+        self._decoder = TypedRows(plan.of_stored_rows)
+        self._hides_keys = plan.row_rules.hides_keys
         self._uri = uri
 
     def of(self, committed: CommittedRange, counts: DecodedAgain) -> Iterator[pa.RecordBatch]:
@@ -128,7 +151,9 @@ class RowsDecodedAgain:
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
 
     def _decoded_again(self, rows: pa.RecordBatch, counts: DecodedAgain) -> pa.RecordBatch:
-        was_bad = rows.column(ERROR_COLUMN).is_valid()
+        if rows.column(ERROR_COLUMN).null_count == rows.num_rows:
+            return rows
+        was_bad = self._is_decoded(rows)
         if not was_bad.true_count:
             return rows
         bad = rows.filter(was_bad)
@@ -144,6 +169,13 @@ class RowsDecodedAgain:
             for name in self.schema.names
         ]
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+
+    def _is_decoded(self, rows: pa.RecordBatch) -> pa.BooleanArray:
+        error = rows.column(ERROR_COLUMN)
+        has_bytes = pc.or_(rows.column(RAW_COLUMN).is_valid(), rows.column(TOMBSTONE_COLUMN))
+        if self._hides_keys:
+            has_bytes = pc.and_not(has_bytes, pc.fill_null(pc.starts_with(error, KEY_REASON), fill_value=False))
+        return pc.and_(error.is_valid(), has_bytes)
 
     def _as_raw(self, bad: pa.RecordBatch) -> pa.RecordBatch:
         """Rows of a typed table that did not decode, as rows of a raw table."""

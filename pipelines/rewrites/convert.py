@@ -19,6 +19,7 @@ from pipelines.fetch.decoding import Decoding
 from pipelines.ledger.committed_range import CommittedRange
 from pipelines.ledger.ledger import CommitKind, LedgerEntry
 from pipelines.ledger.slice_facts import SliceFacts
+from pipelines.ledger.table_rules import KEEP
 from pipelines.rewrites.converted_files import NO_OFFSETS, ConvertedFile, ConvertedFiles, raw_files
 from pipelines.rewrites.redecode import Redecode, RedecodeRequest
 from pipelines.rewrites.redecode_result import DecodedAgain, TopicRedecode
@@ -87,6 +88,12 @@ def _check_convertible(request: RedecodeRequest, snapshot: TableSnapshot) -> Non
         raise RedecodeRefused(
             'the format of the topic is "raw", so its table stays raw; set another format in [topics.NAME] first', where
         )
+    if request.format.key_encoding and request.format.load.key != KEEP:
+        raise RedecodeRefused(
+            f"the table {uri} does not have the keys as they were, so it can have no columns for their fields: remove "
+            "`key_format`",
+            where,
+        )
     others = sorted(set(snapshot.opened.schema().names) - set(snapshot.layout.table_schema.names))
     if others:
         raise RedecodeRefused(
@@ -129,6 +136,7 @@ def _commit(
         run=request.run,
         columns=files.columns,
         schemas=files.decoding.schema_ids,
+        rules=files.decoding.rules.recorded(),
         sources=frozenset(file.path for file in raw_files(snapshot)),
     )
     return commit(request.table, snapshot, change).version

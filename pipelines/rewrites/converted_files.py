@@ -229,7 +229,7 @@ class _TypedFile:
     def __init__(self, plan: DecodePlan) -> None:
         self.needs: list[DecodingNeeds] = []
         self._plan = plan
-        self._typed = TypedRows(plan)
+        self._typed = TypedRows(plan.of_stored_rows)
         self._rows = 0
         self._reasons = Counter[str]()
         self._place: OffsetRange | None = None

@@ -25,9 +25,10 @@ from pipelines.ledger.failure import SliceFailure
 from pipelines.ledger.ledger import CommitKind, LedgerEntry
 from pipelines.ledger.slice_facts import DataFile, DecodingNeeds, SliceFacts
 from pipelines.plan.valid_through import moved_back
-from pipelines.rewrites.bad_rows import BadRanges, RowsDecodedAgain, find_bad_ranges
+from pipelines.rewrites.bad_rows import BadRanges, RowsDecodedAgain, count_without_bytes, find_bad_ranges
 from pipelines.rewrites.redecode_result import DecodedAgain, TopicRedecode
 from pipelines.rewrites.staging import remove_staged, staging_folder
+from pipelines.rules.row_rules import RowRules
 from pipelines.table.table_store import TableSnapshot, TableStore
 from resources.errors import CommitRefused, RedecodeRefused, TableMissing
 from resources.failpoints import failpoint
@@ -105,6 +106,15 @@ class Redecode:
         self._result = replace(self._result, version=snapshot.version)
         return snapshot
 
+    def warn_of_lost_bytes(self, records: int) -> None:
+        """Note how many records no redecode can decode."""
+        if records:
+            sentence = (
+                f"{records} records that did not decode stay as they are: by the rules in [topics.NAME.load] the table "
+                "does not have their bytes; `penstock replay` reads them again while the brokers have them"
+            )
+            self._result = replace(self._result, warnings=(*self._result.warnings, sentence))
+
     def note(self, decoding: Decoding, snapshot: TableSnapshot, version: int) -> None:
         """Note what a step on top of `snapshot` did, which left the table in `version`."""
         assert decoding.plan is not None
@@ -132,7 +142,9 @@ def decode_bad_records(run: Redecode) -> None:
             table.where,
         )
     check_format(request.format, snapshot, table.uri)
-    steps = find_bad_ranges(snapshot, table.uri)
+    rules = RowRules.of(request.format)
+    run.warn_of_lost_bytes(count_without_bytes(snapshot, table.uri, rules))
+    steps = find_bad_ranges(snapshot, table.uri, rules)
     failpoint("redecode planned")
     for number, bad in enumerate(steps, 1):
         snapshot = table.newer(snapshot)
@@ -223,6 +235,7 @@ class _Step:
             run=self._request.run,
             columns=plan.stored,
             schemas=self.decoding.schema_ids,
+            rules=self.decoding.rules.recorded(),
             table=self._request.table,
             staged_from=self._snapshot,
         )

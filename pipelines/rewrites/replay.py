@@ -118,6 +118,7 @@ def _replay(run: Run, table: LakeTable, request: ReplayRequest, began: datetime,
             fetched_rows=staged.rows,
             columns=columns,
             schemas=decoding.schema_ids,
+            rules=decoding.rules.recorded(),
         )
         version = _commit(table, snapshot, change)
     staged.remove(committed=changed)

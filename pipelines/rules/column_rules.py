@@ -1,7 +1,7 @@
 """The rules for the columns of fields: which fields are decoded, and which types their columns have in the table.
 
-A rule is about the field of a path, and about all that is inside of it. If a value has no fields inside, because it is a
-text or a number, a rule for a field inside of it is about the whole value: so the rule also reaches a document in a text.
+A rule is about the field of a path, and about all that is inside of it. If a value has no fields inside, because it is
+a text or a number, a rule for a field inside of it is about the whole value: so it also reaches a document in a text.
 
 What is decoded can differ from what is stored. The fields of a schema are decoded with their own types, and fields that
 are dropped are not decoded. If nothing declares the fields, every field with a rule is decoded as JSON text, because it
@@ -81,7 +81,7 @@ def of_whole(rules: Rules) -> ColumnRule | None:
 
 
 def rules_of_members(rules: Rules, fields: Sequence[pa.Field]) -> list[Rules]:
-    """The rules inside of each of these fields. The members of a union are no fields, and have the rules of the union."""
+    """The rules inside of each of these fields. The members of a union are no fields: they have its rules."""
     if is_union(pa.struct(fields)):
         return [rules] * len(fields)
     return [inside(rules, field) for field in fields]

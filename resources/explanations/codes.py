@@ -89,6 +89,7 @@ _ROWS = (
     CodeRow(504, "SchemaNotFound"),
     CodeRow(505, "InvalidValue"),
     CodeRow(506, "SchemaChanged", ExitCode.CHOICE_NEEDED),
+    CodeRow(507, "RulesChanged", ExitCode.CHOICE_NEEDED),
     CodeRow(601, "IncrementOvertaken", ExitCode.TRY_AGAIN),
     CodeRow(602, "RowsReplaced", ExitCode.CHOICE_NEEDED),
     CodeRow(603, "SourceChanged", ExitCode.CHOICE_NEEDED),

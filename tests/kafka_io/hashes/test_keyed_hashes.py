@@ -21,8 +21,10 @@ RFC_4231 = [
     (b"\xaa" * 131, b"Test Using Larger Than Block-Size Key - Hash Key First", "60e431591ee0b67f0d8a26aacbf5b77f"),
     (
         b"\xaa" * 131,
-        b"This is a test using a larger than block-size key and a larger than block-size data. The key needs to be "
-        b"hashed before being used by the HMAC algorithm.",
+        (
+            b"This is a test using a larger than block-size key and a larger than block-size data. The key needs to be "
+            b"hashed before being used by the HMAC algorithm."
+        ),
         "9b09ffa71b942fcb27635fbcd5b0e944",
     ),
 ]

@@ -13,11 +13,11 @@ from click.testing import CliRunner
 
 from kafka_io.jit.compiling import _KernelCache
 from pipelines.cli.main import main
-from pipelines.fetch.warming import DECODERS, RECORDS, RECORDS_OF_07, compiled, needed
+from pipelines.fetch.warming import DECODERS, HASHES, RECORDS, RECORDS_OF_07, compiled, needed
 from resources.settings.settings import Settings
 from tests.docs.pages import ROOT
 
-FOLDERS = ("kafka_io.records.kernels", "kafka_io.values.kernels")
+FOLDERS = ("kafka_io.hashes.kernels", "kafka_io.records.kernels", "kafka_io.values.kernels")
 
 
 def settings(topics: str = "", address: str = 'bootstrap = "b:1"') -> Settings:
@@ -45,6 +45,7 @@ def test_all_kernels_are_compiled() -> None:  # fault F04
         ("", [RECORDS]),
         ('[topics.a]\nformat = "text"\nkey_format = "json"', [RECORDS, "json"]),
         ('[topics.a]\nformat = "debezium"', [RECORDS, "avro", "json"]),
+        ('[topics.a]\n[topics.a.load]\nkey = "hash:p"\n[secrets]\np = { id = "1", key = "env:P" }', [RECORDS, HASHES]),
         ('[topics.a]\nformat = "avro"\n[topics.b]\nformat = "protobuf"', [RECORDS, "avro", "protobuf"]),
     ],
 )
