@@ -47,7 +47,7 @@ def _key_rule(rule: str) -> str:
 
 
 class LoadRules(Section):
-    """What a load stores of the records. See docs/privacy.md.
+    """What a load stores of the records. See docs/what-is-stored.md.
 
     A path is the name of a field. A point leads to a field inside it, and the items of lists and the values of maps
     need no name. Upper and lower case do not matter.

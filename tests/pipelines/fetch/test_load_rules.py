@@ -249,6 +249,7 @@ def test_only_the_named_headers_are_stored_and_a_dropped_key_is_null(
 
 
 def test_the_bytes_of_a_bad_record_are_not_stored_beside_a_rule_unless_the_settings_say_so(topic: TypedTopic) -> None:
+    # fault X22
     topic.fake.logs = {0: log_of([b'{"email": "zelda", "email": "zelda"}', b'{"email": "a"}'])}
     assert topic.load().bad_records == 1
     [bad, _good] = topic.rows("_raw", "_error", "_tombstone")
@@ -305,7 +306,7 @@ CHANGES: list[tuple[dict[str, Any], dict[str, Any], str]] = [
 @pytest.mark.parametrize(("before", "after", "named"), CHANGES)
 def test_a_change_that_would_put_two_meanings_into_a_column_is_refused(
     topic: TypedTopic, before: Any, after: Any, named: str
-) -> None:
+) -> None:  # fault X23
     with_rules(topic, **before)
     assert topic.load().error is None
     with_rules(topic, **after)
@@ -346,8 +347,7 @@ def test_a_table_without_rules_has_no_word_of_them_in_its_ledger(topic: TypedTop
 
 
 def test_another_key_under_the_same_id_is_refused(topic: TypedTopic, tmp_path: Path) -> None:
-    """One person would have two hashes, and nobody would notice it (broken world of a secret in two versions)."""
-    topic.load()
+    topic.load()  # fault X21
     (tmp_path / "people").write_bytes(KEY[::-1])
     append(topic.fake.logs[0], [ZELDA])
     load = topic.load()
@@ -356,6 +356,7 @@ def test_another_key_under_the_same_id_is_refused(topic: TypedTopic, tmp_path: P
 
 
 def test_a_worker_with_another_key_than_the_driver_refuses_its_slices(topic: TypedTopic, tmp_path: Path) -> None:
+    # fault X21
     def in_worker(tasks: Sequence[FetchTask], *order: Any) -> list[SliceFacts]:
         (tmp_path / "people").write_bytes(KEY[::-1])
         _hashes.cache_clear()
