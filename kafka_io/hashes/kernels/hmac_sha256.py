@@ -101,9 +101,9 @@ def _add_tail(data: ByteArray, start: int, end: int, size: int, work: Words) -> 
         work[i] = 0
     for i in range(end - start):
         work[i >> 2] |= np.uint32(int(data[start + i]) << (24 - 8 * (i & 3)))
-    rest = end - start
-    work[rest >> 2] |= np.uint32(0x80 << (24 - 8 * (rest & 3)))
-    if rest >= BLOCK - _LENGTH_BYTES:
+    tail_size = end - start
+    work[tail_size >> 2] |= np.uint32(0x80 << (24 - 8 * (tail_size & 3)))
+    if tail_size >= BLOCK - _LENGTH_BYTES:
         _compress(work)
         for i in range(16):
             work[i] = 0

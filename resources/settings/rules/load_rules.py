@@ -19,7 +19,7 @@ KEEP, DROP = "keep", "drop"
 HASH_PREFIX = "hash:"
 _OWN_PREFIX = "_kafka_"
 _FILE = "file:"
-Constant = bool | int | float | str
+_Constant = bool | int | float | str
 
 
 def _with_absolute_path(reference: Any, info: ValidationInfo) -> Any:
@@ -56,7 +56,7 @@ class LoadRules(Section):
     drop: Texts = ()
     """Typed tables: paths of fields that are not stored. They have no column."""
 
-    mask: Annotated[dict[str, Constant], BeforeValidator(with_dotted_names)] = Field(default={})
+    mask: Annotated[dict[str, _Constant], BeforeValidator(with_dotted_names)] = Field(default={})
     """Typed tables: paths of fields, with the constant that is stored in the place of each value: a text, a number, or
     true or false. The column has the type of the constant. Null stays null."""
 
