@@ -76,6 +76,10 @@ class RulesChanged(LoadError):
     """The rules of the settings would put values of two meanings into one column of the table."""
 
 
+class RewriteRefused(LoadError):
+    """The rows of a table cannot be stored again by the rules of the settings. Nothing has changed."""
+
+
 class FormatChanged(LoadError):
     """The settings want a raw table where a typed one is, or the other way round."""
 

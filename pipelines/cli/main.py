@@ -29,7 +29,7 @@ from pipelines.cli.state import state_command
 from pipelines.cli.status import status_command, topics_command
 from pipelines.cli.tables import clean_command, verify_command
 from pipelines.cli.tail import tail_command
-from pipelines.cli.typed_tables import redecode_command, schema_command
+from pipelines.cli.typed_tables import redecode_command, rewrite_command, schema_command
 from pipelines.cli.versions import history_command, rewind_command
 from pipelines.cli.warm import warm_command
 from resources.explanations.codes import coded, row_of
@@ -55,6 +55,7 @@ COMMANDS = (
     redecode_command,
     replay_command,
     rewind_command,
+    rewrite_command,
     schema_command,
     state_command,
     status_command,

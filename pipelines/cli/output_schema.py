@@ -34,6 +34,7 @@ from pipelines.reports.last_error import LastError
 from pipelines.reports.outcome import TopicLoad
 from pipelines.rewrites.redecode_result import TopicRedecode
 from pipelines.rewrites.replay_result import TopicReplay
+from pipelines.rewrites.rewrite_result import TopicRewrite
 from pipelines.rewrites.topic_schema import TopicSchema
 from pipelines.state_tables.update import StateUpdate
 from pipelines.status.completeness import CompletedTable
@@ -120,6 +121,7 @@ _RESULTS: Mapping[str, Any] = {
     "load": _result(TopicLoad, cluster=str),
     "replay": _result(TopicReplay, cluster=str),
     "redecode": _result(TopicRedecode, cluster=str),
+    "rewrite": _result(TopicRewrite, cluster=str),
     "verify": _result(
         DeepProof,
         always=Proof,

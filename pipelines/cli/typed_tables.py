@@ -1,4 +1,4 @@
-"""`penstock schema` and `penstock redecode`: the columns of typed tables, and records that do not decode."""
+"""`penstock schema`, `redecode` and `rewrite`: the columns of tables, records that do not decode, and other rules."""
 
 import uuid
 from functools import cache, partial
@@ -90,6 +90,53 @@ def redecode_command(
     return CommandResult(
         records=records,
         show=console.redecodes,
+        ends=ends_of(records),
+        traces=[result.failure.trace] if result.failure else [],
+    )
+
+
+@click.command("rewrite")
+@topic_argument
+@click.option("--dry-run", is_flag=True, help="Only show what would change, and change nothing.")
+@cluster_option
+@prints_result
+def rewrite_command(options: GlobalOptions, topic: str, dry_run: bool, cluster: str | None) -> CommandResult:
+    """Store all rows of TOPIC again by the rules in [topics.NAME.load].
+
+    Rules for what is stored of records apply to new rows. This command applies them to the rows that a table has
+    already: it drops, masks and hashes their values, in one commit, without a broker. Offsets and the number of rows
+    stay the same. It cannot bring back what a table does not have: a hash cannot become a value, or the hash of
+    another key.
+
+    The old files stay until `penstock clean --delete` deletes them. Loads of the topic can run at the same time if they
+    have the former rules. After an interruption, run the command again: it continues.
+
+    \b
+    Examples:
+      penstock rewrite customers --dry-run
+      penstock rewrite customers
+    """
+    from pipelines.cli.output.progress import progress
+    from pipelines.reports.lineage_jobs import JobLineage
+    from pipelines.rewrites.reported import reported_rewrite
+    from pipelines.rewrites.rewrite import RewriteRequest
+
+    settings = options.settings()
+    name = only_cluster(settings, cluster)
+    with progress() as on_progress:
+        request = RewriteRequest(
+            table=table_of(settings, name, topic),
+            format=settings.format_of(topic),
+            run=uuid.uuid4().hex,
+            dry_run=dry_run,
+            on_progress=on_progress(topic),
+        )
+        lineage = JobLineage.of(settings, name, run_id=request.run, warn=log_lines.warning)
+        result = reported_rewrite(lineage, request)
+    records = [{"cluster": name, **printed(result)}]
+    return CommandResult(
+        records=records,
+        show=console.rewrites,
         ends=ends_of(records),
         traces=[result.failure.trace] if result.failure else [],
     )

@@ -25,7 +25,7 @@ from pipelines.delta.reader import TableReader
 from pipelines.delta.scrub import ScrubResult, scrub
 from pipelines.delta.table_copy import first_commit
 from pipelines.delta.write_options import AFTER_COMMIT, AFTER_ENTRY, CONFIGURATION
-from pipelines.delta.writes import append, checkpoint_interval, convert, properties, replace_rows
+from pipelines.delta.writes import append, checkpoint_interval, convert, properties, replace_files, replace_rows
 from pipelines.delta.written_files import check_files
 from pipelines.layout.layout import RAW, TableLayout
 from pipelines.layout.rows import decoded_rows
@@ -57,6 +57,8 @@ DAMAGED = "_damaged"
 """The folder for damaged data files inside a table. Names with an underscore are hidden from readers."""
 _LOGGED = {".json", ".parquet"}
 _REPLACING = {CommitKind.REPLAY, CommitKind.CUT, CommitKind.REDECODE}
+_OF_ALL_FILES = {CommitKind.CONVERT: convert, CommitKind.REWRITE: replace_files}
+"""The commits that replace all files of a table."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -244,7 +246,7 @@ class LakeTable(TableReader):
         files = [facts for facts in new_slices if facts.files]
         # deltalake's delete commits nothing if it finds no row: then the entry is appended without files.
         replaces = entry.kind in _REPLACING and (files or any(self.count_rows(snapshot, replaced)))
-        appends = not replaces and entry.target is None and entry.kind is not CommitKind.CONVERT
+        appends = not replaces and entry.target is None and entry.kind not in _OF_ALL_FILES
         try:
             if appends and segment and can_append(segment.definition):
                 return self._append(snapshot, segment, entry, files)
@@ -314,8 +316,8 @@ class LakeTable(TableReader):
             # All cursors are set, because those in the table may differ from those in the newest entry.
             all_cursors = properties(replace(snapshot, entry=None), entry)
             handle.restore(entry.target, commit_properties=all_cursors, post_commithook_properties=AFTER_ENTRY)
-        elif entry.kind is CommitKind.CONVERT:
-            convert(snapshot, entry, files)
+        elif entry.kind in _OF_ALL_FILES:
+            _OF_ALL_FILES[entry.kind](snapshot, entry, files)
         elif replaced is not None:
             replace_rows(snapshot, entry, files, replaced, filesystem(self.uri, self.lake.options))
         else:

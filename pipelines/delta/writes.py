@@ -67,6 +67,19 @@ def convert(snapshot: TableSnapshot, entry: LedgerEntry, files: Sequence[SliceFa
     )
 
 
+def replace_files(snapshot: TableSnapshot, entry: LedgerEntry, files: Sequence[SliceFacts]) -> None:
+    """Write `entry` with files that replace all files of a table. Its columns stay as they are."""
+    writer, layout = DeltaVersion.of(snapshot).writer, snapshot.layout
+    writer.create_write_transaction(
+        [add_action(file, layout) for facts in files for file in facts.files],
+        mode="overwrite",
+        schema=writer.schema(),
+        partition_by=[layout.partition_column],
+        commit_properties=properties(snapshot, entry),
+        post_commithook_properties=AFTER_ENTRY,
+    )
+
+
 def replace_rows(
     snapshot: TableSnapshot,
     entry: LedgerEntry,

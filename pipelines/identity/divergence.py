@@ -19,6 +19,7 @@ from kafka_io.records.last_message import LastMessage
 from pipelines.ledger.committed_range import EXPIRED, CommittedRange
 from pipelines.ledger.incarnations import incarnations
 from pipelines.ledger.ledger import CommitKind, LedgerEntry, TableState
+from pipelines.ledger.table_rules import KEEP, KEY_COLUMN
 from pipelines.table.table_store import TableSnapshot, TableStore
 from resources.errors import CursorAheadOfLog, TopicRecreated
 
@@ -238,8 +239,8 @@ class DivergenceSearch:
             KafkaIOError: a broker does not answer, or the log has changed since its bounds were read.
             LakeUnavailable: the table cannot be read.
         """
-        # A search compares messages byte by byte, and a typed table no longer has their bytes.
-        if self.snapshot.layout.is_typed:
+        # A search compares messages byte by byte.
+        if not self.has_bytes:
             return self._after_last_common_commit(partition, bound, differs=differs)
         comparison = _Comparison(search=self, ranges=self._with_rows(partition, bound.earliest))
         # The log has messages of the table before `low`, and none of its messages from `high` on. Where it shows
@@ -268,9 +269,15 @@ class DivergenceSearch:
         )
         return Divergence(offset=diverged, common=common)
 
+    @property
+    def has_bytes(self) -> bool:
+        """Whether the table has keys and values as the records have them. A typed table has not."""
+        rules = self.state.rules
+        return not (self.snapshot.layout.is_typed or rules.key != KEEP or KEY_COLUMN in rules.varying)
+
     def has_message_at(self, partition: BrokerPartition, bound: Bounds, offset: int) -> bool:
-        """Whether the log has the table's first message at this offset or after it. A typed table cannot show it."""
-        ranges = [] if self.snapshot.layout.is_typed else self._with_rows(partition, offset)
+        """Whether the log has the table's first message at this offset or after it. Only bytes can show it."""
+        ranges = self._with_rows(partition, offset) if self.has_bytes else []
         end = min(bound.latest, self.state.covered[partition][1])
         shown = _Comparison(search=self, ranges=ranges).first_shown(max(offset, bound.earliest), end)[1]
         return not ranges or shown is not _Shown.OTHER

@@ -187,7 +187,7 @@ def _shorter_logs(
         CursorAheadOfLog: such a log has no messages, and the user made no choice.
     """
     state = search.state
-    known = state.last_messages.keys() if search.snapshot.layout.is_typed else state.covered.keys()
+    known = state.covered.keys() if search.has_bytes else state.last_messages.keys()
     if state.findings.same_topic_id and choices.on_truncated == "fail":
         return set()
     ends = {partition: bounds[partition].latest for partition in known & bounds.keys()}

@@ -180,7 +180,9 @@ def _changes_all_rows(entry: LedgerEntry) -> bool:
 
     Entries of versions before 0.7.0 do not say which rows were decoded again.
     """
-    return entry.kind is CommitKind.CONVERT or (entry.kind is CommitKind.REDECODE and not entry.written)
+    if entry.kind in {CommitKind.CONVERT, CommitKind.REWRITE}:
+        return True
+    return entry.kind is CommitKind.REDECODE and not entry.written
 
 
 def _loaded(entry: LedgerEntry) -> Iterable[LoadedRange | CommittedRange]:

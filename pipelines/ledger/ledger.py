@@ -46,8 +46,8 @@ StartTimes = Mapping[BrokerPartition, int]
 class CommitKind(StrEnum):
     """The kinds of commits: load offsets, fetch some again, restore an old version, take back a truncated end.
 
-    REDECODE decodes the kept bytes of records again, and CONVERT makes a raw table typed. Both change no offsets, so
-    their entries have no ranges.
+    REDECODE decodes the kept bytes of records again, CONVERT makes a raw table typed, and REWRITE applies the rules of
+    the settings to all rows. They change no offsets, so their entries have no ranges.
     """
 
     LOAD = "load"
@@ -56,6 +56,7 @@ class CommitKind(StrEnum):
     CUT = "cut"
     REDECODE = "redecode"
     CONVERT = "convert"
+    REWRITE = "rewrite"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,6 +1,6 @@
 """The rules by which the rows of a table were stored, as its ledger keeps them. They contain no secret."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Self
 
@@ -80,9 +80,23 @@ class TableRules:
         varying = {*self.varying, *self._varying(planned)} if since else set[str]()
         return replace(planned, since=since, varying=tuple(sorted(varying)))
 
+    def of_all_rows(self, varying: Iterable[str]) -> Self:
+        """The same rules for a table all of whose rows follow them, but for what these fields and columns have."""
+        return replace(self, since=0, varying=tuple(sorted({*varying})))
+
+    def differences(self, planned: Self) -> Iterator[str]:
+        """The fields, and columns of records, that rows of the planned rules have otherwise."""
+        paths = {*self.drop, *self.mask, *self.hash, *planned.drop, *planned.mask, *planned.hash}
+        yield from (path for path in sorted(paths) if self.meaning(path) != planned.meaning(path))
+        yield from self._changed_columns(planned)
+        yield from sorted({*self.varying} - {*planned.varying})
+
     def _varying(self, planned: Self) -> Iterator[str]:
         """What would be stored only in older rows, or only in newer ones."""
         yield from {*self.drop} ^ {*planned.drop}
+        yield from self._changed_columns(planned)
+
+    def _changed_columns(self, planned: Self) -> Iterator[str]:
         for name, column in (("key", KEY_COLUMN), ("headers", HEADERS_COLUMN), ("raw", RAW_COLUMN)):
             if getattr(self, name) != getattr(planned, name):
                 yield column

@@ -9,6 +9,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Generic, Protocol, TypeVar
 
 import msgspec
 import pyarrow as pa
@@ -89,8 +90,8 @@ class ConvertedFile:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Target:
-    """What SliceFile needs for a converted file."""
+class TargetFile:
+    """What SliceFile needs for a file that is written again."""
 
     table_uri: str
     folder: str
@@ -98,6 +99,74 @@ class _Target:
     layout: TableLayout
     file_name: str = "converted"
     parquet_codec: str = _CODEC
+
+
+_Note = TypeVar("_Note", bound="NoteOfFile")
+
+
+class NoteOfFile(Protocol):
+    """A note that a file is written again, with the new file."""
+
+    @property
+    def facts(self) -> SliceFacts:
+        """The new file."""
+        ...
+
+
+class FileNotes(Generic[_Note]):
+    """Small files in a folder of the table, which say what files were written again as."""
+
+    def __init__(self, table: LakeTable, folder: str, kind: type[_Note]) -> None:
+        self._folder, self._kind, self._uri = folder, kind, table.uri
+        self._store = filesystem(table.uri, table.lake.options)
+
+    def read(self, file: RawFile) -> _Note | None:
+        """The note about a file; None if there is none, or if its new file is lost."""
+        with lake_errors(self._uri):
+            if self._store.get_file_info(self._path(file)).type != pafs.FileType.File:
+                return None
+            with self._store.open_input_stream(self._path(file)) as stream:
+                text = stream.read()
+            try:
+                note = decode_json(text, self._kind)
+            except ValueError:  # a loss of power truncated it
+                return None
+            if any(self._store.get_file_info(new.path).size != new.size for new in note.facts.files):
+                return None
+        return note
+
+    def write(self, file: RawFile, note: _Note) -> None:
+        """Note that a file is written again."""
+        with lake_errors(self._uri):
+            write_file(self._store, self._path(file), msgspec.json.encode(note))
+        failpoint("file converted")
+
+    def _path(self, file: RawFile) -> str:
+        return f"{self._folder}{hashlib.sha256(file.path.encode()).hexdigest()[:32]}.json"
+
+
+def files_of(snapshot: TableSnapshot, columns: pa.Schema) -> Iterator[tuple[RawFile, pads.Dataset]]:
+    """The data files of a table with their rows. Columns that a file lacks are null."""
+    rows = snapshot.opened.dataset()
+    fragments = {fragment.path: fragment for fragment in rows.get_fragments()}
+    # Files and tables of older versions lack columns; the dataset gives null for them.
+    schema = pa.schema([*rows.schema, *(column for column in columns if column.name not in rows.schema.names)])
+    for file in raw_files(snapshot):
+        yield file, pads.FileSystemDataset([fragments[file.path]], schema, rows.format, rows.filesystem)
+
+
+def check_rows(table: LakeTable, file: RawFile, rows: int) -> None:
+    """Check that a file has as many rows as the log says.
+
+    Raises:
+        FileRefused: it has not.
+    """
+    if file.rows is not None and rows != file.rows:
+        raise FileRefused(
+            f"the data file {file.path} holds {rows} rows, but the log says {file.rows}; "
+            f"`penstock verify {table.where.topic}` shows more",
+            table.where,
+        )
 
 
 class ConvertedFiles:
@@ -111,7 +180,7 @@ class ConvertedFiles:
         self.folder = f"{STAGING_FOLDER}/convert-{hashlib.sha256(settings.encode()).hexdigest()[:32]}/"
         self.decoding = decoding
         self._table = table
-        self._store = filesystem(table.uri, table.lake.options)
+        self._notes = FileNotes(table, self.folder, ConvertedFile)
         self._dry_run = dry_run
         self._done: dict[str, ConvertedFile] = {}
 
@@ -125,7 +194,7 @@ class ConvertedFiles:
         """Find what earlier runs have converted of these files. Files that are lost or do not fit are left out."""
         columns, ids = pa.schema([]), NO_SCHEMAS
         for file in files:
-            note = self._note(file)
+            note = self._notes.read(file)
             try:
                 missing = missing_columns(columns, note.values) if note else None
             except ColumnConflict:  # two runs at the same time gave fields different columns
@@ -145,23 +214,6 @@ class ConvertedFiles:
         changed = note.schemas.conflict(self.decoding.schema_ids)
         return changed is not None or bool(missing_columns(self.columns, note.values))
 
-    def _note(self, file: RawFile) -> ConvertedFile | None:
-        with lake_errors(self._table.uri):
-            if self._store.get_file_info(self._note_path(file)).type != pafs.FileType.File:
-                return None
-            with self._store.open_input_stream(self._note_path(file)) as stream:
-                text = stream.read()
-            try:
-                note = decode_json(text, ConvertedFile)
-            except ValueError:  # a loss of power truncated it
-                return None
-            if any(self._store.get_file_info(file.path).size != file.size for file in note.facts.files):
-                return None
-        return note
-
-    def _note_path(self, file: RawFile) -> str:
-        return f"{self.folder}{hashlib.sha256(file.path.encode()).hexdigest()[:32]}.json"
-
     def of(self, snapshot: TableSnapshot) -> Iterator[ConvertedFile]:
         """The converted files of a snapshot; those that no run has written yet are written.
 
@@ -170,32 +222,15 @@ class ConvertedFiles:
             FileRefused: a file has another number of rows than the log says.
             LakeUnavailable: the store does not answer.
         """
-        rows = snapshot.opened.dataset()
-        fragments = {fragment.path: fragment for fragment in rows.get_fragments()}
-        # Files and tables of older versions lack columns; the dataset gives null for them.
-        schema = pa.schema([*rows.schema, *(column for column in FILE_SCHEMA if column.name not in rows.schema.names)])
-        for file in raw_files(snapshot):
+        for file, rows in files_of(snapshot, FILE_SCHEMA):
             if file.path not in self._done:
-                of_file = pads.FileSystemDataset([fragments[file.path]], schema, rows.format, rows.filesystem)
-                self._done[file.path] = self._checked(file, self._convert(file, of_file))
+                converted = self._convert(file, rows)
+                check_rows(self._table, file, converted.facts.rows)
+                self._done[file.path] = converted
                 self.decoding.fix_columns(self.columns)
                 if not self._dry_run:
-                    self._write_note(file, self._done[file.path])
+                    self._notes.write(file, converted)
             yield self._done[file.path]
-
-    def _checked(self, file: RawFile, converted: ConvertedFile) -> ConvertedFile:
-        if file.rows is not None and converted.facts.rows != file.rows:
-            raise FileRefused(
-                f"the data file {file.path} holds {converted.facts.rows} rows, but the log says {file.rows}; "
-                f"`penstock verify {self._table.where.topic}` shows more",
-                self._table.where,
-            )
-        return converted
-
-    def _write_note(self, file: RawFile, converted: ConvertedFile) -> None:
-        with lake_errors(self._table.uri):
-            write_file(self._store, self._note_path(file), msgspec.json.encode(converted))
-        failpoint("file converted")
 
     def _convert(self, file: RawFile, rows: pads.Dataset) -> ConvertedFile:
         """Convert the file; again with a better plan if the plan lacks schemas or fields of its values."""
@@ -203,7 +238,7 @@ class ConvertedFiles:
             plan = self.decoding.plan
             assert plan is not None
             typed = _TypedFile(plan)
-            target = _Target(
+            target = TargetFile(
                 table_uri=self._table.uri,
                 folder=f"{plan.layout.partition_column}={file.day}",
                 options=self._table.lake.options,

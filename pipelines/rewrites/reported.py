@@ -1,4 +1,4 @@
-"""Replays and redecodes that are reported as OpenLineage events if the settings ask for it."""
+"""Replays, redecodes and rewrites that are reported as OpenLineage events if the settings ask for it."""
 
 from typing import TYPE_CHECKING
 
@@ -14,6 +14,8 @@ from resources.progress import Progress
 if TYPE_CHECKING:
     from pipelines.rewrites.redecode import RedecodeRequest
     from pipelines.rewrites.redecode_result import TopicRedecode
+    from pipelines.rewrites.rewrite import RewriteRequest
+    from pipelines.rewrites.rewrite_result import TopicRewrite
 
 
 def reported_replay(
@@ -44,7 +46,22 @@ def reported_redecode(lineage: JobLineage, request: "RedecodeRequest", *, every:
     return result
 
 
-def _report(report: JobReport | None, result: "TopicReplay | TopicRedecode", rows: int) -> None:
+def reported_rewrite(lineage: JobLineage, request: "RewriteRequest") -> "TopicRewrite":
+    """Store all rows of a table again by the rules of the settings; see `rewrite`.
+
+    The table is the source of the job and its output. A dry run is not reported, because it changes nothing.
+    """
+    from pipelines.rewrites.rewrite import rewrite  # noqa: PLC0415 - as above
+
+    if request.dry_run:
+        return rewrite(request)
+    with lineage.job("REWRITE", request.table.where.topic or "", DatasetName.of_table(request.table.uri)) as report:
+        result = rewrite(request)
+        _report(report, result, result.rows)
+    return result
+
+
+def _report(report: JobReport | None, result: "TopicReplay | TopicRedecode | TopicRewrite", rows: int) -> None:
     if report is not None:
         report.failed(result.failure)
         if result.version is not None:

@@ -34,8 +34,8 @@ def check_rules(present: TableRules, planned: TableRules, columns: pa.Schema) ->
     if conflict:
         raise RulesChanged(
             f"rows of the table were stored by other rules than [topics.NAME.load] has now, so values of two meanings "
-            f"would be in one column: {', '.join(conflict)}. Restore the former rules and secrets, or move the table "
-            "away to load the topic into a new one"
+            f"would be in one column: {', '.join(conflict)}. Restore the former rules and secrets, or store all rows "
+            "again by the new ones with `penstock rewrite`"
         )
 
 

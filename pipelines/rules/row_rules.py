@@ -53,7 +53,7 @@ class RowRules:
             columns=tuple(_column_rules(load)),
             key=load.key,
             headers=load.headers,
-            raw=KEEP if load.keeps_raw else DROP,
+            raw=KEEP if load.keeps_raw or not format_.is_typed else DROP,
             secrets={name: HashKey(id=secret.id, reference=secret.key) for name, secret in format_.secrets.items()},
         )
 
@@ -85,6 +85,10 @@ class RowRules:
     def of_stored_rows(self) -> Self:
         """The rules for rows of the table that are decoded again: what is stored of the key and headers is final."""
         return replace(self, key=KEEP, headers=None)
+
+    def without_key(self) -> Self:
+        """The rules for rows whose keys are stored by them already."""
+        return replace(self, key=KEEP)
 
     def hashes(self) -> "Mapping[str, KeyedHash]":
         """The hashes by the names of their secrets.

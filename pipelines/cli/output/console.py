@@ -123,6 +123,21 @@ def redecodes(results: PrintedResults) -> None:
         )
 
 
+def rewrites(results: PrintedResults) -> None:
+    """Print what changed."""
+    for result in results:
+        if result["errors"]:
+            failure(result["errors"][0], topic=result["topic"])
+        elif result["changes"]:
+            word = "would be stored" if result["dry_run"] else "are stored"
+            print_sentence(
+                f"{result['topic']}: {count(result['rows'])} rows {word} by other rules for "
+                f"{', '.join(result['changes'])}; version {result['version']}"
+            )
+        else:
+            print_sentence(f"{result['topic']}: all rows follow the rules; version {result['version']}", "unchanged")
+
+
 def history(entries: Sequence["HistoryEntry"]) -> None:
     """Print a line per commit, the newest first."""
     columns = "version time:TIME_(UTC) what ?run >rows ?>bytes ?>files ?>ranges gaps notes"
