@@ -17,7 +17,7 @@ from uuid import NAMESPACE_URL, UUID, uuid5
 from pipelines.reports.outcome import TopicLoad
 
 EventType = Literal["START", "COMPLETE", "FAIL"]
-JobKind = Literal["LOAD", "REPLAY", "REDECODE", "STATE", "INCREMENT"]
+JobKind = Literal["LOAD", "REPLAY", "REDECODE", "REWRITE", "STATE", "INCREMENT"]
 _SPEC = "https://openlineage.io/spec"
 _EVENT_SCHEMA = f"{_SPEC}/2-0-2/OpenLineage.json#/$defs/RunEvent"
 _FACETS: Mapping[str, tuple[str, str]] = {  # the version of each facet's schema, and its name

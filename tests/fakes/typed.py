@@ -16,12 +16,14 @@ from pipelines.comparison.deep_verify import DeepProof, deep_verify
 from pipelines.delta.delta_table import LakeTable
 from pipelines.fetch.fetch_runner import fetch_here
 from pipelines.fetch.fetch_task import FetchTask
+from pipelines.ledger.ledger import LedgerEntry
 from pipelines.ledger.slice_facts import SliceFacts
 from pipelines.load.load import Loader
 from pipelines.reports.outcome import TopicLoad
 from pipelines.rewrites.replay import replay
 from pipelines.rewrites.replay_request import ReplayRequest
 from pipelines.rewrites.replay_result import TopicReplay
+from pipelines.table.table_store import TableSnapshot
 from resources.kafka import open_cluster, open_schema_registry
 from resources.settings.settings import Caps, Settings
 from tests.fakes.cluster import FakeCluster, Log
@@ -84,6 +86,19 @@ class TypedTopic:
     def table(self) -> LakeTable:
         """The topic's table."""
         return table(self.folder)
+
+    @property
+    def snapshot(self) -> TableSnapshot:
+        """The newest version of the table."""
+        snapshot = self.table.existing()
+        assert snapshot is not None
+        return snapshot
+
+    @property
+    def entry(self) -> LedgerEntry:
+        """The newest entry of the table."""
+        assert self.snapshot.entry is not None
+        return self.snapshot.entry
 
     def load(self, **options: Any) -> TopicLoad:
         """Load the topic in this process."""

@@ -30,7 +30,7 @@ from tests.simulation.world import DAYS, Failed
 pytestmark = pytest.mark.crash
 _WORLDS_TO_FAIL = 30
 _LEARN = Decoding.learn
-_DECLARED = decode_plan._declared
+_IN_SCHEMAS = decode_plan._Part._in_schemas
 _FAILED_COLUMNS = typed_rows._failed_columns
 _FETCH_DECODED = SliceFetcher.fetch_decoded
 
@@ -47,7 +47,7 @@ def _no_answer_is_unknown(decoding: Decoding, ids: Iterable[int], fields: Sequen
 
 
 def _of_the_newest(*args: Any) -> Iterator[Sequence[pa.Field]]:
-    yield from list(_DECLARED(*args))[-1:]
+    yield from list(_IN_SCHEMAS(*args))[-1:]
 
 
 def _without_bytes(*args: Any) -> tuple[pa.Array, pa.Array]:
@@ -92,7 +92,7 @@ BROKEN: Mapping[str, tuple[object, str, object]] = {
     "new columns do not land with their first rows": (commit, "columns_to_add", lambda *_: ()),
     "a field keeps its column when its type changes": (decode_plan, "grown", _by_name),
     "a commit on top of one with new columns is refused": (commit, "columns_to_add", _refusing_new_columns),
-    "fields that only older schemas have get no column": (decode_plan, "_declared", _of_the_newest),
+    "fields that only older schemas have get no column": (decode_plan._Part, "_in_schemas", _of_the_newest),
     "bytes that do not decode are lost": (typed_rows, "_failed_columns", _without_bytes),
     "values are in the rows of their neighbours": (typed_rows, "decoder_of", _Shifted),
     "the limits for bad records are not checked": (fetched, "check_bad_records", _no_limits),

@@ -78,7 +78,7 @@ def test_inferred_columns_are_dropped_masked_and_hashed(topic: TypedTopic) -> No
         {"id": 2, "email": None, "phone": None, "address": {"city": "Bonn"}},
         {"id": 3, "email": hash_of(""), "phone": "***", "address": None},
     ]
-    assert topic.table.existing().layout.values.names == ["id", "email", "phone", "address"]
+    assert topic.snapshot.layout.values.names == ["id", "email", "phone", "address"]
     stored = all_bytes(topic.folder)
     assert not [text for text in (b"zelda", b"+49", b"geheim", b"A 1", KEY) if text in stored]
     assert topic.deep().problems == ()
@@ -174,7 +174,7 @@ def test_avro_fields_of_several_types_have_one_column_of_hashes(topic: TypedTopi
         assert topic.load().error is None
         expected = {"id": 1, "email": hash_of("zelda@example.org"), "ssn": hash_of("123")}
         assert topic.rows("id", "email", "ssn") == [expected, expected, dict.fromkeys(expected)]
-        assert topic.table.existing().layout.values.names == ["id", "email", "ssn"]
+        assert topic.snapshot.layout.values.names == ["id", "email", "ssn"]
         assert topic.deep().problems == ()
 
 
@@ -206,7 +206,7 @@ def test_the_row_of_a_change_event_is_ruled(topic: TypedTopic) -> None:
     with_rules(topic, hash={"email": "people"}, drop=["id"])
     assert topic.load().error is None
     assert topic.rows("email", "__op") == [{"email": hash_of("zelda"), "__op": "c"}]
-    assert "id" not in topic.table.existing().layout.values.names
+    assert "id" not in topic.snapshot.layout.values.names
     assert topic.deep().problems == ()
 
 
@@ -257,7 +257,7 @@ def test_the_bytes_of_a_bad_record_are_not_stored_beside_a_rule_unless_the_setti
     assert "zelda" not in bad["_error"]
     assert topic.deep().problems == ()
     result = redecode(topic)
-    assert (result.failure, result.decoded, result.version) == (None, 0, topic.table.existing().version)
+    assert (result.failure, result.decoded, result.version) == (None, 0, topic.snapshot.version)
     assert result.warnings[0].startswith("1 records that did not decode stay as they are")
     with_rules(topic, **RULES, raw="keep")
     append(topic.fake.logs[0], [b'{"email": ["zelda'])
@@ -327,14 +327,13 @@ def test_what_is_only_stored_or_not_may_change_and_the_ledger_says_from_where(to
     with_rules(topic, drop=["password"], hash={"new": "people"}, headers=[])
     assert topic.load().error is None
     assert [row["password"] for row in topic.rows("password")] == ['"geheim"', None, '["x"]', None, None]
-    entry = topic.table.existing().entry
-    assert entry is not None
+    entry = topic.entry
     rules = entry.state.rules
     assert (rules.since, rules.drop, rules.hash) == (entry.sequence, ("password",), {"new": "k1"})
     assert topic.deep().problems == ()
     append(topic.fake.logs[0], [b"{}"])
     assert topic.load().error is None
-    assert topic.table.existing().entry.state.rules == rules
+    assert topic.entry.state.rules == rules
     text = entry.to_json()
     assert LedgerEntry.from_json(text) == entry
     assert KEY.decode() not in text
@@ -343,7 +342,7 @@ def test_what_is_only_stored_or_not_may_change_and_the_ledger_says_from_where(to
 def test_a_table_without_rules_has_no_word_of_them_in_its_ledger(topic: TypedTopic) -> None:
     with_rules(topic)
     topic.load()
-    assert '"rules"' not in topic.table.existing().entry.to_json()
+    assert '"rules"' not in topic.entry.to_json()
 
 
 def test_another_key_under_the_same_id_is_refused(topic: TypedTopic, tmp_path: Path) -> None:

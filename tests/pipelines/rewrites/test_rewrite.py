@@ -85,7 +85,7 @@ def test_old_rows_are_stored_as_new_ones_are(topic: TypedTopic) -> None:
     assert topic.deep().problems == ()
     assert verify(topic.table).problems == ()
     data = b"".join(path.read_bytes() for path in Path(topic.table.uri).glob("_kafka_loaded_date=*/*.parquet"))
-    assert topic.table.existing().entry.state.rules.since == 0
+    assert topic.entry.state.rules.since == 0
     assert KEY not in data
 
 
@@ -93,14 +93,14 @@ def test_a_table_that_follows_the_rules_is_not_written_again(topic: TypedTopic) 
     first = rewritten(topic, **RULES)
     again = rewritten(topic, **RULES)
     assert (again.failure, again.version, again.changes) == (None, first.version, ())
-    assert topic.table.existing().entry.kind is CommitKind.REWRITE
+    assert topic.entry.kind is CommitKind.REWRITE
 
 
 def test_a_dry_run_only_says_what_would_change(topic: TypedTopic) -> None:
-    version = topic.table.existing().version
+    version = topic.snapshot.version
     result = rewritten(topic, dry_run=True, **RULES)
     assert (result.failure, result.rows, result.files, result.version) == (None, 4, 2, version)
-    assert topic.table.existing().version == version
+    assert topic.snapshot.version == version
 
 
 def test_rows_that_are_hashed_already_are_not_hashed_twice(topic: TypedTopic) -> None:
@@ -163,5 +163,5 @@ def test_what_was_dropped_from_older_rows_is_still_not_compared(topic: TypedTopi
     append(topic.fake.logs[0], [ZELDA])
     assert topic.load().error is None
     assert [row["password"] for row in topic.rows("password")] == [None, None, None, None, "geheim"]
-    assert topic.table.existing().entry.state.rules.varying == ("password",)
+    assert topic.entry.state.rules.varying == ("password",)
     assert topic.deep().problems == ()
