@@ -67,16 +67,16 @@ class StoredRows:
 
 
 def _check_possible(before: TableRules, after: TableRules, columns: pa.Schema) -> None:
-    gone = [
+    missing = [
         path
         for path in rules_conflict(before, after, columns)
         if path != KEY_COLUMN and before.meaning(path) is not None and path not in after.mask
     ]
     if before.key not in {KEEP, after.key} and after.key != DROP:
-        gone.append(KEY_COLUMN)
-    if gone:
+        missing.append(KEY_COLUMN)
+    if missing:
         raise RewriteRefused(
-            f"the table does not have the values any more that the new rules need: {', '.join(gone)}. A hash cannot "
+            f"the table does not have the values any more that the new rules need: {', '.join(missing)}. A hash cannot "
             "become a value again, or the hash of another key: restore the former rules and secrets, or move the table "
             "away to load the topic into a new one"
         )
