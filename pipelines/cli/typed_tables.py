@@ -101,9 +101,9 @@ def redecode_command(
 @cluster_option
 @prints_result
 def rewrite_command(options: GlobalOptions, topic: str, dry_run: bool, cluster: str | None) -> CommandResult:
-    """Store all rows of TOPIC again by the rules in [topics.NAME.load].
+    """Store the rows of TOPIC again by its present rules.
 
-    Rules for what is stored of records apply to new rows. This command applies them to the rows that a table has
+    The rules in [topics.NAME.load] say what is stored of records, and apply to new rows. This command applies them to the rows that a table has
     already: it drops, masks and hashes their values, in one commit, without a broker. Offsets and the number of rows
     stay the same. It cannot bring back what a table does not have: a hash cannot become a value, or the hash of
     another key.
