@@ -103,10 +103,10 @@ def redecode_command(
 def rewrite_command(options: GlobalOptions, topic: str, dry_run: bool, cluster: str | None) -> CommandResult:
     """Store the rows of TOPIC again by its present rules.
 
-    The rules in [topics.NAME.load] say what is stored of records, and apply to new rows. This command applies them to the rows that a table has
-    already: it drops, masks and hashes their values, in one commit, without a broker. Offsets and the number of rows
-    stay the same. It cannot bring back what a table does not have: a hash cannot become a value, or the hash of
-    another key.
+    The rules in [topics.NAME.load] say what is stored of records, and apply to new rows. This command applies them to
+    the rows that a table has already: it drops, masks and hashes their values, in one commit, without a broker.
+    Offsets and the number of rows stay the same. It cannot bring back what a table does not have: a hash cannot become
+    a value, or the hash of another key.
 
     The old files stay until `penstock clean --delete` deletes them. Loads of the topic can run at the same time if they
     have the former rules. After an interruption, run the command again: it continues.
