@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 
+from pipelines.delta.delta_table import LakeTable
 from pipelines.increments.delta_output import DeltaOutput
 from pipelines.increments.increment import Increment, apply_increment
 from pipelines.maintenance.clean import clean
@@ -24,8 +26,11 @@ from pipelines.state_tables.state_table import state_output
 from pipelines.state_tables.update import update_state
 from pipelines.verify.verify import verify
 from resources.failpoints import KILL_AT
+from resources.settings.settings import Settings
+from resources.stores.lake import Lake, filesystem, list_folder
 from tests.failpoints import SCRUB_FAILPOINTS
 from tests.fakes.cluster import FakeCluster
+from tests.fakes.object_store import ObjectStore, object_store
 from tests.fakes.typed import TypedTopic, append, log_of
 from tests.fuzz.readers import READERS
 
@@ -254,3 +259,63 @@ def test_a_scrub_that_is_killed_is_continued(topic: TypedTopic, step: str) -> No
     topic.table.scrub()
     assert hits(topic.table.uri) == []
     assert verify(topic.table).proven
+
+
+@dataclass(kw_only=True)
+class StoredTopic(TypedTopic):
+    """The topic with its table in an object store."""
+
+    store: ObjectStore
+
+    @property
+    def settings(self) -> Settings:
+        options = {"lake": self.store.root, "lake_options": self.store.options}
+        return super().settings.model_copy(update=options)
+
+    @property
+    def table(self) -> LakeTable:
+        return LakeTable.of(Lake.of(self.settings), "main", "clicks")
+
+    def log(self) -> str:
+        """All that the delta log says."""
+        files = filesystem(self.table.uri, self.store.options)
+        texts = []
+        for info in list_folder(files, "_delta_log"):
+            with files.open_input_file(info.path) as file:
+                content = file.read()
+            is_parquet = info.path.endswith(".parquet")
+            texts.append(str(pq.read_table(pa.BufferReader(content)).to_pylist()) if is_parquet else content.decode())
+        return "\n".join(texts)
+
+
+def test_a_scrub_works_in_an_object_store_too(topic: TypedTopic) -> None:  # faults Y01, Y02
+    with object_store() as store:
+        stored = StoredTopic(fake=topic.fake, folder=topic.folder, format_=unmarked(topic).format_, store=store)
+        for number in range(12):
+            append(topic.fake.logs[0], [document(size=number)])
+            assert stored.load().error is None
+        assert MARKER in stored.log()
+        stored.format_ = topic.format_
+        append(topic.fake.logs[0], [document(size=99)])
+        assert stored.load().error is None
+        result = stored.table.scrub()
+        assert (result.commits >= 12, result.others) == (True, 1)
+        assert [marker for marker in TEXTS if marker in stored.log()] == []
+        assert verify(stored.table).proven
+        append(topic.fake.logs[0], [document(size=100)])
+        assert stored.load().error is None
+        assert verify(stored.table).proven
+        again = stored.table.scrub()
+        assert (again.commits, again.others) == (0, 0)
+
+
+@pytest.mark.parametrize("value", ["zelda", {"zelda": 1}], ids=str)
+@pytest.mark.parametrize("column", [name for name in COLUMNS if name != "city"])
+def test_the_reason_why_a_value_does_not_decode_has_no_value(topic: TypedTopic, column: str, value: Any) -> None:
+    # fault Y06
+    append(topic.fake.logs[0], [document(**{column: value, "zelda": "zelda"})])
+    assert topic.load().error is None
+    reasons = [row["_error"] for row in topic.rows("_error") if row["_error"]]
+    assert bool(reasons) != ((column, value) in (("email", "zelda"), ("address", {"zelda": 1})))
+    assert MARKER not in str(reasons)
+    assert hits(topic.table.uri) == []
