@@ -19,6 +19,8 @@ from kafka_io.errors import printable
 
 NO_ROWS = np.empty(0, np.int64)
 """The indexes of no rows."""
+NO_IDS = np.empty(0, np.int32)
+"""The ids of the schemas of values without frames."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +65,8 @@ class DecodedValues:
         failures: the values that do not decode, in the order of rows. A null value is not a failure.
         unknown_schemas: ids of schemas that the decoder does not have. The rows of these values are null. They are not
             failures: they may decode as soon as the schemas are known.
+        schema_ids: the id of the schema of each value, also of an unknown schema; -1 for a null value, and for one
+            without a valid frame. A decoder of values without frames gives none.
         new_keys: rows whose value has a key that no column holds, with something other than null, {} and []. Decoders
             of values with schemas report none.
         rounded: rows with a number that lost digits, because its column is a double that nobody has declared.
@@ -71,6 +75,7 @@ class DecodedValues:
     rows: pa.RecordBatch
     failures: Sequence[FailedValue] = ()
     unknown_schemas: frozenset[int] = frozenset()
+    schema_ids: npt.NDArray[np.int32] = field(default_factory=lambda: NO_IDS, compare=False)
     new_keys: npt.NDArray[np.int64] = field(default_factory=lambda: NO_ROWS, compare=False)
     rounded: npt.NDArray[np.int64] = field(default_factory=lambda: NO_ROWS, compare=False)
 

@@ -16,11 +16,13 @@ from kafka_io.values.columns import assign, field_name, grow, grow_until_stable
 from kafka_io.values.json.inference import grow_by_fields
 from pipelines.fetch.formats import encoding_of
 from pipelines.layout.columns import (
+    SCHEMA_ID_COLUMN,
     Grow,
     grown,
     header_columns,
     key_columns,
     rename_warnings,
+    schema_id_columns,
     stored_type,
     value_columns,
     with_columns,
@@ -109,24 +111,27 @@ class DecodePlan(PartPlan):
     """The columns of the files of a load, and the encodings of what fills them.
 
     The plan itself is that of the values; `keys` is that of the keys, None if they stay bytes. `headers` are the names
-    of the headers that have columns. `row_rules` say what the table keeps of the records.
+    of the headers that have columns. `has_schema_ids` says whether the table has a column for the ids of the schemas.
+    `row_rules` say what the table keeps of the records.
     """
 
     keys: PartPlan | None = None
     headers: tuple[str, ...] = ()
+    has_schema_ids: bool = False
     date_column: str = DATE_COLUMN
     partition_by: str = LOADED
     row_rules: RowRules = NO_RULES
 
     @property
     def stored(self) -> pa.Schema:
-        """The columns for headers, and for fields of values and keys, with the types that the table has.
+        """The columns for ids, headers, and fields of values and keys, with the types that the table has.
 
-        Those for headers are the first ones, because Delta keeps statistics of a table's first columns only.
+        Those for ids and headers are the first ones, because Delta keeps statistics of a table's first columns only.
         """
         of_keys = with_key_prefix(self.keys.stored_values) if self.keys else ()
         of_headers = marked(header_columns(self.headers), paths_of_headers(self.personal))
-        return pa.schema([*_stored(of_headers), *self.stored_values, *of_keys])
+        of_ids = schema_id_columns() if self.has_schema_ids else ()
+        return pa.schema([*of_ids, *_stored(of_headers), *self.stored_values, *of_keys])
 
     @property
     def of_stored_rows(self) -> Self:
@@ -215,6 +220,7 @@ def plan_decoding(
         table=table,
         keys=key_plan,
         headers=format_.header_columns,
+        has_schema_ids=_has_schema_ids(format_, layout),
         date_column=layout.date_column,
         partition_by=layout.partition_by,
         row_rules=rules,
@@ -222,6 +228,12 @@ def plan_decoding(
     _check_nesting(plan.stored)
     warnings = (rename_warnings(layout.values, plan.stored), _time_column_warnings(plan), _rule_warnings(plan))
     return plan, list(chain.from_iterable(warnings))
+
+
+def _has_schema_ids(format_: "TopicFormat", layout: TableLayout) -> bool:
+    """Whether the table has, or gets, the column for ids. Rows that a table has already lack them."""
+    is_new = not layout.values.names
+    return format_.has_schemas and (is_new or SCHEMA_ID_COLUMN in layout.values.names or format_.add_schema_ids)
 
 
 def _check_nesting(columns: pa.Schema) -> None:
@@ -248,7 +260,7 @@ def _time_column_warnings(plan: DecodePlan) -> Iterator[str]:
         LayoutRefused: the column is neither a date nor a time.
     """
     name, columns = plan.partition_by, plan.stored
-    if name in {LOADED, EVENT_DAY} or not columns.names:
+    if name in {LOADED, EVENT_DAY} or set(columns.names) <= {SCHEMA_ID_COLUMN}:
         return
     if name not in columns.names:
         yield f"no record has had the field {name} of `partition_by`: all rows are in the folder without a day"

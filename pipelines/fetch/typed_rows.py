@@ -28,7 +28,14 @@ from pipelines.fetch.schema_headers import (
     with_azure_frames,
     with_short_ids,
 )
-from pipelines.layout.columns import ERROR_COLUMN, KEY_PREFIX, RAW_COLUMN, TOMBSTONE_COLUMN, header_columns
+from pipelines.layout.columns import (
+    ERROR_COLUMN,
+    KEY_PREFIX,
+    RAW_COLUMN,
+    SCHEMA_ID_COLUMN,
+    TOMBSTONE_COLUMN,
+    header_columns,
+)
 from pipelines.layout.personal import without_keys
 from pipelines.layout.rows import FILE_SCHEMA, table_rows
 from pipelines.ledger.slice_facts import BadRecord, DecodingNeeds, PartNeeds
@@ -60,12 +67,14 @@ class DecodedPart:
 
     Args:
         columns: the columns for fields, by name.
+        schema_ids: see DecodedValues.
         failures: what does not decode.
         needs: schemas that the driver must resolve first, and fields that must get columns first.
         rounded: the rows in which a number has lost digits.
     """
 
     columns: Mapping[str, pa.Array]
+    schema_ids: npt.NDArray[np.int32]
     failures: Sequence[FailedValue]
     needs: PartNeeds
     rounded: npt.NDArray[np.int64]
@@ -108,6 +117,7 @@ class TypedRows:
         hashes = self._rules.hashes()
         self._values = _PartRows(plan, VALUE_HEADER, hashes)
         self._keys = _PartRows(plan.keys, KEY_HEADER, hashes) if plan.keys else None
+        self._has_schema_ids = plan.has_schema_ids
         self._header_names, self._header_columns = plan.headers, header_columns(plan.headers)
         self._own_names = {self._layout.name(field.name): field.name for field in FILE_SCHEMA}
 
@@ -141,6 +151,8 @@ class TypedRows:
             reasons = of_values | of_keys if self._rules.hides_keys else of_keys | of_values
             failures = [FailedValue(row=row, reason=reasons[row]) for row in sorted(reasons)]
             columns |= {KEY_PREFIX + name: column for name, column in keys.columns.items()}
+        if self._has_schema_ids:
+            columns[SCHEMA_ID_COLUMN] = pa.array(values.schema_ids, pa.int64(), mask=values.schema_ids < 0)
         if self._header_names:
             columns |= zip(self._header_columns.names, header_texts(headers, self._header_names), strict=True)
         self._count(kafka, failures)
@@ -208,11 +220,12 @@ class _PartRows:
             fields = self._new_fields(values, decoded)
         failures = in_order(failures, decoded.failures)
         if decoded.unknown_schemas:
-            failures = in_order(failures, self._without_schema(values))
+            failures = in_order(failures, self._without_schema(values, decoded.schema_ids))
         unknown |= decoded.unknown_schemas - self._refused.keys()
         columns = dict(zip(decoded.rows.schema.names, decoded.rows.columns, strict=True))
         return DecodedPart(
             columns=self._ruled.of(columns) if self._ruled else columns,
+            schema_ids=decoded.schema_ids,
             failures=failures,
             needs=_part_needs(unknown, fields),
             rounded=np.setdiff1d(decoded.rounded, [failure.row for failure in failures]),
@@ -233,11 +246,8 @@ class _PartRows:
                 return fields
         return ()
 
-    def _without_schema(self, values: pa.BinaryArray) -> Iterator[FailedValue]:
+    def _without_schema(self, values: pa.BinaryArray, ids: npt.NDArray[np.int32]) -> Iterator[FailedValue]:
         """The values whose schemas the registry does not have."""
-        from kafka_io.values.framing import read_frames  # noqa: PLC0415 - the driver needs no numba
-
-        ids = read_frames(values).ids
         for row in np.flatnonzero(np.isin(ids, list(self._refused))).tolist():
             is_azure = _AZURE.match(values[row].as_py()) is not None
             yield FailedValue(row=row, reason=_AZURE_REASON if is_azure else self._refused[int(ids[row])])

@@ -18,12 +18,14 @@ KEY_PREFIX = "_kafka_key_"
 """The prefix of the names of columns for fields of the keys."""
 HEADER_PREFIX = "_kafka_header_"
 """The prefix of the names of columns for headers."""
+SCHEMA_ID_COLUMN = "_kafka_schema_id"
 _KEY_FIELD = "key."  # the prefix of the name of such a field in the metadata of its column
 ERROR_COLUMN = "_error"
 RAW_COLUMN = "_raw"
 TOMBSTONE_COLUMN = "_tombstone"
 _RESERVED = {ERROR_COLUMN, RAW_COLUMN, TOMBSTONE_COLUMN}
 NO_COLUMNS = pa.schema([])
+_NOT_OF_VALUES = (KEY_PREFIX, HEADER_PREFIX, SCHEMA_ID_COLUMN)
 
 
 class ColumnConflict(ValueError):
@@ -63,7 +65,7 @@ def _renamed(column: pa.Field, names: ColumnNames) -> pa.Field:
 
 def value_columns(columns: pa.Schema) -> pa.Schema:
     """The columns of a table for the fields of the values."""
-    return pa.schema([column for column in columns if not column.name.startswith((KEY_PREFIX, HEADER_PREFIX))])
+    return pa.schema([column for column in columns if not column.name.startswith(_NOT_OF_VALUES)])
 
 
 def key_columns(columns: pa.Schema) -> pa.Schema:
@@ -76,6 +78,11 @@ def header_columns(names: Iterable[str]) -> pa.Schema:
     return pa.schema(
         [described(HEADER_PREFIX + name, pa.string(), comment=f"the last header {name} as text") for name in names]
     )
+
+
+def schema_id_columns() -> pa.Schema:
+    """The column for the ids of the schemas of values."""
+    return pa.schema([described(SCHEMA_ID_COLUMN, pa.int64(), comment="the id of the value's schema in the registry")])
 
 
 def with_key_prefix(columns: pa.Schema) -> pa.Schema:

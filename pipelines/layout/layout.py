@@ -23,7 +23,14 @@ from typing import Self
 
 import pyarrow as pa
 
-from pipelines.layout.columns import ERROR_COLUMN, NO_COLUMNS, RAW_COLUMN, TOMBSTONE_COLUMN, with_columns
+from pipelines.layout.columns import (
+    ERROR_COLUMN,
+    NO_COLUMNS,
+    RAW_COLUMN,
+    SCHEMA_ID_COLUMN,
+    TOMBSTONE_COLUMN,
+    with_columns,
+)
 from pipelines.layout.delta_schema import DeltaField, arrow_columns, delta_metadata
 from pipelines.layout.personal import is_personal
 from pipelines.layout.rows import DICTIONARY, FILE_SCHEMA, PARTITION_COLUMN, RAW_TIME_COLUMN, TABLE_SCHEMA
@@ -167,8 +174,9 @@ class TableLayout:
         """The columns of a file in which values repeat."""
         if not self.is_typed:
             return list(DICTIONARY)
-        texts = [column.name for column in self.values if column.type in {pa.string(), pa.binary()}]
-        return [*map(self.name, DICTIONARY), ERROR_COLUMN, *texts]
+        texts = {pa.string(), pa.binary()}
+        repeating = [column.name for column in self.values if column.type in texts or column.name == SCHEMA_ID_COLUMN]
+        return [*map(self.name, DICTIONARY), ERROR_COLUMN, *repeating]
 
     @property
     def taken(self) -> tuple[str, ...]:

@@ -144,6 +144,10 @@ class TopicFormat(Section):
     """Typed tables: names of headers. Each gets a column of text, such as `_kafka_header_ce_id`. It has the content of
     the last header of that name, and is null for a record without it and for content that is not UTF-8."""
 
+    add_schema_ids: bool = False
+    """Values with schemas in a registry: whether a table without the column `_kafka_schema_id` gets it with its next
+    rows. Older rows are null in it, until `penstock replay` fetches them again. New tables have the column anyway."""
+
     partition_by: str = "loaded"
     """The kind of date in the names of a new table's folders. With "loaded" it is the date of the load, with
     "event_day" the day of the record's time. Every other text is the name of a column of a typed table, a date or a
@@ -245,6 +249,8 @@ class TopicFormat(Section):
             raise ValueError(f'`{sources[0]}` belongs to the format "json"')
         if self.format == "json" and len(sources) > 1:
             raise ValueError(f"set `{sources[0]}` or `{sources[1]}`, not both")
+        if self.add_schema_ids and not self.has_schemas:
+            raise ValueError("`add_schema_ids` needs values with schemas in a registry")
         if self.columns or (self.json_schema and not self.schema_file):
             self.declared_columns()
         return self

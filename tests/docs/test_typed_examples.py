@@ -216,6 +216,22 @@ def test_the_query_for_headers_counts_the_events_of_a_source(tmp_path: Path) -> 
         assert database.sql(query).fetchall() == [("a", 1), ("b", 2)]
 
 
+def test_the_query_for_schemas_counts_the_records_of_each(tmp_path: Path) -> None:
+    fake = FakeCluster(logs={0: log_of([])})
+    with fake, EmbeddedSchemaRegistry() as registry:
+        id_ = registry.register("orders-value", json.dumps(ORDER))
+        values = [framed(id_, avro(ORDER, CELLS)), framed(id_ + 1, b""), None]
+        append(fake.logs[0], values)
+        registries = {"main": {"url": registry.url}}
+        format_ = {"format": "avro", "max_bad_share": 1}
+        topic = TypedTopic(fake=fake, folder=tmp_path / "lake", format_=format_, registries=registries)
+        assert topic.load().error is None
+    with duckdb.connect() as database:
+        database.register("orders", DeltaTable(topic.table.uri).to_pyarrow_dataset())
+        [query] = [block.text for block in run_blocks(PAGE, "sql") if "_kafka_schema_id" in block.text]
+        assert [row[:2] for row in database.sql(query).fetchall()] == [(1, 1), (2, 1), (None, 1)]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
     """A row of the table of changes: two schemas, the columns after the second one, and two rows."""
@@ -285,6 +301,7 @@ def test_a_change_of_the_schema_gives_the_columns_and_rows_of_the_page(change: C
             append(fake.logs[0], [framed(id_, avro(schema, record_of(schema, row)))])
             load = topic.load()
             assert (load.error, load.bad_records) == (None, 0)
-    shown = topic_schema(topic.table, topic.settings.format_of("clicks"))
-    assert [f"{column.name} {column.type}" for column in shown.columns] == list(change.columns)
-    assert topic.rows(*(column.name for column in shown.columns)) == list(change.rows)
+    of_ids, *shown = topic_schema(topic.table, topic.settings.format_of("clicks")).columns
+    assert of_ids.name == "_kafka_schema_id"
+    assert [f"{column.name} {column.type}" for column in shown] == list(change.columns)
+    assert topic.rows(*(column.name for column in shown)) == list(change.rows)

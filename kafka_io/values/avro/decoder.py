@@ -91,7 +91,9 @@ class AvroDecoder:
         if self._prefix:
             refused = [self._prefix.explained(failure, values) for failure in refused]
         failed = in_order(frames.failures, refused, with_repeated_keys(repeated))
-        return DecodedValues(rows=self._buffers.take(), failures=failed, unknown_schemas=frozenset(missing))
+        return DecodedValues(
+            rows=self._buffers.take(), failures=failed, unknown_schemas=frozenset(missing), schema_ids=frames.ids
+        )
 
     def _complete(self) -> dict[int, str]:
         """Replace raw values by JSON; returns the rows with a map in which a key occurs twice, and the path of it."""

@@ -22,7 +22,6 @@ from kafka_io.values.debezium.columns import (
     text_envelope_of,
 )
 from kafka_io.values.decoding import DecodedValues, FailedValue, ValueDecoder, in_order
-from kafka_io.values.framing import read_frames
 from kafka_io.values.json.decoder import JsonDecoder
 from kafka_io.values.json.reading import JsonNumbers
 
@@ -123,12 +122,13 @@ class DebeziumDecoder:
         failed = {failure.row for failure in failures}
         arrays = [events.about(column) if is_about(column) else row[column.name] for column in self._columns]
         others = [row for row in events.missing().tolist() if row not in failed]
-        unknown = np.isin(read_frames(values).ids, list(decoded.unknown_schemas)) if decoded.unknown_schemas else None
-        missing = [row for row in others if values[row].is_valid and (unknown is None or not unknown[row])]
+        unknown = set(np.flatnonzero(np.isin(decoded.schema_ids, list(decoded.unknown_schemas))).tolist())
+        missing = [row for row in others if values[row].is_valid and row not in unknown]
         return DecodedValues(
             rows=pa.RecordBatch.from_arrays(arrays, schema=self._columns),
             failures=in_order(failures, (FailedValue(row=row, reason=_NO_OP) for row in missing)),
             unknown_schemas=decoded.unknown_schemas,
+            schema_ids=decoded.schema_ids,
             new_keys=np.union1d(decoded.new_keys, events.lacking()),
             rounded=decoded.rounded,
         )

@@ -251,7 +251,9 @@ class FramedJsonDecoder:
         starts = np.where(np.isin(frames.ids, list(unknown)), np.int32(-1), frames.starts) if unknown else frames.starts
         decoded = self._decoder.decode(values, starts)
         failures = in_order(frames.failures, decoded.failures)
-        return DecodedValues(rows=decoded.rows, failures=failures, unknown_schemas=frozenset(unknown))
+        return DecodedValues(
+            rows=decoded.rows, failures=failures, unknown_schemas=frozenset(unknown), schema_ids=frames.ids
+        )
 
 
 def warm() -> None:

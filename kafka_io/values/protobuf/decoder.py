@@ -16,7 +16,7 @@ from kafka_io.errors import InvalidSchema, printable
 from kafka_io.jit.scalars import ByteArray, Int32s, read_only
 from kafka_io.values.arrays import bodies_of, bytes_of
 from kafka_io.values.column_buffers import ColumnBuffers
-from kafka_io.values.decoding import DecodedValues, FailedValue, in_order
+from kafka_io.values.decoding import NO_IDS, DecodedValues, FailedValue, in_order
 from kafka_io.values.framing import MessagePaths, SchemaFrames, read_frames, read_message_paths
 from kafka_io.values.kernels import protobuf_program, protobuf_rows
 from kafka_io.values.protobuf.columns import ProtobufNode, type_node
@@ -122,12 +122,13 @@ class ProtobufDecoder:
         """The rows of these values. See DecodedValues."""
         unknown: frozenset[int] = frozenset()
         failures: list[FailedValue] = []
+        ids = NO_IDS
         if self._single is not None:
             data, starts, ends = bodies_of(values)
             entries = np.where(starts < 0, _NO_ENTRY, self._single.entry).astype(np.int32)
         else:
             frames = read_frames(values)
-            unknown = self._drop_unknown(frames)
+            unknown, ids = self._drop_unknown(frames), frames.ids
             paths = read_message_paths(values, frames)
             data, positions = bytes_of(values)
             starts, ends = paths.starts, positions[1:]
@@ -136,7 +137,7 @@ class ProtobufDecoder:
         bodies = _Bodies(data, starts, ends, entries, np.zeros(len(values), np.uint8))
         failures += self._fill(bodies)
         rows = self._buffers.take()
-        return DecodedValues(rows=rows, failures=in_order(failures), unknown_schemas=unknown)
+        return DecodedValues(rows=rows, failures=in_order(failures), unknown_schemas=unknown, schema_ids=ids)
 
     # Message types
 

@@ -28,6 +28,7 @@ SECOND = {
         {"name": "lines", "type": {"type": "array", "items": "string"}, "doc": "what was bought"},
     ],
 }
+IDS, OF_IDS = "_kafka_schema_id", ["the", "id", "of", "the", "value's", "schema", "in", "the", "registry"]
 MET_TEXT = [["PART", "ID", "DIGEST", "REGISTRY", "SINCE"], ["value", "1", ANY, "main", ANY]]
 RETYPED = "the field 'amount' had the type double before: the new column amount_2 holds it, with the type string"
 
@@ -96,6 +97,7 @@ def test_the_newest_schema_in_the_registry_gives_the_columns_of_the_first_load(o
         ["ID", "TYPE", "MET", "SUBJECTS"],
         ["1", "AVRO", "newest", "orders-value", "version", "1"],
         ["NAME", "TYPE", "FIELD", "NEW", "COMMENT"],
+        [IDS, "long", IDS, "new", *OF_IDS],
         ["id", "long", "id", "new"],
         ["amount", "double", "amount", "new"],
     ]
@@ -114,6 +116,7 @@ def test_a_new_schema_in_the_registry_shows_what_the_next_load_adds(
         ["2", "AVRO", "newest", "orders-value", "version", "2"],
         *MET_TEXT,
         ["NAME", "TYPE", "FIELD", "NEW", "COMMENT"],
+        [IDS, "long", IDS, *OF_IDS],
         ["id", "long", "id"],
         ["amount", "double", "amount"],
         ["amount_2", "string", "amount", "new"],
@@ -125,7 +128,7 @@ def test_a_new_schema_in_the_registry_shows_what_the_next_load_adds(
     [of_table] = json.loads(orders("schema", "orders", "--json").stdout)["results"]
     assert [(schema["id"], schema["is_met"]) for schema in of_table["schemas"]] == [(1, True), (2, True)]
     assert [(column["name"], column["is_new"]) for column in of_table["columns"]] == [
-        (name, False) for name in ("id", "amount", "amount_2", "lines")
+        (name, False) for name in (IDS, "id", "amount", "amount_2", "lines")
     ]
     assert of_table["warnings"] == []
 
@@ -140,6 +143,7 @@ def test_without_an_answer_of_the_registry_the_columns_of_the_table_are_shown(
     assert cells(shown) == [
         *MET_TEXT,
         ["NAME", "TYPE", "FIELD", "NEW", "COMMENT"],
+        [IDS, "long", IDS, *OF_IDS],
         ["id", "long", "id"],
         ["amount", "double", "amount"],
     ]

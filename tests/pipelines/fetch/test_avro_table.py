@@ -312,11 +312,12 @@ def test_columns_of_files_and_earlier_warnings_stay_when_the_plan_grows(
     file = DataFile(path="a.parquet", size=1, rows=1)
     assert decoding.plan is not None
     columns, warnings = list(decoding.plan.stored), list(decoding.warnings)
-    assert ([column.name for column in columns], len(warnings)) == (["id", "price", "note", "price_2"], 1)
+    names = ["_kafka_schema_id", "id", "price", "note", "price_2"]
+    assert ([column.name for column in columns], len(warnings)) == (names, 1)
     decoding.keep_columns([SliceFacts(range=CommittedRange(offsets=offsets), files=(file,))])
     decoding.learn([1])
-    assert list(decoding.plan.stored)[:4] == columns
-    assert (decoding.plan.stored.names[4:], list(decoding.warnings)[:1], len(decoding.warnings)) == (
+    assert list(decoding.plan.stored)[:5] == columns
+    assert (decoding.plan.stored.names[5:], list(decoding.warnings)[:1], len(decoding.warnings)) == (
         ["price_3"],
         warnings,
         2,
@@ -334,7 +335,7 @@ def test_a_plan_without_files_follows_the_order_of_the_schemas(
     decoding.keep_columns([SliceFacts(range=CommittedRange(offsets=offsets))])
     decoding.learn([1])
     assert decoding.plan is not None
-    assert [str(column.type) for column in decoding.plan.stored] == ["int64", "int64", "string", "string"]
+    assert [str(column.type) for column in decoding.plan.stored] == ["int64", "int64", "int64", "string", "string"]
 
 
 def test_ids_that_the_table_has_seen_are_asked_for_before_the_fetch_and_each_is_asked_once(
@@ -425,7 +426,10 @@ def test_a_column_that_another_run_adds_meanwhile_is_seen_without_a_second_fetch
     assert fetch.sizes == [2, 2]  # the first fetch only meets an unknown schema; none follows the conflict
     assert [row["price_2"] for row in topic.rows("price_2")] == [None, None, "q", "p"]
     columns = [entry.columns for _, entry in topic.table.entries(topic.table.snapshot())]
-    assert [[column["name"] for column in added] for added in columns][-2:] == [["price_2", "note"], ["id", "price"]]
+    assert [[column["name"] for column in added] for added in columns][-2:] == [
+        ["price_2", "note"],
+        ["_kafka_schema_id", "id", "price"],
+    ]
     assert not any(columns[:-2])
     assert topic.deep().problems == ()
 
@@ -456,6 +460,7 @@ def test_the_schema_command_knows_what_the_table_has(topic: TypedTopic) -> None:
     topic.load()
     shown = topic_schema(topic.table, topic.settings.format_of("clicks"))
     assert [(column.name, column.type, column.comment, column.is_new) for column in shown.columns] == [
+        ("_kafka_schema_id", "long", "the id of the value's schema in the registry", False),
         ("id", "long", "the number", False),
         ("price", "long", "", False),
     ]
@@ -471,7 +476,11 @@ def test_the_schema_shows_what_the_table_has_met_and_what_the_newest_version_wou
     settings = topic.settings
     show = partial(topic_schema, topic.table, settings.format_of("clicks"), partial(open_schema_registry, settings))
     assert [(schema.id, schema.is_met) for schema in show().schemas] == [(1, False)]
-    assert [(column.name, column.is_new) for column in show().columns] == [("id", True), ("price", True)]
+    assert [(column.name, column.is_new) for column in show().columns] == [
+        ("_kafka_schema_id", True),
+        ("id", True),
+        ("price", True),
+    ]
     topic.load()
     registry.register("clicks-value", schema(V2))
     shown = show()
@@ -480,6 +489,7 @@ def test_the_schema_shows_what_the_table_has_met_and_what_the_newest_version_wou
         (2, "AVRO", ("clicks-value version 2",), False),
     ]
     assert [(column.name, column.is_new) for column in shown.columns] == [
+        ("_kafka_schema_id", False),
         ("id", False),
         ("price", False),
         ("price_2", True),
@@ -495,7 +505,7 @@ def test_the_columns_are_shown_with_a_warning_if_the_registry_does_not_answer(
     topic.registries = {"main": {"url": "http://127.0.0.1:1"}}
     settings = topic.settings
     shown = topic_schema(topic.table, settings.format_of("clicks"), partial(open_schema_registry, settings))
-    assert ([column.name for column in shown.columns], shown.schemas) == (["id", "price"], ())
+    assert ([column.name for column in shown.columns], shown.schemas) == (["_kafka_schema_id", "id", "price"], ())
     assert shown.warnings[0].startswith("the schemas are not shown, because the registry cannot be asked")
 
 

@@ -17,7 +17,7 @@ import pytest
 from kafka_io.schema_registry.schemas import RegisteredSchema, SchemaType
 from pipelines.fetch.decode_plan import Learned, WriterSchemas, plan_decoding
 from pipelines.fetch.typed_rows import TypedRows
-from pipelines.layout.columns import missing_columns
+from pipelines.layout.columns import SCHEMA_ID_COLUMN, missing_columns, value_columns
 from pipelines.layout.delta_schema import delta_fields
 from pipelines.layout.layout import TYPED, TableLayout
 from resources.settings.topic_formats import TopicFormat
@@ -65,7 +65,7 @@ def table_after(layout: TableLayout, schemas: Mapping[int, Version], ids: Sequen
     rows = typed.rows(records, {})
     assert typed.examples == []
     after = layout.with_columns(delta_fields(missing_columns(layout.values, plan.stored, layout.taken)))
-    assert after.values.names == plan.values.names
+    assert after.values.names == [SCHEMA_ID_COLUMN, *plan.values.names]
     return after, rows.select(plan.values.names).to_pylist()
 
 
@@ -75,7 +75,7 @@ def moved(old: Version, new: Version, *, by_writer: bool) -> tuple[dict[str, str
     schemas = {1: first, 2: second}
     layout, _ = table_after(TYPED, schemas, [1])
     layout, rows = table_after(layout, schemas, [1, 2])
-    columns = {column.name: str(column.type) for column in layout.values}
+    columns = {column.name: str(column.type) for column in value_columns(layout.values)}
     return columns, rows if by_writer else rows[::-1]
 
 

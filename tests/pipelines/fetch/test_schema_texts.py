@@ -136,7 +136,7 @@ def test_the_history_of_schemas_is_shown_also_if_a_load_would_stop(
     [text] = shown.texts
     assert (text.part, text.id, text.registry, text.since[:2]) == ("value", 1, "main", "20")
     assert "a load stops" in shown.warnings[-1]
-    assert [column.name for column in shown.columns] == ["city", "street"]
+    assert [column.name for column in shown.columns] == ["_kafka_schema_id", "city", "street"]
 
 
 TEXTS = {"indented": '{ "type": "string" }', "plain": '{"type":"string"}', "other": '{"type":"bytes"}'}

@@ -101,7 +101,8 @@ def test_schemas_are_asked_for_when_a_record_needs_them(tmp_path: Path) -> None:
         format_ = f'format = "avro"\n[registries.main]\nurl = "{registry.url}"'
         [old, new, unknown] = values_and_errors(tail(tmp_path, values, format_, "--json"))
         assert [request for request in registry.requests if "schemas/ids" in request].count("GET /schemas/ids/1") == 1
-    assert (old, new) == (({"id": 1, "price": 5}, None), ({"id": 2, "price_2": "6 EUR", "note": "x"}, None))
+    assert old == ({"_kafka_schema_id": first, "id": 1, "price": 5}, None)
+    assert new == ({"_kafka_schema_id": second, "id": 2, "price_2": "6 EUR", "note": "x"}, None)
     assert unknown[1] == "the registry main has no schema with the id 9"
 
 

@@ -127,6 +127,10 @@ def test_a_personal_field_is_a_declared_column_or_a_part_of_the_record(tmp_path:
             (f'[topics.orders]\nformat = "avro"\navro_file = "a.avsc"\navro_frame = "{frame}"', 'write "single_object"')
             for frame in ("", "glue", "glue:B7B4A7F0-9C96-4E4A-A687-FB5DE9EF0C63", "azure:" + 31 * "a", "confluent:1")
         ),
+        (
+            '[topics.orders]\nformat = "json"\nadd_schema_ids = true',
+            "`add_schema_ids` needs values with schemas in a registry",
+        ),
         ('[topics.orders]\nheader_columns = ["ce_id"]', '`header_columns` needs a `format` other than "raw"'),
         *(
             (f'[topics.orders]\nformat = "text"\nheader_columns = {names}', f"header_columns: {problem}")
