@@ -136,6 +136,18 @@ class RedecodeRefused(LoadError):
     """The records of a table cannot be decoded again from what the table keeps of them."""
 
 
+class ConditionInvalid(LoadError):
+    """A condition on rows cannot be understood, or does not fit the columns of the table."""
+
+
+class EraseRefused(LoadError):
+    """Rows cannot be erased as requested."""
+
+
+class ErasedSince(RewindRefused):
+    """A rewind would bring back rows that were erased."""
+
+
 class OffsetsUnreadable(LoadError):
     """The offsets of another loader are missing, or their file has other contents."""
 

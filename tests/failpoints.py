@@ -16,7 +16,6 @@ FAILPOINTS = (
     "file closed",
     "file synced",
     "facts sent",
-    "offsets written",
     "fetched",
     "replay planned",
     "replay staged",
@@ -56,6 +55,9 @@ FAILPOINTS = (
     "compaction announced",
     "after compaction",
 )
+
+ERASE_FAILPOINTS = ("erasure staged", "offsets written", "before erase entry", "after erase entry")
+"""At these, tests end erasures. They pass others of loads as well."""
 
 OF_EACH_SOURCE = ("source read", "source read again", "increment begun", "increment known", "increment batch read")
 OF_EACH_OUTPUT = ("increment batch written", "last increment batch written", "attempt failed")

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from kafka_io.records.last_message import LastMessage
-from pipelines.ledger.committed_range import CommittedRange, ExactCause
+from pipelines.ledger.committed_range import CommittedRange, ExactCause, StoredSet
 from pipelines.ledger.exact_offsets import ExactOffsets
 from pipelines.ledger.ledger import LedgerEntry
 from pipelines.ledger.slice_facts import SliceFacts
@@ -77,6 +77,10 @@ class Unreliable:
     def exact_sets(self, committed: CommittedRange) -> Mapping[ExactCause, ExactOffsets]:
         """See TableStore."""
         return self.table.exact_sets(committed)
+
+    def store_exact(self, offsets: ExactOffsets) -> StoredSet:
+        """See TableStore."""
+        return self.table.store_exact(offsets)
 
     def row_offsets(self, snapshot: TableSnapshot, committed: CommittedRange) -> Sequence[int]:
         """See TableStore."""

@@ -14,6 +14,7 @@ import click
 from pipelines.cli.complete import complete_command
 from pipelines.cli.completion import completion_command
 from pipelines.cli.config import config_group
+from pipelines.cli.erase import erase_command
 from pipelines.cli.explain import explain_command
 from pipelines.cli.init import init_command
 from pipelines.cli.load import load_command
@@ -44,6 +45,7 @@ COMMANDS = (
     complete_command,
     completion_command,
     config_group,
+    erase_command,
     explain_command,
     history_command,
     init_command,

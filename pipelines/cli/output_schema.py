@@ -28,6 +28,7 @@ from pipelines.cursors.import_offsets import OffsetsImport
 from pipelines.fetch.warming import WarmDecoder
 from pipelines.ledger.failure import SliceFailure
 from pipelines.maintenance.clean import CleanResult
+from pipelines.maintenance.erase_result import TopicErase
 from pipelines.maintenance.history import CommitOfOthers, PrintedCommit
 from pipelines.maintenance.rewind import RewoundTable
 from pipelines.reports.last_error import LastError
@@ -122,6 +123,7 @@ _RESULTS: Mapping[str, Any] = {
     "replay": _result(TopicReplay, cluster=str),
     "redecode": _result(TopicRedecode, cluster=str),
     "rewrite": _result(TopicRewrite, cluster=str),
+    "erase": _result(TopicErase, cluster=str),
     "verify": _result(
         DeepProof,
         always=Proof,

@@ -1,21 +1,24 @@
 """Writes the commit of a load without deltalake: its files, the columns that the table lacks, and the cursors.
 
 deltalake needs several milliseconds for such a commit, because it reads the delta log for each one. A load has read it
-already. Commits that take files out of a table are written by deltalake, and so are all commits to tables with
-features of Delta that a writer has to know; see `can_append`.
+already. An erasure is written here too, because it takes out single files, which deltalake cannot. Other commits
+that take files out of a table are written by deltalake, and so are all commits to tables with features of Delta that a
+writer has to know; see `can_append`.
 """
 
 import json
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from urllib.parse import quote
 
 import msgspec
 
-from pipelines.delta.commits import Action
+from pipelines.delta.commits import Action, ActionFields
 from pipelines.delta.delta_log_segment import DeltaLogSegment, TableDefinition
 from pipelines.delta.writes import add_action, fields_after, transactions
-from pipelines.ledger.ledger import KEY, LedgerEntry
+from pipelines.layout.layout import TableLayout
+from pipelines.ledger.ledger import KEY, CommitKind, LedgerEntry
 from pipelines.ledger.slice_facts import SliceFacts
 from pipelines.table.table_store import TableSnapshot
 from resources.failpoints import failpoint
@@ -35,10 +38,31 @@ def can_append(definition: TableDefinition) -> bool:
 
 
 def appended_commit(
-    snapshot: TableSnapshot, segment: DeltaLogSegment, entry: LedgerEntry, files: Sequence[SliceFacts]
+    snapshot: TableSnapshot,
+    segment: DeltaLogSegment,
+    entry: LedgerEntry,
+    files: Sequence[SliceFacts],
+    removed: Sequence[str] = (),
 ) -> bytes:
-    """The text of the next commit: `entry`, with the files and the columns that the table lacks."""
-    return b"\n".join(msgspec.json.encode(action) for action in _actions(snapshot, segment, entry, files))
+    """The text of the next commit: `entry`, with the files and the columns that the table lacks.
+
+    The `removed` files are not in the table any more.
+    """
+    removes = ({"remove": _removed(path)} for path in removed)
+    actions = chain(_actions(snapshot, segment, entry, files), removes)
+    return b"\n".join(msgspec.json.encode(action) for action in actions)
+
+
+def _removed(path: str) -> Mapping[str, object]:
+    return {"path": quote(path, safe="/="), "deletionTimestamp": time.time_ns() // 1_000_000, "dataChange": True}
+
+
+def _operation(entry: LedgerEntry, layout: TableLayout) -> ActionFields:
+    """Delta's word for what the commit does. An erasure does not say which rows it took out."""
+    if entry.kind is CommitKind.ERASE:
+        return {"operation": "DELETE", "operationParameters": {}}
+    parameters = {"mode": "Append", "partitionBy": json.dumps([layout.partition_column])}
+    return {"operation": "WRITE", "operationParameters": parameters}
 
 
 def _actions(
@@ -48,8 +72,7 @@ def _actions(
     yield {
         "commitInfo": {
             "timestamp": time.time_ns() // 1_000_000,
-            "operation": "WRITE",
-            "operationParameters": {"mode": "Append", "partitionBy": json.dumps([layout.partition_column])},
+            **_operation(entry, layout),
             "engineInfo": f"penstock:{entry.code}",
             KEY: entry.to_json(),
         }

@@ -29,11 +29,11 @@ from pipelines.delta.writes import append, checkpoint_interval, convert, propert
 from pipelines.delta.written_files import check_files
 from pipelines.layout.layout import RAW, TableLayout
 from pipelines.layout.rows import decoded_rows
-from pipelines.ledger.committed_range import CommittedRange, ExactCause
+from pipelines.ledger.committed_range import CommittedRange, ExactCause, StoredSet
 from pipelines.ledger.exact_offsets import ExactOffsets
 from pipelines.ledger.ledger import CommitKind, LedgerEntry
 from pipelines.ledger.slice_facts import SliceFacts
-from pipelines.table.exact_sets import ExactSets
+from pipelines.table.exact_sets import ExactSets, store_exact
 from pipelines.table.open_table import file_paths
 from pipelines.table.row_filter import arrow_filter
 from pipelines.table.table_store import CommitConflict, CommitOutcomeUnknown, TableSnapshot
@@ -247,9 +247,17 @@ class LakeTable(TableReader):
         # deltalake's delete commits nothing if it finds no row: then the entry is appended without files.
         replaces = entry.kind in _REPLACING and (files or any(self.count_rows(snapshot, replaced)))
         appends = not replaces and entry.target is None and entry.kind not in _OF_ALL_FILES
+        erases = entry.kind is CommitKind.ERASE
+        if erases and not (segment and can_append(segment.definition)):
+            raise LakeRefused(
+                f"rows of the table {self.uri} cannot be erased: its log has a feature of Delta that Penstock leaves "
+                "to deltalake",
+                self.where,
+            )
+        removed = [path for committed in replaced for path in committed.paths] if erases else []
         try:
             if appends and segment and can_append(segment.definition):
-                return self._append(snapshot, segment, entry, files)
+                return self._append(snapshot, segment, entry, files, removed)
             return self._write_by_deltalake(snapshot, entry, files, replaced if replaces else None)
         except (CommitFailedError, FileExistsError) as error:
             self.check_overtaken(snapshot.version, error)
@@ -277,9 +285,16 @@ class LakeTable(TableReader):
             raise LakeRefused(f"the table {self.uri} takes no commit: {reason}", self.where) from error
 
     def _append(
-        self, snapshot: TableSnapshot, segment: DeltaLogSegment, entry: LedgerEntry, files: Sequence[SliceFacts]
+        self,
+        snapshot: TableSnapshot,
+        segment: DeltaLogSegment,
+        entry: LedgerEntry,
+        files: Sequence[SliceFacts],
+        removed: Sequence[str] = (),
     ) -> int:
         """Write the entry as the next commit file, which must be absent; returns its version.
+
+        The commit takes the `removed` files out of the table.
 
         Raises:
             FileExistsError: another commit is on top of the snapshot already.
@@ -288,7 +303,7 @@ class LakeTable(TableReader):
         """
         client = store_client(self.uri, self.lake.options)
         assert client is not None
-        content = appended_commit(snapshot, segment, entry, files)
+        content = appended_commit(snapshot, segment, entry, files, removed)
         # Of all writers the store lets only one create this object (faults L05, P13).
         client.create(commit_file(snapshot.version + 1), content)
         failpoint("log entry written")
@@ -372,6 +387,10 @@ class LakeTable(TableReader):
     def exact_sets(self, committed: CommittedRange) -> Mapping[ExactCause, ExactOffsets]:
         """The sets of the exact causes of a range, without the offsets outside of it."""
         return ExactSets.at(self.uri, self.lake.options).within(committed)
+
+    def store_exact(self, offsets: ExactOffsets) -> StoredSet:
+        """See TableStore."""
+        return store_exact(self.uri, self.lake.options, offsets)
 
     def row_offsets(self, snapshot: TableSnapshot, committed: CommittedRange) -> Sequence[int]:
         """The offsets of the range's rows, ascending, each once."""

@@ -59,6 +59,9 @@ class LedgerDifference:
         replaced: offsets that have other rows than in the old version, with the loading times of the rows of now.
         withdrawn: the rows of the old version in place of which there are those of `replaced`.
         taken_back: offsets that are only in the old version.
+        erased: offsets of which rows were erased since the old version, with the loading times of before. In 0.7, or if
+            they are very many, other rows are among them.
+        left_of_erased: the same offsets, with the loading times of the rows that the new version still has.
     """
 
     new: Spans = ()
@@ -66,16 +69,18 @@ class LedgerDifference:
     replaced: Spans = ()
     withdrawn: Spans = ()
     taken_back: Spans = ()
+    erased: Spans = ()
+    left_of_erased: Spans = ()
 
     @property
     def added(self) -> Spans:
         """The rows of the new version that the old one did not have."""
-        return (*self.new, *self.restarted, *self.replaced)
+        return (*self.new, *self.restarted, *self.replaced, *self.left_of_erased)
 
     @property
     def removed(self) -> Spans:
         """The rows of the old version that the new one does not have."""
-        return (*self.withdrawn, *self.taken_back)
+        return (*self.withdrawn, *self.taken_back, *self.erased)
 
 
 def ledger_difference(entries: Entries, since: int, version: int) -> LedgerDifference:
@@ -85,7 +90,7 @@ def ledger_difference(entries: Entries, since: int, version: int) -> LedgerDiffe
     """
     sides = _Sides.find(iter(entries), since, version)
     before, now = sides.contents(sides.old), sides.contents(sides.new)
-    kinds = {"new": _ByTopic(), "restarted": _ByTopic(), "replaced": _ByTopic(), "taken_back": _ByTopic()}
+    kinds = {name: _ByTopic() for name in ("new", "restarted", "replaced", "taken_back", "erased")}
     for topic in dict.fromkeys([*now, *before]):
         old, new = before.get(topic, OffsetSet()), now.get(topic, OffsetSet())
         # For a new consumer all rows are new. Only one that has rows of another incarnation sees a restart (fault N43).
@@ -94,11 +99,15 @@ def ledger_difference(entries: Entries, since: int, version: int) -> LedgerDiffe
         kinds["taken_back"][topic] = old - new
         # Both versions have the offset, but one of them loaded it after the base: a replay, or a load after a rewind or
         # a cut.
-        kinds["replaced"][topic] = old & new & sides.loaded(topic)
+        kinds["erased"][topic] = old & new & sides.erased(topic)
+        kinds["replaced"][topic] = (old & new & sides.loaded(topic)) - kinds["erased"][topic]
     # Three walks continue in the entries at the base and below it, which are read once.
     below_now, below_before, below = tee((entry for _, entry in sides.below), 3)
-    times_now = _LoadingTimes(chain(sides.new, below_now), kinds["new"], kinds["restarted"], kinds["replaced"])
-    times_before = _LoadingTimes(chain(sides.old, below_before), kinds["replaced"], kinds["taken_back"])
+    needed_now = (kinds[name] for name in ("new", "restarted", "replaced", "erased"))
+    times_now = _LoadingTimes(chain(sides.new, below_now), *needed_now)
+    times_before = _LoadingTimes(
+        chain(sides.old, below_before), kinds["replaced"], kinds["taken_back"], kinds["erased"]
+    )
     decoded = _decoded_in_both(sides, below, before, now)
     return LedgerDifference(
         new=times_now.spans(kinds["new"]),
@@ -106,6 +115,8 @@ def ledger_difference(entries: Entries, since: int, version: int) -> LedgerDiffe
         replaced=(*times_now.spans(kinds["replaced"]), *decoded),
         withdrawn=(*times_before.spans(kinds["replaced"]), *decoded),
         taken_back=times_before.spans(kinds["taken_back"]),
+        erased=times_before.spans(kinds["erased"]),
+        left_of_erased=times_now.spans(kinds["erased"]),
     )
 
 
@@ -173,6 +184,11 @@ class _Sides:
         """The offsets of the incarnation that entries of one version only have loaded."""
         own = (entry for entry in self.both if entry.topic == topic)
         return OffsetSet(part.offsets for entry in own for part in _loaded(entry))
+
+    def erased(self, topic: TopicIdentity) -> OffsetSet:
+        """The offsets of the incarnation of which entries of the new version only have erased rows."""
+        erasures = (entry for entry in self.new if entry.topic == topic and entry.kind is CommitKind.ERASE)
+        return OffsetSet(part.offsets for entry in erasures for part in entry.written)
 
 
 def _changes_all_rows(entry: LedgerEntry) -> bool:

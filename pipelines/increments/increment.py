@@ -140,7 +140,7 @@ class Increment:
         removed, scope = self._conditions()
         # Now, and not when rows are replaced some day: then they are in the output and nobody can find them
         # (fault N43).
-        if self.on_replaced == "apply" and self.removing is None:
+        if (self.on_replaced == "apply" or self.difference.erased) and self.removing is None:
             _check_has_source_columns(rows)
         change = OutputChange(
             rows=rows,
@@ -165,8 +165,8 @@ class Increment:
         return removed, of_source_rows(self.source.name, both)
 
     def summary(self) -> Mapping[str, Any]:
-        """The versions of the source, and how many offsets are new, restarted, replaced and taken back."""
-        kinds = ("new", "restarted", "replaced", "taken_back")
+        """The versions of the source, and how many offsets are new, restarted, replaced, taken back and erased."""
+        kinds = ("new", "restarted", "replaced", "taken_back", "erased")
         return {
             "consumer": self.consumer,
             "source": self.source.name if self.source.snapshot.entry else None,
@@ -204,6 +204,7 @@ def increments(
         into: the output.
         on_replaced: what happens if rows that the consumer has seen were replaced or removed. `apply` removes their
             effect and delivers the rows that replace them. `fail` raises RowsReplaced. `ignore` delivers new rows only.
+            Rows that were erased are removed in any case.
         removing: gives the SQL condition for the rows of the output that the rows of the transform replace; an empty
             one if it replaces no rows. Without it, rows need the columns of SOURCE_COLUMNS.
         options: the options of the source's store, if `table` is a URI.
@@ -250,8 +251,9 @@ def _wanted(difference: LedgerDifference, increment: Increment) -> LedgerDiffere
     if increment.on_replaced == "apply" or increment.writer.progress == NOTHING:
         return difference
     if increment.on_replaced == "ignore":
-        return LedgerDifference(new=difference.new, restarted=difference.restarted)
-    changed = (*difference.removed, *difference.restarted)
+        return replace(difference, replaced=(), withdrawn=(), taken_back=())
+    # What was erased must go whatever the consumer chose, so it is no reason to fail.
+    changed = (*difference.withdrawn, *difference.taken_back, *difference.restarted)
     if changed:
         raise RowsReplaced(
             f"the source has other rows than the consumer {increment.consumer} has seen: {changed[0]} and "

@@ -47,7 +47,8 @@ class CommitKind(StrEnum):
     """The kinds of commits: load offsets, fetch some again, restore an old version, take back a truncated end.
 
     REDECODE decodes the kept bytes of records again, CONVERT makes a raw table typed, and REWRITE applies the rules of
-    the settings to all rows. They change no offsets, so their entries have no ranges.
+    the settings to all rows. They change no offsets, so their entries have no ranges. ERASE takes rows
+    out for ever.
     """
 
     LOAD = "load"
@@ -57,6 +58,7 @@ class CommitKind(StrEnum):
     REDECODE = "redecode"
     CONVERT = "convert"
     REWRITE = "rewrite"
+    ERASE = "erase"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -239,7 +241,7 @@ class LedgerEntry:
             schema.
         schemas: the ids of all schemas that the loads of the table have seen, and digests of their texts.
         written: the rows that a replay or a redecode has written in place of others. The ranges of a replay also name
-            rows that it only copied, and a redecode has no ranges.
+            rows that it only copied, and a redecode has no ranges. For an erasure, the rows that it took out.
         planned_on: the digest of the commit before this one; empty in entries of earlier versions.
     """
 
@@ -266,7 +268,7 @@ class LedgerEntry:
     @property
     def replaces_rows(self) -> bool:
         """Whether the commit wrote rows in place of others, so that its ranges also name rows that it copied."""
-        return self.kind in {CommitKind.REPLAY, CommitKind.CUT}
+        return self.kind in {CommitKind.REPLAY, CommitKind.CUT, CommitKind.ERASE}
 
     @property
     def kept_paths(self) -> Iterable[str]:

@@ -20,7 +20,7 @@ from pipelines.ledger.ledger import CommitKind, Coverage, LedgerEntry, TableStat
 from pipelines.maintenance.history import newest_version
 from pipelines.table.open_table import OpenTable
 from pipelines.table.table_store import TableSnapshot, TableStore
-from resources.errors import CommitRefused, RewindRefused
+from resources.errors import CommitRefused, ErasedSince, RewindRefused
 from resources.printed import HIDDEN
 from resources.stores.lake import lake_errors
 
@@ -42,6 +42,7 @@ class RewindChange(Change):
         self, entry: LedgerEntry, table: TableStore, snapshot: TableSnapshot
     ) -> tuple[LedgerEntry, Sequence[CommittedRange]]:
         """See Change. Since the plan was made, housekeeping may have announced that it deletes files of the target."""
+        check_nothing_erased(table, snapshot, self.target)
         table.check_restorable(snapshot, self.target)
         event_time = entry.event_time and replace(entry.event_time, moved_back_by=self.kind)
         return replace(entry, state=replace(entry.state, event_time=event_time), target=self.target), ()
@@ -125,6 +126,7 @@ def plan_rewind(table: LakeTable, to: int | datetime, *, run: str) -> RewoundTab
         raise RewindRefused(newest.restore.restore_mismatch(topic), table.where)
     if newest.change is not None:
         raise RewindRefused(newest.change.change_by_others(topic), table.where)
+    check_nothing_erased(table, snapshot, target.version)
     table.check_restorable(snapshot, target.version)
     state = restored_state(snapshot.entry, entry)
     return RewoundTable(
@@ -138,6 +140,22 @@ def plan_rewind(table: LakeTable, to: int | datetime, *, run: str) -> RewoundTab
         snapshot=snapshot,
         change=RewindChange(target=target.version, state=state, known_commit=snapshot.entry.commit, run=run),
     )
+
+
+def check_nothing_erased(table: TableStore, snapshot: TableSnapshot, target: int) -> None:
+    """Check that no rows were erased since the version `target`, even if its files exist (fault P16).
+
+    Raises:
+        ErasedSince: some were.
+    """
+    for version, entry in table.entries(snapshot, after=target):
+        if entry.kind is CommitKind.ERASE:
+            topic = entry.topic
+            raise ErasedSince(
+                f"version {version} erased rows, which a rewind to version {target} would bring back; a rewind to "
+                f"version {version} or a later one is possible",
+                topic.where,
+            )
 
 
 def _cursors(before: Coverage, after: Coverage) -> Iterator[RewoundCursor]:

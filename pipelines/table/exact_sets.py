@@ -39,10 +39,10 @@ def store_exact(uri: str, options: Mapping[str, str], offsets: ExactOffsets) -> 
         LakeUnavailable: the store does not take the file.
         ExactSetLost: nobody could read so large a set.
     """
+    if inline := inline_exact(offsets):
+        return inline
     data = offsets.encode()
     digest = hashlib.sha256(data).hexdigest()
-    if len(data) <= _MAX_INLINE_BYTES:
-        return StoredSet(sha256=digest, size=len(data), inline=b64encode(data).decode())
     if len(data) > MAX_ENCODED_BYTES:
         raise ExactSetLost(f"{offsets.count:,} offsets are too many for one set: use smaller slices, or fewer rows")
     path = f"{OFFSETS_FOLDER}/{uuid.uuid4().hex}.offsets"
@@ -53,6 +53,15 @@ def store_exact(uri: str, options: Mapping[str, str], offsets: ExactOffsets) -> 
         failpoint("offsets written")
         durable.sync_file(uri, path)
     return StoredSet(sha256=digest, size=len(data), path=path)
+
+
+def inline_exact(offsets: ExactOffsets) -> StoredSet | None:
+    """The reference to a set that an entry can hold as a text; None if the set needs a file."""
+    # Each element takes one byte at least, so large sets are not encoded for this question.
+    data = offsets.encode() if len(offsets.firsts) < _MAX_INLINE_BYTES else b""
+    if not data or len(data) > _MAX_INLINE_BYTES:
+        return None
+    return StoredSet(sha256=hashlib.sha256(data).hexdigest(), size=len(data), inline=b64encode(data).decode())
 
 
 class ExactSets:

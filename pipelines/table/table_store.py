@@ -12,7 +12,7 @@ import pyarrow as pa
 from kafka_io.errors import Where
 from kafka_io.records.last_message import LastMessage
 from pipelines.layout.layout import RAW, TableLayout
-from pipelines.ledger.committed_range import CommittedRange, ExactCause
+from pipelines.ledger.committed_range import CommittedRange, ExactCause, StoredSet
 from pipelines.ledger.exact_offsets import ExactOffsets
 from pipelines.ledger.ledger import LedgerEntry
 from pipelines.ledger.slice_facts import SliceFacts
@@ -155,6 +155,9 @@ class TableStore(Protocol):
             ExactSetLost: a set is missing or damaged.
         """
 
+    def store_exact(self, offsets: ExactOffsets) -> StoredSet:
+        """Store an exact set, so that an entry can name it. It survives a loss of power."""
+
     def row_offsets(self, snapshot: TableSnapshot, committed: CommittedRange) -> Sequence[int]:
         """The offsets of the range's rows, ascending, each once."""
 
@@ -173,7 +176,8 @@ class TableStore(Protocol):
         The columns of the entry are added to the table in the same version. A load adds the files of the `new_slices`.
         A replay or a cut replaces the rows of the `replaced` ranges by those of the new slices: they are copied, and
         the log does not name these files. So does a redecode with the rows of its new files. A conversion replaces all
-        files of the table by the new ones. A rewind brings back the files and the columns of version `entry.target`.
+        files of the table by the new ones. An erasure replaces the files that the `replaced` ranges name. A rewind
+        brings back the files and the columns of version `entry.target`.
 
         Raises:
             CommitConflict: another commit is on top of the snapshot already.

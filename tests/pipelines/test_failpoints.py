@@ -12,7 +12,13 @@ import pytest
 from pipelines.ledger.ledger import CommitKind
 from resources import failpoints
 from resources.failpoints import KILL_AT, ONCE, failpoint, parsed
-from tests.failpoints import FAILPOINTS, INCREMENT_FAILPOINTS, SCRUB_FAILPOINTS, STATE_FAILPOINTS
+from tests.failpoints import (
+    ERASE_FAILPOINTS,
+    FAILPOINTS,
+    INCREMENT_FAILPOINTS,
+    SCRUB_FAILPOINTS,
+    STATE_FAILPOINTS,
+)
 from tests.fakes.cluster import FakeCluster
 from tests.pipelines.load.test_choices import load
 from tests.small_table import SmallTable
@@ -33,6 +39,7 @@ def test_the_tests_know_every_failpoint_of_the_code() -> None:
     of_kinds = {name.format(self=Kind(kind)) for name in names if "{self.kind}" in name for kind in CommitKind}
     assert {name for name in names if "{" not in name} | of_kinds == {
         *FAILPOINTS,
+        *ERASE_FAILPOINTS,
         *INCREMENT_FAILPOINTS,
         *STATE_FAILPOINTS,
         *SCRUB_FAILPOINTS,

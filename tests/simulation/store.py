@@ -19,7 +19,7 @@ from pipelines.fetch.fetch_task import FetchTask
 from pipelines.layout.columns import NO_COLUMNS
 from pipelines.layout.layout import EVENT_DAY, LOADED, TableLayout
 from pipelines.layout.rows import FILE_SCHEMA
-from pipelines.ledger.committed_range import CommittedRange, ExactCause
+from pipelines.ledger.committed_range import CommittedRange, ExactCause, StoredSet
 from pipelines.ledger.exact_offsets import ExactOffsets
 from pipelines.ledger.ledger import LedgerEntry
 from pipelines.ledger.slice_facts import DataFile, SliceFacts
@@ -382,6 +382,13 @@ class SimStore:
     def exact_sets(self, committed: CommittedRange) -> Mapping[ExactCause, ExactOffsets]:
         """See TableStore."""
         return ExactSets(self.quarantine.__getitem__).within(committed)
+
+    def store_exact(self, offsets: ExactOffsets) -> StoredSet:
+        """See TableStore."""
+        data = offsets.encode()
+        path = f"_offsets/{len(self.quarantine):032x}.offsets"
+        self.quarantine[path] = data
+        return StoredSet(sha256=offsets.digest, size=len(data), path=path)
 
     def row_offsets(self, snapshot: TableSnapshot, committed: CommittedRange) -> list[int]:
         """See TableStore."""

@@ -138,6 +138,21 @@ def rewrites(results: PrintedResults) -> None:
             print_sentence(f"{result['topic']}: all rows follow the rules; version {result['version']}", "unchanged")
 
 
+def erasures(results: PrintedResults) -> None:
+    """Print a line per partition with erased rows, then what happened."""
+    for result in results:
+        if result["errors"]:
+            failure(result["errors"][0], topic=result["topic"])
+            continue
+        if result["partitions"]:
+            print_table("?broker partition >rows", result["partitions"])
+        word = "would be erased" if result["dry_run"] else "erased"
+        print_sentence(
+            f"{result['topic']}: {count(result['rows'])} rows {word}, in {count(result['files'])} of "
+            f"{count(result['searched'])} files; version {result['version']}"
+        )
+
+
 def history(entries: Sequence["HistoryEntry"]) -> None:
     """Print a line per commit, the newest first."""
     columns = "version time:TIME_(UTC) what ?run >rows ?>bytes ?>files ?>ranges gaps notes"

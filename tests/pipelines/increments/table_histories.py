@@ -13,14 +13,16 @@ from kafka_io.model import BrokerPartition, OffsetRange
 from pipelines.commit.commit import LoadChange, commit
 from pipelines.commit.replacement import CutChange
 from pipelines.identity.identity import table_state
+from pipelines.layout.conditions import parse_condition
 from pipelines.maintenance.clean import clean
+from pipelines.maintenance.erase import EraseRequest, erase
 from pipelines.maintenance.rewind import plan_rewind, rewind
 from pipelines.rewrites.replay import ReplayChange
 from resources.errors import RewindRefused
 from resources.settings.choices import Choices
 from tests.small_table import SmallTable
 
-EVENTS = ("load", "load", "load", "backfill", "replay", "cut", "rewind", "compaction", "restart")
+EVENTS = ("load", "load", "load", "backfill", "replay", "cut", "rewind", "compaction", "restart", "erase")
 PLACE = ("broker", "partition", "offset", "loaded_at")
 SourceRow = tuple[Any, ...]
 
@@ -67,9 +69,14 @@ class TableHistory(SmallTable):
         first = self.random.randrange(start, stop, 10)
         return OffsetRange(partition, first, self.random.randrange(first + 10, stop + 10, 10))
 
+    def _has_erased(self, offsets: OffsetRange) -> bool:
+        """Whether rows with some of the offsets were erased."""
+        ranges = (part for _, entry in self.table.entries(self.table.snapshot()) for part in entry.ranges)
+        return any(part.exact and part.offsets.intersection(offsets) for part in ranges)
+
     def _replay(self) -> None:
         offsets = self._some()
-        if offsets is None:
+        if offsets is None or self._has_erased(offsets):
             return
         facts = self.write(offsets.start, offsets.stop, partition=offsets.partition.partition)
         snapshot = self.table.snapshot()
@@ -100,6 +107,15 @@ class TableHistory(SmallTable):
         entry = self.table.snapshot().entry
         assert entry is not None
         self.topic = entry.topic
+
+    def _erase(self) -> None:
+        """Rows of a former topic of the same name are refused; then nothing happens."""
+        offsets = self._some()
+        if offsets is None:
+            return
+        some = f"offset >= {offsets.start} and offset < {offsets.stop}"
+        condition = parse_condition(f"partition = {offsets.partition.partition} and {some}")
+        erase(EraseRequest(table=self.table, condition=condition, run="erasure"))
 
     def _compaction(self) -> None:
         clean(self.table, keep=timedelta(days=1), target_bytes=1_000_000, dry_run=False)

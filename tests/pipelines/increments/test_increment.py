@@ -90,6 +90,7 @@ def test_a_new_consumer_starts_from_everything_and_then_gets_what_is_new(
             "restarted": 0,
             "replaced": 0,
             "taken_back": 0,
+            "erased": 0,
         }
 
 

@@ -1,0 +1,87 @@
+"""`penstock erase`: take rows out of a table for ever."""
+
+import uuid
+from pathlib import Path
+
+import click
+
+from pipelines.cli.options import GlobalOptions, cluster_option, confirm, only_cluster, table_of, topic_argument
+from pipelines.cli.output import console
+from pipelines.cli.output.log_lines import printable
+from pipelines.cli.output.result import CommandResult, ends_of, prints_result
+from resources.printed import printed
+
+
+@click.command("erase")
+@topic_argument
+@click.option(
+    "--where", metavar="CONDITION", help="Erase the rows for which this is true, such as \"email = 'a@b.example'\"."
+)
+@click.option(
+    "--file", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="A file with a value per line."
+)
+@click.option("--column", help="With --file: the column that has one of the values.")
+@click.option("--also-raw", is_flag=True, help="Search for the values in undecoded bytes, keys and headers, too.")
+@click.option("--dry-run", is_flag=True, help="Only count the rows, and change nothing.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
+@cluster_option
+@prints_result
+def erase_command(
+    options: GlobalOptions,
+    topic: str,
+    where: str | None,
+    file: Path | None,
+    column: str | None,
+    also_raw: bool,
+    dry_run: bool,
+    yes: bool,
+    cluster: str | None,
+) -> CommandResult:
+    """Erase rows of the table of TOPIC for ever.
+
+    Only the files with such rows are written again, in one commit, and `verify` proves that nothing else went. No later
+    load, replay or rewind brings the rows back. Increments and state tables take them out, too.
+
+    A condition compares columns with values: =, <>, <, <=, >, >=, in (...), is null, and, or, not. The field b of a
+    column a is a.b, and header('name') is a header. Values are never printed and never stored.
+
+    The files of before stay in the folder of the table until `penstock clean --delete` deletes them. Kafka still has
+    the records until it deletes them itself.
+
+    \b
+    Examples:
+      penstock erase customers --where "email = 'zelda@example.org'" --dry-run
+      penstock erase customers --file ids.txt --column id --also-raw
+    """
+    from pipelines.cli.output.progress import progress
+    from pipelines.layout.conditions import one_of, parse_condition
+    from pipelines.maintenance.erase import EraseRequest, erase
+
+    if (where is None) == (file is None) or (file is None) != (column is None):
+        raise click.UsageError("say which rows: --where CONDITION, or --file FILE with --column NAME")
+    if where is not None:
+        condition = parse_condition(where)
+    else:
+        assert file is not None
+        condition = one_of(str(column), [line for line in file.read_text(encoding="utf-8").splitlines() if line])
+    settings = options.settings()
+    name = only_cluster(settings, cluster)
+    if not dry_run:
+        confirm(f"Erase the rows of {printable(topic)} for ever?", yes=yes)
+    with progress() as on_progress:
+        request = EraseRequest(
+            table=table_of(settings, name, topic),
+            condition=condition,
+            also_raw=also_raw,
+            run=uuid.uuid4().hex,
+            dry_run=dry_run,
+            on_progress=on_progress(topic),
+        )
+        result = erase(request)
+    records = [{"cluster": name, **printed(result)}]
+    return CommandResult(
+        records=records,
+        show=console.erasures,
+        ends=ends_of(records),
+        traces=[result.failure.trace] if result.failure else [],
+    )

@@ -1,0 +1,138 @@
+"""A change that takes rows out of a table for ever: their offsets become gaps with the exact cause `erased`."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from kafka_io.model import BrokerPartition, OffsetRange
+from pipelines.commit.commit import Change
+from pipelines.ledger.committed_range import CommittedRange, ExactCause, LoadedRange, StoredSet
+from pipelines.ledger.exact_offsets import NO_OFFSETS, ExactOffsets
+from pipelines.ledger.incarnations import incarnations
+from pipelines.ledger.ledger import CommitKind, LedgerEntry
+from pipelines.table.exact_sets import inline_exact
+from pipelines.table.table_store import TableSnapshot, TableStore
+from resources.errors import CommitRefused, EraseRefused
+
+_MAX_RUNS = 5_000
+"""The maximum number of runs of erased offsets that an entry names one by one, because readers compare each of them."""
+
+
+class HitRows(NamedTuple):
+    """Rows of one partition that are to be erased, in any order."""
+
+    offsets: npt.NDArray[np.int64]
+    inner: npt.NDArray[np.int64]
+    loaded_us: npt.NDArray[np.int64]
+
+
+class TableMoved(CommitRefused):
+    """The table has another version than the one that was searched."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EraseChange(Change):
+    """Replaces the files with hits by files without these rows. It moves no cursor.
+
+    It is right only for the version that was searched: a newer one may have rows that nobody has looked at.
+
+    Args:
+        hits: the rows to erase.
+        removed: the paths of the files that have them. Those of `facts` have their other rows.
+        searched: the version that was searched.
+    """
+
+    kind: CommitKind = CommitKind.ERASE
+    hits: Mapping[BrokerPartition, HitRows] = field(repr=False)
+    removed: tuple[str, ...]
+    searched: int
+
+    def complete(
+        self, entry: LedgerEntry, table: TableStore, snapshot: TableSnapshot
+    ) -> tuple[LedgerEntry, Sequence[CommittedRange]]:
+        """See Change. What is replaced is a range that names the removed files.
+
+        Raises:
+            TableMoved: the snapshot is not the version that was searched.
+            EraseRefused: rows belong to no range of the present topic.
+        """
+        if snapshot.version != self.searched:
+            raise self._moved()
+        table.check(self.facts)
+        by_topic = {incarnation.topic: incarnation.ranges for incarnation in incarnations(table.entries(snapshot))}
+        erased = list(self._erased(by_topic.get(self.state.topic, ())))
+        if sum(mask_size for _, _, mask_size in erased) != sum(len(rows.offsets) for rows in self.hits.values()):
+            raise EraseRefused(
+                "some of the rows belong to a former topic of the same name, or to no committed range: `penstock "
+                f"verify {self.state.topic.name}` shows the ranges; nothing was erased",
+                self.state.topic.where,
+            )
+        ranges = tuple(self._ranges(table, [(committed, offsets) for committed, offsets, _ in erased]))
+        written = tuple(taken_out([(committed, offsets) for committed, offsets, _ in erased]))
+        files = CommittedRange(offsets=OffsetRange(BrokerPartition(None, 0), 0, 0), paths=self.removed)
+        return replace(entry, ranges=ranges, written=written), (files,)
+
+    def _erased(self, ranges: Sequence[CommittedRange]) -> Iterator[tuple[CommittedRange, ExactOffsets, int]]:
+        """The ranges with hits, the offsets to erase, and the number of these rows."""
+        for committed in ranges:
+            rows = self.hits.get(committed.partition)
+            if rows is None or not committed.rows:
+                continue
+            mask = (rows.offsets >= committed.offsets.start) & (rows.offsets < committed.offsets.stop)
+            mask &= rows.loaded_us == committed.loaded_at_us
+            if mask.any():
+                inner = None if committed.partition.broker is None else rows.inner[mask]
+                yield committed, ExactOffsets.of(rows.offsets[mask], inner), int(np.count_nonzero(mask))
+
+    def _ranges(
+        self, table: TableStore, erased: Sequence[tuple[CommittedRange, ExactOffsets]]
+    ) -> Iterator[CommittedRange]:
+        """The ranges without the erased rows. Large sets of one partition share a file."""
+        sets = [
+            (committed, offsets, table.exact_sets(committed).get(ExactCause.ERASED, NO_OFFSETS) | offsets)
+            for committed, offsets in erased
+        ]
+        large: dict[BrokerPartition, list[ExactOffsets]] = {}
+        for committed, _, whole in sets:
+            if inline_exact(whole) is None:
+                large.setdefault(committed.partition, []).append(whole)
+        shared = {id_: table.store_exact(ExactOffsets.union(own)) for id_, own in large.items()}
+        for committed, offsets, whole in sets:
+            stored: StoredSet = inline_exact(whole) or shared[committed.partition]
+            yield replace(
+                committed,
+                rows=committed.rows - offsets.count,
+                gaps={**committed.gaps, ExactCause.ERASED: whole.count},
+                exact={**committed.exact, ExactCause.ERASED: stored},
+                paths=(),
+            )
+
+    def rebased(self, newest: TableSnapshot) -> Self:
+        """Never: the newest version has to be searched first.
+
+        Raises:
+            TableMoved: always.
+        """
+        del newest
+        raise self._moved()
+
+    def _moved(self) -> TableMoved:
+        return TableMoved("other runs change the table all the time; run again", self.state.topic.where)
+
+
+def taken_out(erased: Sequence[tuple[CommittedRange, ExactOffsets]]) -> Iterator[LoadedRange]:
+    """The erased rows as ranges, for consumers of the table.
+
+    If they are very many, one range leads from the first erased row of a committed range to its last one. Consumers
+    then replace the rows in between by the same rows.
+    """
+    is_few = sum(len(offsets.firsts) for _, offsets in erased) <= _MAX_RUNS
+    for committed, offsets in erased:
+        stops = offsets.firsts + 1 if offsets.by_row else offsets.seconds
+        starts = offsets.firsts
+        runs = zip(starts.tolist(), stops.tolist(), strict=True) if is_few else [(int(starts[0]), int(stops[-1]))]
+        for start, stop in dict.fromkeys(runs):
+            yield LoadedRange(OffsetRange(committed.partition, start, stop), committed.loaded_at_us)

@@ -1,0 +1,324 @@
+"""Erase: take rows out of a table for ever, in one commit that shows that nothing else went.
+
+The columns of the condition are read from each data file. A file with hits is written again without these rows, with
+the same folder and loading times, and one entry of the log replaces all such files. The entry lands only on the
+version that was searched: if another run was first, its new files are searched before the next attempt. Nothing
+prints, logs or stores a value of the condition.
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from time import monotonic
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kafka_io.errors import LocatedError
+from kafka_io.model import BrokerPartition, OffsetRange
+from pipelines.commit.commit import commit
+from pipelines.commit.erasure import EraseChange, HitRows, TableMoved
+from pipelines.delta.delta_table import LakeTable
+from pipelines.fetch.slice_file import SliceFile
+from pipelines.layout.columns import RAW_COLUMN
+from pipelines.layout.conditions import BoundCondition, Condition
+from pipelines.layout.layout import TableLayout
+from pipelines.ledger.committed_range import CommittedRange
+from pipelines.ledger.failure import SliceFailure
+from pipelines.ledger.slice_facts import DataFile, SliceFacts
+from pipelines.maintenance.erase_result import ErasedRows, TopicErase
+from pipelines.table.table_store import TableSnapshot
+from resources.errors import EraseRefused, TableMissing
+from resources.failpoints import failpoint
+from resources.stores.lake import lake_errors
+
+if TYPE_CHECKING:  # it imports pandas
+    import pyarrow.dataset as pads
+
+_BATCH_ROWS = 65_536
+_MAX_TRIES = 20
+_MIN_SEARCHED_BYTES = 4
+"""Shorter texts are part of too many others to be searched in bytes."""
+_IDENTIFYING = ("broker", "partition", "offset", "inner", "loaded_at")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EraseRequest:
+    """What to erase.
+
+    Args:
+        table: the topic's table.
+        condition: the rows for which it is true are erased.
+        also_raw: erase rows too that have a text of the condition in undecoded bytes, in the key or in a header.
+        run: the run's id in the ledger.
+        dry_run: only count the rows.
+        on_progress: is called with how many of how many files are searched.
+    """
+
+    table: LakeTable
+    condition: Condition = field(repr=False)
+    also_raw: bool = False
+    run: str
+    dry_run: bool = False
+    on_progress: Callable[[int, int], None] = lambda _done, _total: None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _FileHits:
+    """The hits in one data file, and the file with its other rows, if there are some."""
+
+    rows: Mapping[BrokerPartition, HitRows] = field(default_factory=dict)
+    count: int = 0
+    found_in_bytes: int = 0
+    written: tuple[DataFile, ...] = ()
+
+
+NO_HITS = _FileHits()
+
+
+def erase(request: EraseRequest) -> TopicErase:
+    """Erase the rows. An error is in the result; only interruptions are raised."""
+    began = monotonic()
+    table = request.table
+    result = TopicErase(topic=table.where.topic or "", table=table.uri, dry_run=request.dry_run)
+    try:
+        result = _Erasure(request).result(result)
+    except LocatedError as error:
+        result = replace(result, failure=SliceFailure.of(error, table.where))
+    return replace(result, seconds=round(monotonic() - began, 3))
+
+
+class _Erasure:
+    """One erasure. Files never change, so what was found in one and written in its place is kept over attempts."""
+
+    def __init__(self, request: EraseRequest) -> None:
+        self._request = request
+        self._files: dict[str, _FileHits] = {}
+
+    def result(self, result: TopicErase) -> TopicErase:
+        """The result after the commit, if there was something to erase.
+
+        Raises:
+            LoadError: nothing was erased.
+        """
+        request, snapshot = self._request, self._snapshot()
+        for tries_left in reversed(range(_MAX_TRIES)):
+            hits = self._searched(snapshot)
+            failpoint("erasure staged")
+            result = self._counted(replace(result, version=snapshot.version), hits)
+            if request.dry_run or not hits:
+                return result
+            try:
+                return replace(result, version=self._commit(snapshot, hits))
+            except TableMoved:
+                if not tries_left:
+                    raise
+                snapshot = request.table.newer(snapshot)
+                snapshot.check_unchanged(request.table.where)
+        raise AssertionError("the last attempt raises")
+
+    def _counted(self, result: TopicErase, hits: Mapping[str, _FileHits]) -> TopicErase:
+        """The result with the numbers of the hits."""
+        rows = _together(hits.values())
+        partitions = [
+            ErasedRows(broker=id_.broker, partition=id_.partition, rows=len(own.offsets)) for id_, own in rows.items()
+        ]
+        return replace(
+            result,
+            rows=sum(own.count for own in hits.values()),
+            found_in_bytes=sum(own.found_in_bytes for own in hits.values()),
+            files=len(hits),
+            searched=len(self._files),
+            partitions=tuple(partitions),
+        )
+
+    def _snapshot(self) -> TableSnapshot:
+        table = self._request.table
+        snapshot = table.existing()
+        if snapshot is None or snapshot.entry is None:
+            raise TableMissing("the topic has no rows that could be erased", table.where)
+        snapshot.check_unchanged(table.where)
+        if snapshot.layout.others:
+            raise EraseRefused(
+                f"the table {table.uri} has the column {snapshot.layout.others[0]}, which Penstock did not add and "
+                "would not keep: drop the column first",
+                table.where,
+            )
+        if damaged := table.damaged(snapshot.opened):
+            raise EraseRefused(
+                f"the data file {min(damaged)} is lost or damaged, so its rows cannot be searched: replay it first",
+                table.where,
+            )
+        return snapshot
+
+    def _searched(self, snapshot: TableSnapshot) -> dict[str, _FileHits]:
+        """The files of the snapshot with hits."""
+        search = _Search(self._request, snapshot)
+        with lake_errors(self._request.table.uri):
+            dataset = snapshot.opened.dataset()
+            fragments = {fragment.path: fragment for fragment in dataset.get_fragments()}
+            for done, (path, fragment) in enumerate(sorted(fragments.items()), 1):
+                if path not in self._files:
+                    self._files[path] = search.hits(fragment, dataset.schema)
+                self._request.on_progress(done, len(fragments))
+        return {path: self._files[path] for path in sorted(fragments) if self._files[path].count}
+
+    def _commit(self, snapshot: TableSnapshot, hits: Mapping[str, _FileHits]) -> int:
+        assert snapshot.entry is not None
+        nowhere = CommittedRange(offsets=OffsetRange(BrokerPartition(None, 0), 0, 0))
+        files = tuple(file for own in hits.values() for file in own.written)
+        change = EraseChange(
+            state=snapshot.entry.state,
+            facts=(SliceFacts(range=nowhere, files=files),),
+            run=self._request.run,
+            hits=_together(hits.values()),
+            removed=tuple(hits),
+            searched=snapshot.version,
+        )
+        return commit(self._request.table, snapshot, change).version
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Target:
+    """What SliceFile needs for a file without the erased rows."""
+
+    table_uri: str
+    folder: str
+    options: Mapping[str, str]
+    layout: TableLayout
+    file_name: str = "erased"
+    parquet_codec: str = "zstd"
+
+
+class _Search:
+    """Searches the files of one version of a table."""
+
+    def __init__(self, request: EraseRequest, snapshot: TableSnapshot) -> None:
+        self._request, self._layout = request, snapshot.layout
+        headers = snapshot.layout.name("headers")
+        with lake_errors(request.table.uri):
+            schema = snapshot.opened.schema()
+        self._bound: BoundCondition = request.condition.bound(schema, headers)
+        self._bytes = _BytesSearch.of(request.condition, snapshot.layout) if request.also_raw else None
+        raw = self._bytes.columns if self._bytes else ()
+        self._columns = [name for name in dict.fromkeys([*self._bound.columns, *raw]) if name in schema.names]
+
+    def hits(self, fragment: "pads.Fragment", schema: pa.Schema) -> _FileHits:
+        """The hits of a file. If it has some, and this is no dry run, its other rows are written into a new file."""
+        if not any(self._masks(rows)[0].any() for rows in _batches(fragment, schema, self._columns)):
+            return NO_HITS
+        layout, request = self._layout, self._request
+        identifying = [layout.name(name) for name in _IDENTIFYING]
+        names = [*layout.file_schema.names, layout.partition_column] if not request.dry_run else identifying
+        columns = [name for name in dict.fromkeys([*names, *self._columns]) if name in schema.names]
+        folder = fragment.path.rpartition("/")[0]
+        target = _Target(table_uri=request.table.uri, folder=folder, options=request.table.lake.options, layout=layout)
+        parts: list[pa.RecordBatch] = []
+        in_bytes = 0
+        with SliceFile(target) as file:
+            for rows in _batches(fragment, schema, columns):
+                mask, only_bytes = self._masks(rows)
+                in_bytes += int(np.count_nonzero(only_bytes))
+                parts.append(rows.filter(pa.array(mask)).select(identifying))
+                if not request.dry_run and not mask.all():
+                    file.write(_with_all_columns(rows.filter(pa.array(~mask)), layout.file_schema))
+        hits = pa.Table.from_batches(parts)
+        return _FileHits(
+            rows=_by_partition(hits, identifying), count=hits.num_rows, found_in_bytes=in_bytes, written=file.files
+        )
+
+    def _masks(self, rows: pa.RecordBatch) -> "tuple[np.ndarray, np.ndarray]":
+        """The rows to erase, and those of them that only the search in bytes finds."""
+        mask = self._bound.mask(rows).to_numpy(zero_copy_only=False)
+        in_bytes = self._bytes.mask(rows) if self._bytes else np.zeros(rows.num_rows, np.bool_)
+        return mask | in_bytes, in_bytes & ~mask
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _BytesSearch:
+    """Searches texts in undecoded values, keys and headers."""
+
+    pattern: str = field(repr=False)
+    columns: tuple[str, ...]
+    headers: str
+
+    @classmethod
+    def of(cls, condition: Condition, layout: TableLayout) -> "_BytesSearch":
+        """The search for the texts of a condition.
+
+        Raises:
+            EraseRefused: there are none, or one of them is so short that innocent rows would have it.
+        """
+        texts = condition.texts()
+        if not texts or min(len(text.encode()) for text in texts) < _MIN_SEARCHED_BYTES:
+            raise EraseRefused(
+                f"--also-raw searches for the values of `=` and `in`, which must have {_MIN_SEARCHED_BYTES} bytes or "
+                "more: a shorter one would be part of innocent rows"
+            )
+        value = RAW_COLUMN if layout.is_typed else "value"
+        pattern = "|".join(re.escape(text) for text in dict.fromkeys(texts))
+        return cls(
+            pattern=pattern, columns=(value, layout.name("key"), layout.name("headers")), headers=layout.name("headers")
+        )
+
+    def mask(self, rows: pa.RecordBatch) -> "np.ndarray":
+        """The rows that have one of the texts."""
+        mask = np.zeros(rows.num_rows, np.bool_)
+        for name in self.columns:
+            if name not in rows.schema.names:
+                continue
+            column = rows.column(name)
+            if name == self.headers:
+                for part in ("key", "value"):
+                    has = self._matches(column.flatten().field(part))
+                    mask[pc.list_parent_indices(column).to_numpy()[has]] = True
+            else:
+                mask |= self._matches(column)
+        return mask
+
+    def _matches(self, column: pa.Array) -> "np.ndarray":
+        matches = pc.match_substring_regex(column, self.pattern)
+        result: np.ndarray = pc.fill_null(matches, fill_value=False).to_numpy(zero_copy_only=False)
+        return result
+
+
+def _batches(fragment: "pads.Fragment", schema: pa.Schema, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    yield from fragment.to_batches(
+        schema=schema, columns=list(columns), batch_size=_BATCH_ROWS, batch_readahead=2, fragment_readahead=1
+    )
+
+
+def _with_all_columns(rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """The rows with all columns of a new file; a file of an older version may lack some."""
+    present = dict(zip(rows.schema.names, rows.columns, strict=True))
+    arrays = [
+        present[column.name].cast(column.type) if column.name in present else pa.nulls(rows.num_rows, column.type)
+        for column in schema
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _by_partition(hits: pa.Table, identifying: Sequence[str]) -> dict[BrokerPartition, HitRows]:
+    broker, partition, offset, inner, loaded_at = identifying
+    result = {}
+    for key in hits.select([broker, partition]).group_by([broker, partition]).aggregate([]).to_pylist():
+        id_ = BrokerPartition(key[broker], key[partition])
+        is_own = pc.equal(hits.column(partition), id_.partition)
+        if id_.broker is not None:
+            is_own = pc.and_(is_own, pc.equal(hits.column(broker), id_.broker))
+        own = hits.filter(is_own)
+        columns = (own.column(name).cast(pa.int64()).fill_null(0).to_numpy() for name in (offset, inner, loaded_at))
+        result[id_] = HitRows(*columns)
+    return result
+
+
+def _together(hits: Iterable[_FileHits]) -> dict[BrokerPartition, HitRows]:
+    """The hits of several files by partition."""
+    parts: dict[BrokerPartition, list[HitRows]] = defaultdict(list)
+    for own in hits:
+        for id_, rows in own.rows.items():
+            parts[id_].append(rows)
+    return {id_: HitRows(*map(np.concatenate, zip(*rows, strict=True))) for id_, rows in sorted(parts.items())}

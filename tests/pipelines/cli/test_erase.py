@@ -1,0 +1,69 @@
+"""`penstock erase` counts and erases rows, and says no value of them; without a clear choice it does nothing."""
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from click.testing import CliRunner, Result
+
+from kafka_io.model import BrokerPartition, OffsetRange
+from pipelines.cli.main import main
+from pipelines.verify.verify import verify
+from tests.small_table import SmallTable
+
+A = BrokerPartition(0, 0)
+
+
+@pytest.fixture
+def settings(small: SmallTable, tmp_path: Path) -> Path:
+    values = [b"one", b"zelda", b"three", b"zelda"]
+    columns = {"offset": pa.array(range(0, 40, 10), pa.int64()), "value": pa.array(values)}
+    small.commit(small.write_columns(OffsetRange(A, 0, 40), columns))
+    path = tmp_path / "penstock.toml"
+    path.write_text(f'lake = "{small.lake.root}"\n[clusters.main]\nbootstrap = "127.0.0.1:1"\n')
+    return path
+
+
+def run(settings: Path, *arguments: str) -> Result:
+    return CliRunner().invoke(main, ["--settings", str(settings), "erase", "clicks", *arguments])
+
+
+def test_rows_are_counted_and_erased(settings: Path, small: SmallTable) -> None:
+    where = ("--where", "value = 'zelda'")
+    counted = run(settings, *where, "--dry-run")
+    assert (counted.exit_code, small.rows()) == (0, 4)
+    assert "2 rows would be erased, in 1 of 1 files; version 1" in counted.output
+    unsure = run(settings, *where)
+    assert (unsure.exit_code, small.rows()) == (2, 4)
+    erased = run(settings, *where, "--yes", "--json")
+    [record] = json.loads(erased.stdout)["results"]
+    assert (erased.exit_code, record["rows"], record["version"]) == (0, 2, 2)
+    assert record["partitions"] == [{"broker": 0, "partition": 0, "rows": 2}]
+    assert (small.rows(), verify(small.table).problems) == (2, ())
+    for result in (counted, unsure, erased):
+        assert "zelda" not in result.output
+
+
+def test_values_of_a_file_are_erased(settings: Path, small: SmallTable, tmp_path: Path) -> None:
+    ids = tmp_path / "ids.txt"
+    ids.write_text("zelda\n\nnobody\n")
+    result = run(settings, "--file", str(ids), "--column", "value", "--yes")
+    assert (result.exit_code, small.rows()) == (0, 2)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [(), ("--where", "value = 'zelda'", "--column", "value"), ("--column", "value"), ("--where", "value = zelda")],
+)
+def test_a_wrong_use_changes_nothing(arguments: tuple[str, ...], settings: Path, small: SmallTable) -> None:
+    result = run(settings, *arguments, "--yes")
+    assert (result.exit_code, small.rows()) == (2, 4)
+    assert "zelda" not in result.output
+
+
+def test_a_condition_that_does_not_fit_has_its_own_code(settings: Path) -> None:
+    result = run(settings, "--where", "email = 'zelda'", "--yes")
+    assert result.exit_code != 0
+    assert "the table has no column email" in result.output
+    assert "zelda" not in result.output
