@@ -1,9 +1,11 @@
 """Hashes of an Arrow column under a key: HMAC-SHA256, cut to 128 bits, as texts that begin with the id of the key."""
 
 import hashlib
+from collections.abc import Callable
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from kafka_io.hashes.kernels.hmac_sha256 import (
     BLOCK,
@@ -17,7 +19,7 @@ from kafka_io.hashes.kernels.hmac_sha256 import (
 from kafka_io.jit.scalars import read_only
 
 _INNER, _OUTER = 0x36, 0x5C  # RFC 2104
-_MAX_BYTES = (1 << 31) - 1
+_SAMPLE = 1_000
 
 
 class KeyedHash:
@@ -42,9 +44,14 @@ class KeyedHash:
             state_after_block(read_only(bytes(byte ^ pad for byte in block)), state, work)
 
     def __call__(self, values: pa.Array) -> pa.StringArray:
-        """The hash of each text, or of each value of bytes; null stays null. Each different value is hashed once."""
-        encoded = values.dictionary_encode()
-        return self.of_distinct(encoded.dictionary).take(encoded.indices)
+        """The hash of each text, or of each value of bytes; null stays null."""
+        return self.of_each(values, lambda texts: texts)
+
+    def of_each(self, values: pa.Array, as_texts: Callable[[pa.Array], pa.Array]) -> pa.StringArray:
+        """The hash of the text of each value; `as_texts` gives the texts of values without nulls. Null stays null."""
+        to_hash, places = _without_nulls(values)
+        hashes = self.of_distinct(as_texts(to_hash))
+        return hashes if places is None else hashes.take(places)
 
     def of_distinct(self, values: pa.Array) -> pa.StringArray:
         """The hashes of texts, or of values of bytes, without nulls; each is hashed, also if it is there twice."""
@@ -57,6 +64,23 @@ class KeyedHash:
         hash_values(read_only(data or b""), positions, self._states, self._prefix, work, texts)
         ends_of_texts = np.arange(count + 1, dtype=np.int32) * size
         return pa.StringArray.from_buffers(count, pa.py_buffer(ends_of_texts), pa.py_buffer(texts))
+
+
+def _without_nulls(values: pa.Array) -> tuple[pa.Array, pa.Array | None]:
+    """Values to hash, and which of them each row has; the second is None if each row has its own.
+
+    If values repeat, each different one is there once. If most of them differ, to find those that repeat would cost
+    more than it saves.
+    """
+    sample = values.slice(0, _SAMPLE)
+    if len(sample) < _SAMPLE or 2 * pc.count_distinct(sample).as_py() < _SAMPLE:
+        encoded = values.dictionary_encode()
+        return encoded.dictionary, encoded.indices
+    if not values.null_count:
+        return values, None
+    is_valid = values.is_valid()
+    places = pc.subtract(pc.cumulative_sum(is_valid.cast(pa.int32())), 1)
+    return values.drop_null(), pc.if_else(is_valid, places, pa.scalar(None, pa.int32()))
 
 
 def warm() -> None:

@@ -271,4 +271,4 @@ def _is_unknown(part: PartPlan, *, has_schemas: bool) -> bool:
     """Whether no column of this part is known, or no schema if it has schemas in a registry."""
     if has_schemas:
         return not part.schemas.ids
-    return encoding_of(part.encoding).of_sample is not None and not part.values
+    return encoding_of(part.encoding).of_sample is not None and not part.stored_values

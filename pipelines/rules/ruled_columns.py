@@ -86,10 +86,8 @@ class RuledColumns:
         if rule.treatment == "mask":
             constant = pa.scalar(rule.constant, rule.stored)
             return pc.if_else(array.is_valid(), constant, pa.scalar(None, rule.stored))
-        encoded = array.dictionary_encode()
-        is_json = reading_of(field) is JsonReading.TEXT
-        texts = _of_json(encoded.dictionary) if is_json else _as_texts(encoded.dictionary)
-        return self._hashes[rule.secret].of_distinct(texts).take(encoded.indices)
+        as_texts = _of_json if reading_of(field) is JsonReading.TEXT else _as_texts
+        return self._hashes[rule.secret].of_each(array, as_texts)
 
 
 def _fits(field: pa.Field, rules: Rules, column: pa.Field) -> bool:

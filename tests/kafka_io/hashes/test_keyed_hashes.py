@@ -72,5 +72,13 @@ def test_a_slice_of_a_column_and_one_of_nulls_alone_are_hashed_too() -> None:
     assert hashes(pa.array([], pa.binary())).to_pylist() == []
 
 
+@pytest.mark.parametrize("repeats", [1, 10])
+@pytest.mark.parametrize("with_nulls", [True, False])
+def test_a_long_column_is_hashed_whether_its_values_repeat_or_not(repeats: int, with_nulls: bool) -> None:
+    values = [None if with_nulls and row % 7 == 0 else b"%d" % (row // repeats) for row in range(2_500)]
+    hashes = KeyedHash("k1", b"key")(pa.array(values, pa.binary()).slice(3))
+    assert hashes.to_pylist() == [None if value is None else hash_of(b"key", value) for value in values[3:]]
+
+
 def test_the_key_is_not_in_what_the_object_shows() -> None:
     assert "secret" not in repr(KeyedHash("k1", b"secret"))

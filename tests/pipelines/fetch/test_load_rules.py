@@ -84,6 +84,16 @@ def test_inferred_columns_are_dropped_masked_and_hashed(topic: TypedTopic) -> No
     assert topic.deep().problems == ()
 
 
+def test_a_first_load_reads_a_sample_although_it_knows_the_fields_to_drop(
+    topic: TypedTopic, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without a sample each batch with a new key would be looked at in Python, which takes eight times as long."""
+    monkeypatch.setattr("pipelines.fetch.slice_fetcher.MAX_VALUES", 1)
+    fetches = CountedFetches()
+    assert topic.load(fetch=fetches).error is None
+    assert fetches.sizes == [1, 3]
+
+
 def test_a_later_load_fetches_everything_once_and_adds_no_column(topic: TypedTopic) -> None:
     topic.load()
     append(topic.fake.logs[0], [b'{"id": 4, "email": 5, "phone": {"x": 1}, "password": 1, "address": {"street": [1]}}'])
