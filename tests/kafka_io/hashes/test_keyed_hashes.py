@@ -75,9 +75,23 @@ def test_a_slice_of_a_column_and_one_of_nulls_alone_are_hashed_too() -> None:
 @pytest.mark.parametrize("repeats", [1, 10])
 @pytest.mark.parametrize("with_nulls", [True, False])
 def test_a_long_column_is_hashed_whether_its_values_repeat_or_not(repeats: int, with_nulls: bool) -> None:
-    values = [None if with_nulls and row % 7 == 0 else b"%d" % (row // repeats) for row in range(2_500)]
+    values = [None if with_nulls and row % 7 == 0 else b"%d" % (row // repeats) for row in range(10_000)]
     hashes = KeyedHash("k1", b"key")(pa.array(values, pa.binary()).slice(3))
     assert hashes.to_pylist() == [None if value is None else hash_of(b"key", value) for value in values[3:]]
+
+
+def test_each_value_is_hashed_once_if_values_repeat(monkeypatch: pytest.MonkeyPatch) -> None:
+    counts = []
+    of_distinct = KeyedHash.of_distinct
+
+    def counted(hashes: KeyedHash, values: pa.Array) -> pa.StringArray:
+        counts.append(len(values))
+        return of_distinct(hashes, values)
+
+    monkeypatch.setattr(KeyedHash, "of_distinct", counted)
+    for different in (10_000, 3_000, 500):
+        KeyedHash("k1", b"key")(pa.array([str(row * 7919 % different) for row in range(10_000)]))
+    assert counts == [10_000, 3_000, 500]
 
 
 def test_the_key_is_not_in_what_the_object_shows() -> None:
