@@ -42,13 +42,11 @@ class EraseChange(Change):
     Args:
         hits: the rows to erase.
         removed: the paths of the files that have them. Those of `facts` have their other rows.
-        searched: the version that was searched.
     """
 
     kind: CommitKind = CommitKind.ERASE
     hits: Mapping[BrokerPartition, HitRows] = field(repr=False)
     removed: tuple[str, ...]
-    searched: int
 
     def complete(
         self, entry: LedgerEntry, table: TableStore, snapshot: TableSnapshot
@@ -56,11 +54,8 @@ class EraseChange(Change):
         """See Change. What is replaced is a range that names the removed files.
 
         Raises:
-            TableMoved: the snapshot is not the version that was searched.
             EraseRefused: rows belong to no range of the present topic.
         """
-        if snapshot.version != self.searched:
-            raise self._moved()
         table.check(self.facts)
         by_topic = {incarnation.topic: incarnation.ranges for incarnation in incarnations(table.entries(snapshot))}
         erased = list(self._erased(by_topic.get(self.state.topic, ())))
@@ -117,10 +112,7 @@ class EraseChange(Change):
             TableMoved: always.
         """
         del newest
-        raise self._moved()
-
-    def _moved(self) -> TableMoved:
-        return TableMoved("other runs change the table all the time; run again", self.state.topic.where)
+        raise TableMoved("other runs change the table all the time; run again", self.state.topic.where)
 
 
 def taken_out(erased: Sequence[tuple[CommittedRange, ExactOffsets]]) -> Iterator[LoadedRange]:

@@ -176,7 +176,6 @@ class _Erasure:
             run=self._request.run,
             hits=_together(hits.values()),
             removed=tuple(hits),
-            searched=snapshot.version,
         )
         return commit(self._request.table, snapshot, change).version
 
