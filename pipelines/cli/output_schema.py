@@ -29,6 +29,7 @@ from pipelines.fetch.warming import WarmDecoder
 from pipelines.ledger.failure import SliceFailure
 from pipelines.maintenance.clean import CleanResult
 from pipelines.maintenance.erase_result import TopicErase
+from pipelines.maintenance.erased_files import ErasedFiles
 from pipelines.maintenance.history import CommitOfOthers, PrintedCommit
 from pipelines.maintenance.rewind import RewoundTable
 from pipelines.reports.last_error import LastError
@@ -138,6 +139,10 @@ _RESULTS: Mapping[str, Any] = {
         state=(
             _model(CleanResult) | None,
             _field("The same for the state table of the topic, if the settings name one."),
+        ),
+        erased=(
+            list[_model(ErasedFiles)],  # type: ignore[misc]
+            _field("What was deleted because of erasures: for the table of the topic, and for its state table."),
         ),
     ),
     "complete": _result(CompletedTable),

@@ -153,7 +153,8 @@ def clean_command(options: GlobalOptions, selection: Selection, delete: bool, ke
     a table, if they are older than keep_days. Choose more days than the longest run takes, and at least as many as you
     may want to go back with `penstock rewind`. With --delete it also merges small files into large ones and writes a
     checkpoint of the Delta log. Rows, cursors and history do not change. It does the same for the state tables of
-    the topics. Loads and updates can run at the same time.
+    the topics. Loads and updates can run at the same time. Files with values that `penstock rewrite` took out are
+    deleted after erase_days.
 
     \b
     Examples:
@@ -162,6 +163,7 @@ def clean_command(options: GlobalOptions, selection: Selection, delete: bool, ke
       penstock clean clicks --delete --keep-days 30
     """
     from pipelines.maintenance.clean import clean
+    from pipelines.maintenance.erased_files import finish_erasures
 
     settings = options.settings()
     keep = timedelta(days=keep_days or settings.housekeeping.keep_days)
@@ -171,9 +173,19 @@ def clean_command(options: GlobalOptions, selection: Selection, delete: bool, ke
             for table in selection.tables(settings, cluster):
                 with errors.caught(cluster=cluster, topic=table.where.topic):
                     cleaned = clean(table, keep=keep, target_bytes=settings.housekeeping.file_bytes, dry_run=not delete)
-                    record = {"cluster": cluster, "topic": table.where.topic, **printed(cleaned), "state": None}
+                    record = {
+                        "cluster": cluster,
+                        "topic": table.where.topic,
+                        **printed(cleaned),
+                        "state": None,
+                        "erased": [],
+                    }
                     records.append(record)
                     record["state"] = _cleaned_state(settings, table, keep, dry_run=not delete)
+                    until = timedelta(days=settings.housekeeping.erase_days)
+                    record["erased"] = [
+                        printed(part) for part in finish_erasures(table, older_than=until, dry_run=not delete)
+                    ]
     return CommandResult(records=records, show=partial(console.cleanings, deleted=delete), errors=errors.failures)
 
 

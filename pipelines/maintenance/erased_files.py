@@ -7,7 +7,7 @@ other file. `keep` of housekeeping does not matter, so no file of a load that ru
 Everything here can be done again. What was killed in the middle is continued by the next run.
 """
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Self
@@ -27,6 +27,8 @@ from pipelines.table.open_table import file_paths
 from pipelines.table.table_store import TableSnapshot
 from resources.stores.lake import lake_errors
 
+ERASING = frozenset({CommitKind.REWRITE})
+"""The kinds of entries after which no file may keep what rows were before."""
 _BESIDE = (QUARANTINE_FOLDER, DAMAGED, STAGING_FOLDER)
 """The folders with bytes of records that no reader of the table sees. Copies in them may hold what was erased."""
 
@@ -56,6 +58,15 @@ class ErasedFiles:
     log_entries: int = 0
     busy: bool = False
     unsupported: str = ""
+
+
+def finish_erasures(table: LakeTable, *, older_than: timedelta, dry_run: bool) -> Sequence[ErasedFiles]:
+    """Delete what erasures took out of a topic's table, and then what they took out of its state table.
+
+    See `delete_erased`.
+    """
+    erased = delete_erased(table, ERASING, older_than=older_than, dry_run=dry_run)
+    return [erased, delete_erased_of_state(table, erased, dry_run=dry_run)]
 
 
 def delete_erased(

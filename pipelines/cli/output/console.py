@@ -242,8 +242,26 @@ def cleanings(results: PrintedResults, *, deleted: bool) -> None:
             warning("small files were not merged, because the disk has no room for it", topic=topic)
         if result["busy"]:
             warning("small files were not merged because another writer committed first; run clean again", topic=topic)
+        erased_files(topic, result["erased"], deleted=deleted)
     if not deleted and any(result["collected"] or result["uploads"] for result in [*results, *states]):
         print_sentence("nothing was changed; give --delete to delete these files")
+
+
+def erased_files(topic: str, results: PrintedResults, *, deleted: bool) -> None:
+    """Print what was deleted because of erasures."""
+    for result in results:
+        files = [*result["deleted"], *result["beside"]]
+        if files:
+            verb = "were deleted" if deleted else "would be deleted"
+            print_sentence(f"{topic}: {count(len(files))} files with erased rows {verb} from {result['table']}")
+        for path in result["beside"]:
+            print_sentence(f"{topic}: among them {path}, which is older than the erasure")
+        if result["waiting"]:
+            print_sentence(f"{topic}: {count(result['waiting'])} erasures wait for erase_days or for `penstock state`")
+        if result["busy"]:
+            warning("erased rows were not deleted because another writer committed first; run again", topic=topic)
+        if result["unsupported"]:
+            warning(f"the log keeps bounds of erased rows: {result['unsupported']}", topic=topic)
 
 
 def _explain_uploads(results: PrintedResults, *, deleted: bool) -> None:

@@ -9,6 +9,7 @@ from pipelines.defs.runs.run_tags import tagged_run
 from pipelines.delta.delta_table import LakeTable
 from pipelines.maintenance.clean import clean
 from pipelines.maintenance.clean_state import clean_state
+from pipelines.maintenance.erased_files import finish_erasures
 from resources.settings.settings import Settings
 
 
@@ -46,6 +47,9 @@ def _cleaned(settings: Settings, table: LakeTable, topic: str) -> str:
     results = [clean(table, keep=keep, target_bytes=target_bytes, dry_run=False)]
     if settings.options_of(topic).state is not None:
         results.append(clean_state(table, keep=keep, target_bytes=target_bytes, dry_run=False))
+    erased = finish_erasures(table, older_than=timedelta(days=settings.housekeeping.erase_days), dry_run=False)
     deleted = sum(len(result.collected) for result in results)
     merged, larger = sum(result.merged for result in results), sum(result.larger for result in results)
-    return f"{topic}: deleted {deleted} files, merged {merged} files into {larger}"
+    of_erasures = sum(len(part.deleted) + len(part.beside) for part in erased)
+    and_erased = f", deleted {of_erasures} files with erased rows" if of_erasures else ""
+    return f"{topic}: deleted {deleted} files, merged {merged} files into {larger}{and_erased}"

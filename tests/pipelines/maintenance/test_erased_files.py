@@ -16,8 +16,9 @@ from pipelines.delta.delta_table import DAMAGED, LakeTable
 from pipelines.fetch.unreadable import QUARANTINE_FOLDER
 from pipelines.ledger.ledger import CommitKind
 from pipelines.maintenance.clean import clean
-from pipelines.maintenance.erased_files import ErasedFiles, delete_erased, delete_erased_of_state
+from pipelines.maintenance.erased_files import ErasedFiles, delete_erased, delete_erased_of_state, finish_erasures
 from pipelines.maintenance.rewind import plan_rewind
+from pipelines.rewrites.rewrite import RewriteRequest, rewrite
 from pipelines.rewrites.staging import STAGING_FOLDER
 from pipelines.state_tables.state_table import state_output
 from pipelines.state_tables.update import update_state
@@ -165,3 +166,19 @@ delete_erased(table_at({topic.table.uri!r}), {{CommitKind.REPLAY}}, older_than=t
     assert scanned(topic.folder) == []
     assert topic.rows("email", "_kafka_offset") == rows
     assert verify(topic.table).proven
+
+
+def test_what_a_rewrite_took_out_is_deleted(topic: TypedTopic, tmp_path: Path) -> None:  # fault Y09
+    (tmp_path / "people").write_bytes(b"0123456789abcdef")
+    topic.secrets = {"people": {"id": "k1", "key": f"file:{tmp_path}/people"}}
+    topic.format_ = {name: value for name, value in topic.format_.items() if name != "state"}
+    topic.format_ |= {"load": {"hash": {"email": "people"}}}
+    assert "zelda" in str(topic.rows("email"))
+    result = rewrite(RewriteRequest(table=topic.table, format=topic.settings.format_of("clicks"), run="again"))
+    assert result.failure is None
+    topic_table, state = finish_erasures(topic.table, older_than=timedelta(), dry_run=False)
+    assert topic_table.deleted
+    assert state.waiting == 1  # it has not followed yet
+    assert scanned(Path(topic.table.uri)) == []
+    assert verify(topic.table).proven
+    assert topic.deep().problems == ()
