@@ -4,14 +4,16 @@ from dataclasses import asdict
 
 import pytest
 
-from pipelines.cli.output.console import cleanings
+from pipelines.cli.output.console import cleanings, erased_files
 from pipelines.maintenance.clean import CleanResult
+from pipelines.maintenance.erased_files import ErasedFiles
+from resources.printed import printed
 
 
 def cleaned(topic: str, *, uploads: int = 0, unknown: str = "") -> dict[str, object]:
     """A result of `penstock clean`."""
     result = CleanResult(table=f"s3://lake/main/{topic}", uploads=uploads, uploads_unknown=unknown)
-    return {**asdict(result), "topic": topic, "state": None}
+    return {**asdict(result), "topic": topic, "state": None, "erased": []}
 
 
 @pytest.mark.parametrize(("deleted", "verb"), [(True, "were aborted"), (False, "would be aborted")])
@@ -29,3 +31,18 @@ def test_the_reason_why_uploads_were_not_looked_for_is_given_once(capsys: pytest
     cleanings([cleaned("clicks", unknown="it rains"), cleaned("views", unknown="it rains")], deleted=True)
     output = capsys.readouterr().out
     assert output.count("uploads that were never completed were not looked for: it rains") == 1
+
+
+@pytest.mark.parametrize(("deleted", "verb"), [(True, "were deleted"), (False, "would be deleted")])
+def test_files_that_an_erasure_made_outdated_are_counted_and_those_beside_the_table_are_named(
+    deleted: bool, verb: str, capsys: pytest.CaptureFixture[str]
+) -> None:  # fault Y09
+    done = ErasedFiles(table="lake/clicks", deleted=("a", "b"), beside=("_quarantine/c",), waiting=2, busy=True)
+    erased_files("clicks", [printed(done)], deleted=deleted)
+    shown = capsys.readouterr()
+    assert shown.out.splitlines() == [
+        f"clicks: 3 files with erased rows {verb} from lake/clicks",
+        "clicks: among them _quarantine/c, which is older than the erasure",
+        "clicks: 2 erasures wait for erase_days or for `penstock state`",
+    ]
+    assert "another writer committed first" in shown.err
