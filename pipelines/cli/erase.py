@@ -1,6 +1,8 @@
 """`penstock erase`: take rows out of a table for ever."""
 
 import uuid
+from datetime import timedelta
+from functools import partial
 from pathlib import Path
 
 import click
@@ -23,6 +25,9 @@ from resources.printed import printed
 @click.option("--column", help="With --file: the column that has one of the values.")
 @click.option("--also-raw", is_flag=True, help="Search for the values in undecoded bytes, keys and headers, too.")
 @click.option("--dry-run", is_flag=True, help="Only count the rows, and change nothing.")
+@click.option(
+    "--finish", is_flag=True, help="Delete the files that still have rows of earlier erasures, without waiting."
+)
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @cluster_option
 @prints_result
@@ -34,6 +39,7 @@ def erase_command(
     column: str | None,
     also_raw: bool,
     dry_run: bool,
+    finish: bool,
     yes: bool,
     cluster: str | None,
 ) -> CommandResult:
@@ -52,11 +58,16 @@ def erase_command(
     Examples:
       penstock erase customers --where "email = 'zelda@example.org'" --dry-run
       penstock erase customers --file ids.txt --column id --also-raw
+      penstock erase customers --finish
     """
     from pipelines.cli.output.progress import progress
     from pipelines.layout.conditions import one_of, parse_condition
     from pipelines.maintenance.erase import EraseRequest, erase
 
+    if finish:
+        if where or file:
+            raise click.UsageError("--finish takes no condition: it deletes files of earlier erasures")
+        return _finished(options, topic, cluster, dry_run=dry_run)
     if (where is None) == (file is None) or (file is None) != (column is None):
         raise click.UsageError("say which rows: --where CONDITION, or --file FILE with --column NAME")
     if where is not None:
@@ -85,3 +96,14 @@ def erase_command(
         ends=ends_of(records),
         traces=[result.failure.trace] if result.failure else [],
     )
+
+
+def _finished(options: GlobalOptions, topic: str, cluster: str | None, *, dry_run: bool) -> CommandResult:
+    """Delete the files that still have erased rows now."""
+    from pipelines.maintenance.erased_files import finish_erasures
+
+    settings = options.settings()
+    name = only_cluster(settings, cluster)
+    parts = finish_erasures(table_of(settings, name, topic), older_than=timedelta(), dry_run=dry_run)
+    records = [{"cluster": name, "topic": topic, **printed(part)} for part in parts]
+    return CommandResult(records=records, show=partial(console.erased_files, topic, deleted=not dry_run))

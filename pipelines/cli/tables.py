@@ -153,8 +153,8 @@ def clean_command(options: GlobalOptions, selection: Selection, delete: bool, ke
     a table, if they are older than keep_days. Choose more days than the longest run takes, and at least as many as you
     may want to go back with `penstock rewind`. With --delete it also merges small files into large ones and writes a
     checkpoint of the Delta log. Rows, cursors and history do not change. It does the same for the state tables of
-    the topics. Loads and updates can run at the same time. Files with values that `penstock rewrite` took out are
-    deleted after erase_days.
+    the topics. Loads and updates can run at the same time. Files with rows that `penstock erase` took out, or with
+    values that `penstock rewrite` took out, are deleted after erase_days.
 
     \b
     Examples:

@@ -27,7 +27,7 @@ from pipelines.table.open_table import file_paths
 from pipelines.table.table_store import TableSnapshot
 from resources.stores.lake import lake_errors
 
-ERASING = frozenset({CommitKind.REWRITE})
+ERASING = frozenset({CommitKind.ERASE, CommitKind.REWRITE})
 """The kinds of entries after which no file may keep what rows were before."""
 _BESIDE = (QUARANTINE_FOLDER, DAMAGED, STAGING_FOLDER)
 """The folders with bytes of records that no reader of the table sees. Copies in them may hold what was erased."""

@@ -11,7 +11,9 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+from click.testing import CliRunner, Result
 
+from pipelines.cli.main import main
 from pipelines.delta.delta_table import DAMAGED, LakeTable
 from pipelines.fetch.unreadable import QUARANTINE_FOLDER
 from pipelines.ledger.ledger import CommitKind
@@ -182,3 +184,22 @@ def test_what_a_rewrite_took_out_is_deleted(topic: TypedTopic, tmp_path: Path) -
     assert scanned(Path(topic.table.uri)) == []
     assert verify(topic.table).proven
     assert topic.deep().problems == ()
+
+
+def test_the_command_finishes_erasures_without_waiting(topic: TypedTopic, tmp_path: Path) -> None:  # fault Y09
+    settings = tmp_path / "penstock.toml"
+    settings.write_text(
+        f'lake = "{topic.folder}"\n[clusters.main]\nbootstrap = "127.0.0.1:1"\n[topics.clicks]\nformat = "json"\n'
+    )
+
+    def penstock(*arguments: str) -> Result:
+        return CliRunner().invoke(main, ["--settings", str(settings), "erase", "clicks", *arguments])
+
+    assert penstock("--where", "email = 'zelda@a.org'", "--yes").exit_code == 0
+    update_state(topic.table, topic.settings.options_of("clicks"))
+    assert penstock("--finish", "--where", "size = 1").exit_code == 2
+    finished = penstock("--finish")
+    assert finished.exit_code == 0, finished.output
+    assert "files with erased rows were deleted" in finished.output
+    assert scanned(topic.folder) == []
+    assert verify(topic.table).proven
