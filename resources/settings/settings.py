@@ -259,8 +259,8 @@ class HousekeepingSettings(Section):
     than the longest run takes, and at least as many as you may want to go back with `penstock rewind`."""
 
     erase_days: Annotated[float, Field(ge=0, le=30, allow_inf_nan=False)] = 7.0
-    """Days after `penstock erase` or `penstock rewrite` until `penstock clean` deletes the files that still have the erased rows. Until
-    then, queries that read an earlier version can end."""
+    """Days after `penstock erase` or `penstock rewrite` until `penstock clean` deletes the files that still have the
+    erased rows. Until then, queries that read an earlier version can end."""
 
     file_bytes: Size = 256 * MIB
     """Size in bytes up to which small files are merged."""
