@@ -24,8 +24,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kafka_io.values.decoding import FailedValue
+from pipelines.layout.columns import VALUE_SCHEMA_HEADER
 
-VALUE_HEADER, KEY_HEADER = "__value_schema_id", "__key_schema_id"
 _CONTENT_TYPE, _AZURE_CONTENT = "content-type", b"avro/binary+"
 _AZURE_REASON = "the header content-type names a schema of Azure's registry: for Avro, set `avro_file` and `avro_frame`"
 SHORT_ID_BYTES = 4
@@ -67,7 +67,7 @@ class SchemaHeaders:
 
     def framed(self, values: pa.BinaryArray, headers: pa.ListArray) -> FramedValues:
         """The values with the usual frame; most topics have nothing to change."""
-        values, failures = _without_azure(values, headers) if self._header == VALUE_HEADER else (values, [])
+        values, failures = _without_azure(values, headers) if self._header == VALUE_SCHEMA_HEADER else (values, [])
         unknown: set[str] = set()
         prefixes, codes = [b""], np.zeros(len(values), np.int64)
         bodies = values

@@ -21,9 +21,7 @@ from kafka_io.values.json.inference import grow_by_fields, has_key_twice, merged
 from pipelines.fetch.decode_plan import DecodePlan, PartPlan
 from pipelines.fetch.formats import encoding_of
 from pipelines.fetch.schema_headers import (
-    KEY_HEADER,
     SHORT_ID_BYTES,
-    VALUE_HEADER,
     SchemaHeaders,
     with_azure_frames,
     with_short_ids,
@@ -31,9 +29,11 @@ from pipelines.fetch.schema_headers import (
 from pipelines.layout.columns import (
     ERROR_COLUMN,
     KEY_PREFIX,
+    KEY_SCHEMA_HEADER,
     RAW_COLUMN,
     SCHEMA_ID_COLUMN,
     TOMBSTONE_COLUMN,
+    VALUE_SCHEMA_HEADER,
     header_columns,
 )
 from pipelines.layout.personal import without_keys
@@ -115,8 +115,8 @@ class TypedRows:
         self._layout = plan.layout
         self._rules = plan.row_rules
         hashes = self._rules.hashes()
-        self._values = _PartRows(plan, VALUE_HEADER, hashes)
-        self._keys = _PartRows(plan.keys, KEY_HEADER, hashes) if plan.keys else None
+        self._values = _PartRows(plan, VALUE_SCHEMA_HEADER, hashes)
+        self._keys = _PartRows(plan.keys, KEY_SCHEMA_HEADER, hashes) if plan.keys else None
         self._has_schema_ids = plan.has_schema_ids
         self._header_names, self._header_columns = plan.headers, header_columns(plan.headers)
         self._own_names = {self._layout.name(field.name): field.name for field in FILE_SCHEMA}

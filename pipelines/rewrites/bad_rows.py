@@ -18,7 +18,7 @@ import pyarrow.dataset as pads
 from kafka_io.model import BrokerPartition, OffsetRange
 from pipelines.fetch.decode_plan import DecodePlan
 from pipelines.fetch.typed_rows import KEY_REASON, TypedRows
-from pipelines.layout.columns import ERROR_COLUMN, RAW_COLUMN, TOMBSTONE_COLUMN
+from pipelines.layout.columns import ERROR_COLUMN, HEADER_PREFIX, RAW_COLUMN, TOMBSTONE_COLUMN
 from pipelines.layout.layout import TableLayout
 from pipelines.layout.rows import FILE_SCHEMA
 from pipelines.ledger.committed_range import CommittedRange
@@ -157,7 +157,7 @@ class RowsDecodedAgain:
         if not was_bad.true_count:
             return rows
         bad = rows.filter(was_bad)
-        decoded = self._decoder.of_raw_rows(self._as_raw(bad))
+        decoded = _with_texts_of_headers(self._decoder.of_raw_rows(self._as_raw(bad)), bad)
         counts.add(_counted(bad.column(ERROR_COLUMN), decoded.column(ERROR_COLUMN)))
         # Row i of the result is row i of `rows`, or the next decoded one, which all follow after `rows`.
         is_bad, indexes = was_bad.to_numpy(zero_copy_only=False), np.arange(rows.num_rows)
@@ -181,6 +181,15 @@ class RowsDecodedAgain:
         """Rows of a typed table that did not decode, as rows of a raw table."""
         arrays = [bad.column(self._layout.name(field.name)) for field in FILE_SCHEMA]
         return pa.RecordBatch.from_arrays(arrays, schema=FILE_SCHEMA)
+
+
+def _with_texts_of_headers(decoded: pa.RecordBatch, stored: pa.RecordBatch) -> pa.RecordBatch:
+    """The decoded rows with the texts of headers that their stored rows have, although the headers are not stored."""
+    columns = [
+        pc.coalesce(column, stored.column(name)) if name.startswith(HEADER_PREFIX) else column
+        for name, column in zip(decoded.schema.names, decoded.columns, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=decoded.schema)
 
 
 def _counted(before: pa.Array, after: pa.Array) -> DecodedAgain:

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipelines.layout.columns import RAW_COLUMN
+from pipelines.layout.columns import KEY_SCHEMA_HEADER, RAW_COLUMN, VALUE_SCHEMA_HEADER
 from pipelines.layout.layout import TableLayout
 from pipelines.layout.rows import without_empty_lists
 from pipelines.ledger.table_rules import DROP, KEEP, TableRules
@@ -120,7 +120,9 @@ class RowRules:
             changed[name] = self._keys(rows.column(name))
         if self.headers is not None:
             name = layout.name("headers")
-            changed[name] = _with_headers(rows.column(name), self.headers)
+            # Without these two, the bytes of a value that does not decode, or of a raw table, could never be decoded.
+            names = *self.headers, VALUE_SCHEMA_HEADER, KEY_SCHEMA_HEADER
+            changed[name] = _with_headers(rows.column(name), names)
         if self.raw == DROP and layout.is_typed:
             changed[RAW_COLUMN] = pa.nulls(rows.num_rows, pa.binary())
         if not changed:
@@ -145,8 +147,8 @@ def _column_rules(load: "LoadRules") -> Iterator[ColumnRule]:
 
 def _with_headers(headers: pa.ListArray, names: Sequence[str]) -> pa.ListArray:
     """The headers with these names, in their order; null for a record that has none of them."""
-    if headers.null_count == len(headers) or not names:
-        return pa.nulls(len(headers), headers.type)
+    if headers.null_count == len(headers):
+        return headers
     items, rows = headers.flatten(), pc.list_parent_indices(headers)
     is_kept = pc.is_in(items.field("key"), pa.array(names, pa.string()))
     counts = np.bincount(rows.filter(is_kept).to_numpy(), minlength=len(headers))

@@ -137,6 +137,17 @@ def test_a_redecode_fills_the_columns_of_records_that_did_not_decode(topic: Type
     assert verify(topic.table).proven
 
 
+def test_a_redecode_keeps_the_texts_of_headers_that_are_not_stored(topic: TypedTopic) -> None:
+    topic.format_ = {**topic.format_, "columns": {"id": "string"}, "load": {"headers": []}}
+    assert topic.load().error is None
+    assert [row[IDS] for row in topic.rows(IDS)] == ["a1", None, "a3", "a4", "a5"]
+    topic.format_ = {**topic.format_, "columns": {"id": "long"}}
+    result = redecode(request_of(topic))
+    assert (result.failure, result.decoded) == (None, 3)
+    assert [row[IDS] for row in topic.rows(IDS)] == ["a1", None, "a3", "a4", "a5"]
+    assert topic.deep().problems == ()
+
+
 def test_a_raw_table_gets_the_columns_when_it_becomes_typed(topic: TypedTopic) -> None:
     format_, topic.format_ = topic.format_, {}
     assert topic.load().error is None

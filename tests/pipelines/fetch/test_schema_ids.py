@@ -198,6 +198,21 @@ def test_a_redecode_fills_the_column_of_records_that_did_not_decode(
     assert verify(topic.table).proven
 
 
+# fault F11
+def test_a_rule_for_headers_keeps_those_that_name_the_schema(
+    topic: TypedTopic, registry: EmbeddedSchemaRegistry
+) -> None:
+    topic.format_ = {**topic.format_, "load": {"headers": []}}
+    load(topic, [(b"\x0c", [("__value_schema_id", b"\0\0\0\0\3"), ("user", b"Ada")]), (b"\x0c", [("user", b"Ada")])])
+    assert topic.rows(IDS, "_kafka_headers") == [
+        {IDS: 3, "_kafka_headers": [{"key": "__value_schema_id", "value": b"\0\0\0\0\3"}]},
+        {IDS: None, "_kafka_headers": None},
+    ]
+    registry.register("late", ORDER.replace("Order", "Late"))
+    assert (redecode(request_of(topic)).decoded, ids(topic)) == (1, [3, None])
+    assert topic.deep().problems == ()
+
+
 def test_a_raw_table_gets_the_column_when_it_becomes_typed(topic: TypedTopic) -> None:
     format_, topic.format_ = topic.format_, {}
     load(topic, [(OF_ORDER + b"\x0a", []), (OF_CLICK + b"\x0a", []), (None, []), (b"no frame", [])])
