@@ -184,7 +184,7 @@ def test_avro_fields_of_several_types_have_one_column_of_hashes(topic: TypedTopi
         assert topic.load().error is None
         expected = {"id": 1, "email": hash_of("zelda@example.org"), "ssn": hash_of("123")}
         assert topic.rows("id", "email", "ssn") == [expected, expected, dict.fromkeys(expected)]
-        assert topic.snapshot.layout.values.names == ["id", "email", "ssn"]
+        assert topic.snapshot.layout.values.names == ["_kafka_schema_id", "id", "email", "ssn"]
         assert topic.deep().problems == ()
 
 
