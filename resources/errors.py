@@ -76,6 +76,10 @@ class RulesChanged(LoadError):
     """The rules of the settings would put values of two meanings into one column of the table."""
 
 
+class TooManySkipped(LoadError):
+    """The condition `skip` leaves out a larger share of the records than the settings of the topic allow."""
+
+
 class RewriteRefused(LoadError):
     """The rows of a table cannot be stored again by the rules of the settings. Nothing has changed."""
 

@@ -1,11 +1,26 @@
-"""The limits for records that do not decode: they are checked before a commit, over all steps of a run."""
+"""The limits for records that do not decode, or that `skip` leaves out, over all steps of a run before each commit."""
 
 from collections.abc import Sequence
 
 from kafka_io.errors import Where
 from pipelines.ledger.slice_facts import NOTHING_DECODED, DecodedCounts, SliceFacts
-from resources.errors import BadRecords
+from resources.errors import BadRecords, TooManySkipped
 from resources.settings.topic_formats import TopicFormat
+
+_MIN_RECORDS_FOR_SHARE = 1000
+"""A share of fewer records says little: they can all be heartbeats."""
+
+
+def check_records(
+    format_: TopicFormat, facts: Sequence[SliceFacts], where: Where, *, earlier: DecodedCounts = NOTHING_DECODED
+) -> None:
+    """Check both limits; see the functions that this one calls.
+
+    Raises:
+        BadRecords, TooManySkipped: a limit of the settings is exceeded.
+    """
+    check_bad_records(format_, facts, where, earlier=earlier)
+    check_skipped_records(format_, facts, where, earlier=earlier)
 
 
 def check_bad_records(
@@ -35,6 +50,26 @@ def check_bad_records(
         f"{first.reason}; nothing of this step was loaded: correct the format of the topic, or allow more such records "
         "in [topics.NAME]",
         place,
+    )
+
+
+def check_skipped_records(
+    format_: TopicFormat, facts: Sequence[SliceFacts], where: Where, *, earlier: DecodedCounts = NOTHING_DECODED
+) -> None:
+    """Check the share of the records of a run that the condition `skip` leaves out; see `check_bad_records`.
+
+    Raises:
+        TooManySkipped: it is larger than the settings of the topic allow.
+    """
+    counts, limit = earlier.plus(facts), format_.load.max_skipped_share
+    records = counts.rows + counts.skipped
+    if records < _MIN_RECORDS_FOR_SHARE or counts.skipped <= records * limit:
+        return
+    raise TooManySkipped(
+        f"`skip` in [topics.NAME.load] leaves out {counts.skipped:,} of {records:,} records "
+        f"({counts.skipped / records:.1%}), and max_skipped_share = {limit:g} allows fewer; nothing of this step was "
+        "loaded: correct the condition, or allow a larger share if it is right",
+        where,
     )
 
 

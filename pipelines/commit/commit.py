@@ -49,6 +49,8 @@ from pipelines.table.table_store import CommitConflict, CommitOutcomeUnknown, Ta
 from resources.errors import CommitRefused, CommitUnknown, LakeRefused, LakeUnavailable, LoadError, TableReplaced
 from resources.failpoints import failpoint
 
+_FOLLOWS_SKIP = {CommitKind.LOAD, CommitKind.REPLAY}
+"""The changes that leave records out by the condition `skip`. No other one removes rows for it."""
 _MAX_CONFLICTS = 20
 _MAX_UNKNOWN_OUTCOMES = 3
 _MAX_WAIT_S = 2.0
@@ -173,7 +175,8 @@ class Change(ABC):
             return self.state.rules
         if snapshot.entry and rules_conflict(present, self.rules, snapshot.layout.values):
             raise CommitRefused("another run committed first, with other rules; run again", self.state.topic.where)
-        return self.state.rules.followed_by(self.rules, snapshot.next_sequence if snapshot.entry else 0)
+        planned = self.rules if self.kind in _FOLLOWS_SKIP else replace(self.rules, skip=self.state.rules.skip)
+        return self.state.rules.followed_by(planned, snapshot.next_sequence if snapshot.entry else 0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,6 +16,7 @@ from kafka_io.values.columns import assign, field_name, grow, grow_until_stable
 from kafka_io.values.json.inference import grow_by_fields
 from pipelines.fetch.formats import encoding_of
 from pipelines.layout.columns import (
+    KEY_PREFIX,
     SCHEMA_ID_COLUMN,
     Grow,
     grown,
@@ -32,17 +33,21 @@ from pipelines.layout.layout import DATE_COLUMN, EVENT_DAY, LOADED, RAW, TYPED, 
 from pipelines.layout.personal import is_personal, marked, paths_of_headers, paths_of_keys, without_keys
 from pipelines.rules.column_rules import (
     ColumnRule,
+    Rules,
     as_stored,
     has_field,
+    has_rule,
     of_sampled_table,
     rules_of_members,
     sampled,
     stored_field,
     without_dropped,
+    without_drops_of,
     without_rules,
 )
 from pipelines.rules.row_rules import NO_RULES, RowRules
-from resources.errors import FormatChanged, LayoutChanged, LayoutRefused
+from pipelines.rules.skip_condition import SkipCondition, paths_of
+from resources.errors import ConditionInvalid, FormatChanged, LayoutChanged, LayoutRefused
 
 if TYPE_CHECKING:  # pydantic is slow to import, and workers need no settings; the log's interface imports this module
     from pipelines.table.table_store import TableSnapshot
@@ -134,6 +139,20 @@ class DecodePlan(PartPlan):
         return pa.schema([*of_ids, *_stored(of_headers), *self.stored_values, *of_keys])
 
     @property
+    def skips(self) -> SkipCondition | None:
+        """The condition of records that get no row; None if there is none.
+
+        Raises:
+            ConditionInvalid: it does not fit the columns.
+        """
+        if not self.row_rules.skip:
+            return None
+        of_keys = with_key_prefix(pa.schema(_stored(self.keys.values))) if self.keys else ()
+        of_ids = schema_id_columns() if self.has_schema_ids else ()
+        columns = pa.schema([*of_ids, *header_columns(self.headers), *_stored(self.values), *of_keys])
+        return SkipCondition(self.row_rules.skip, self.layout, columns, has_keys=self.keys is not None)
+
+    @property
     def of_stored_rows(self) -> Self:
         """The plan for rows of the table that are decoded again: their keys can be hashes, which do not decode."""
         keys = None if self.row_rules.hides_keys else self.keys
@@ -195,7 +214,7 @@ def plan_decoding(
         return grow_(columns, fields)
 
     rules = rules or RowRules.of(format_)
-    part = _Part(format_, format_.encoding, values, rules.columns, format_.personal)
+    part = _Part(format_, format_.encoding, values, rules.columns, format_.personal, paths_of(rules.skip))
     columns, table = part.planned(value_columns(layout.values), grow_values)
     key_plan = None
     if format_.key_encoding:
@@ -226,7 +245,12 @@ def plan_decoding(
         row_rules=rules,
     )
     _check_nesting(plan.stored)
-    warnings = (rename_warnings(layout.values, plan.stored), _time_column_warnings(plan), _rule_warnings(plan))
+    warnings = (
+        rename_warnings(layout.values, plan.stored),
+        _time_column_warnings(plan),
+        _rule_warnings(plan),
+        _skip_warnings(plan),
+    )
     return plan, list(chain.from_iterable(warnings))
 
 
@@ -290,15 +314,47 @@ def _rule_warnings(plan: DecodePlan) -> Iterator[str]:
                 yield f"load: no value has had the field {rule.path} of `{rule.treatment}`"
 
 
+def _skip_warnings(plan: DecodePlan) -> Iterator[str]:
+    """The warnings about fields of the condition `skip` that nothing has.
+
+    Raises:
+        ConditionInvalid: the condition does not fit the columns.
+    """
+    _check_types(plan, plan.row_rules.columns, paths_of(plan.row_rules.skip))
+    skips = plan.skips
+    for path in skips.missing if skips and plan.values.names else ():
+        yield f"load: no value has had the field {path} of `skip`: it is null in all records"
+
+
+def _check_types(plan: DecodePlan, rules: Rules, paths: Iterable[str]) -> None:
+    """Check that fields that `skip` compares are decoded with their types.
+
+    Raises:
+        ConditionInvalid: a field has another rule, and its type is not declared: then it is decoded as JSON text.
+    """
+    inferred = encoding_of(plan.encoding).of_sample is not None
+    of_keys = plan.keys and plan.keys.rules and encoding_of(plan.keys.encoding).of_sample is not None
+    for path in paths:
+        if (inferred and has_rule(rules, path)) or (of_keys and path.startswith(KEY_PREFIX)):
+            raise ConditionInvalid(
+                f"`skip` of [topics.NAME.load] compares {path}, which is also dropped, masked or hashed: declare its "
+                "type with `columns` or a schema, because otherwise it is decoded as text"
+            )
+
+
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """What is known of the values, or of the keys, when their columns are planned."""
+    """What is known of the values, or of the keys, when their columns are planned.
+
+    `compared` are the paths of fields that a condition compares. They are decoded, also if they are dropped.
+    """
 
     format: "TopicFormat"
     encoding: str
     learned: Learned
     rules: tuple[ColumnRule, ...]
     personal: tuple[str, ...]
+    compared: Sequence[str] = ()
 
     def planned(self, present: pa.Schema, grow_by: _GrowBy) -> tuple[bytes, bytes]:
         """The columns with everything added that declared fields and samples need, as an Arrow IPC message.
@@ -314,7 +370,8 @@ class _Part:
         if self.rules:
             columns = pa.schema(self._decoded(present))
             samples = tuple(sampled(fields, self.rules) for fields in samples)
-        in_schemas = (without_dropped(fields, self.rules) for fields in self._in_schemas())
+        rules = without_drops_of(self.rules, self.compared)
+        in_schemas = (without_dropped(fields, rules) for fields in self._in_schemas())
         declared = [(fields, _stored(fields)) for fields in in_schemas]
         steps = [
             *(partial(grow_by, fields=stored, grow_=grow) for _, stored in declared),

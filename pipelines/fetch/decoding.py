@@ -25,12 +25,15 @@ from pipelines.fetch.decode_plan import DecodePlan, Learned, PartPlan, WriterSch
 from pipelines.fetch.formats import encoding_of
 from pipelines.fetch.schema_texts import KnownTexts
 from pipelines.fetch.typed_rows import fields_of, merged_needs
+from pipelines.layout.columns import NO_COLUMNS
 from pipelines.layout.delta_schema import delta_fields, type_text
+from pipelines.layout.layout import RAW
 from pipelines.ledger.schema_ids import NO_SCHEMAS, SchemaIds
 from pipelines.ledger.slice_facts import DecodingNeeds, SliceFacts
 from pipelines.ledger.slice_times import RECORD_TIME, EventTimeColumn, is_time
 from pipelines.rules.changes import check_rules
 from pipelines.rules.row_rules import RowRules
+from pipelines.rules.skip_condition import SkipCondition
 from pipelines.table.table_store import TableSnapshot
 from resources.errors import TooManyColumns
 
@@ -66,6 +69,7 @@ class Decoding:
         SchemaChanged: an id that the table has met has another schema now.
         RulesChanged: the settings have other rules than those of the rows of the table.
         SecretMissing: a key of hashes cannot be read.
+        ConditionInvalid: the condition `skip` is none, or does not fit the columns.
     """
 
     def __init__(
@@ -83,6 +87,8 @@ class Decoding:
         self._values = _Part(format_.encoding, format_.registry, open_registry, texts[0])
         self._keys = _Part(format_.key_encoding, format_.key_registry, open_registry, texts[1])
         self.rules = RowRules.of(format_).checked()
+        if self.rules.skip and not format_.is_typed:
+            SkipCondition(self.rules.skip, RAW, NO_COLUMNS)  # it has an error for what no record has
         if snapshot.entry:
             check_rules(snapshot.entry.state.rules, self.rules.recorded(), snapshot.layout.values)
         self.plan: DecodePlan | None = None

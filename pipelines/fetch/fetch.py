@@ -7,7 +7,7 @@ disk, the task fails and Spark starts it again; no commit will name the files of
 
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
@@ -24,16 +24,19 @@ from kafka_io.records.decoded_batch import DecodedBatch
 from kafka_io.records.last_message import LastMessage
 from pipelines.fetch.day_files import DayFiles
 from pipelines.fetch.fetch_task import FetchTask, decode_task, to_json
-from pipelines.fetch.left_out import LeftOut
+from pipelines.fetch.left_out import LeftOut, SkippedRecords
 from pipelines.fetch.slice_file import SliceFile
 from pipelines.fetch.typed_rows import IncompletePlan, TypedRows, merged_needs
 from pipelines.fetch.unreadable import SkipByChoice, readable_batches
+from pipelines.layout.columns import NO_COLUMNS
 from pipelines.layout.layout import RAW
 from pipelines.layout.rows import RAW_TIME_COLUMN, table_rows
 from pipelines.ledger.committed_range import CommittedRange
 from pipelines.ledger.failure import SliceFailure
 from pipelines.ledger.slice_facts import DecodingNeeds, Observations, SliceFacts
 from pipelines.ledger.slice_times import TimesOfRows
+from pipelines.rules.row_rules import RowRules
+from pipelines.rules.skip_condition import RecordMask, SkipCondition
 from resources.failpoints import failpoint
 from resources.stores import durable
 from resources.stores.table_files import table_errors
@@ -128,14 +131,15 @@ def _fetch_slice(
     # Not the planned end: a record that cannot be read ends the slice earlier, and in 0.7 the last slice of a cap ends
     # later, after its message (fault U02).
     offsets = replace(task.offsets, stop=rows.next_offset)
+    skipped_gaps, skipped_sets = rows.skipped.stored()
     fetched = CommittedRange(
         offsets=offsets,
         rows=output.rows,
         bytes=rows.column_bytes if partition.broker is None else offsets.size,
-        gaps=rows.gaps | rows.left_out.counts(offsets),
+        gaps=rows.gaps | rows.left_out.counts(offsets) | skipped_gaps,
         isolation=_isolation(task.source) if partition.broker is None else "",
         loaded_at_us=task.loaded_at_us,
-        exact=rows.left_out.stored(offsets),
+        exact={**rows.left_out.stored(offsets), **skipped_sets},
     )
     observed = Observations(
         seconds=time.monotonic() - began,
@@ -167,9 +171,9 @@ class _SliceRows:
             "partition": partition.partition,
             "loaded_at": task.loaded_at_us,
         }
-        self.left_out = LeftOut(task)
+        self.left_out, self.skipped = LeftOut(task), SkippedRecords(task)
         self.typed = TypedRows(task.decode) if task.decode else None
-        self._rules = task.rules
+        self._as_rows = self.typed or _RawRows(task.rules)
         self.times = TimesOfRows(task.times, before_ms=task.loaded_at_us // 1000) if task.times else None
         self.needs: list[DecodingNeeds] = []
         self._raw_time_column = task.layout.name(RAW_TIME_COLUMN)
@@ -193,17 +197,28 @@ class _SliceRows:
             self.last_message = LastMessage.of(decoded.batch)  # a row that is kept would keep the columns of its batch
         if batch.num_rows:
             try:
-                rows = self._rows(batch)
+                rows, skipped = self._as_rows.rows_to_skip(batch, self._constants)
             except IncompletePlan as missing:
                 self.needs.append(missing.needs)
             else:
                 self.odd_times += rows.num_rows - rows.column(self._raw_time_column).null_count
                 if self.times:
                     self.times.add(rows)
-                if not self.needs:
-                    output.write(rows)
+                # Event times above are also those of skipped records: otherwise an hour is never complete.
+                if not self.needs and (kept := self.skipped.without(rows, skipped)).num_rows:
+                    output.write(kept)
 
-    def _rows(self, records: pa.RecordBatch) -> pa.RecordBatch:
-        if self.typed:
-            return self.typed.rows(records, self._constants)
-        return self._rules.applied(table_rows(records, self._constants), RAW)
+
+class _RawRows:
+    """Turns records into rows of a raw table, as TypedRows does it for a typed one."""
+
+    def __init__(self, rules: RowRules) -> None:
+        self._rules = rules
+        self._skips = SkipCondition(rules.skip, RAW, NO_COLUMNS) if rules.skip else None
+
+    def rows_to_skip(
+        self, records: pa.RecordBatch, constants: Mapping[str, object]
+    ) -> tuple[pa.RecordBatch, RecordMask | None]:
+        """The rows, and for which of them the condition `skip` is true; None for no condition."""
+        rows = table_rows(records, dict(constants))
+        return self._rules.applied(rows, RAW), self._skips.is_true(rows, {}) if self._skips else None

@@ -1,4 +1,4 @@
-"""Leaves out records of exact sets: those whose rows were erased, filtered or retired before."""
+"""Leaves out records: those of exact sets, whose rows were erased or retired before, and those of `skip`."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -13,7 +13,8 @@ from kafka_io.records.gaps import ABORTED, COMPACTED, HOLE
 from pipelines.fetch.fetch_task import FetchTask
 from pipelines.ledger.committed_range import ExactCause, StoredSet
 from pipelines.ledger.exact_offsets import ExactOffsets
-from pipelines.table.exact_sets import ExactSets
+from pipelines.rules.skip_condition import RecordMask
+from pipelines.table.exact_sets import ExactSets, store_exact
 
 _GONE_BY = (HOLE, COMPACTED, ABORTED)
 """The causes by which a record that once had a row can be gone from a log, the usual ones first."""
@@ -51,6 +52,36 @@ class LeftOut:
     def stored(self, offsets: OffsetRange) -> Mapping[ExactCause, StoredSet]:
         """The references to the sets that have offsets in a range."""
         return {cause: self._stored[cause] for cause in self.counts(offsets)}
+
+
+class SkippedRecords:
+    """The records of a slice that have no row because the condition `skip` is true for them."""
+
+    def __init__(self, task: FetchTask) -> None:
+        self._task = task
+        names = ("offset",) if task.offsets.partition.broker is None else ("offset", "inner")
+        self._names = [task.layout.name(name) for name in names]
+        self._sets: list[ExactOffsets] = []
+
+    def without(self, rows: pa.RecordBatch, skipped: RecordMask | None) -> pa.RecordBatch:
+        """The rows of a batch without those that are skipped, which are remembered."""
+        if skipped is None or not skipped.any():
+            return rows
+        own = rows.select(self._names).filter(pa.array(skipped))
+        self._sets.append(ExactOffsets.of(*(_numbers(own, name) for name in self._names)))
+        return rows.filter(pa.array(~skipped))
+
+    def stored(self) -> tuple[dict[ExactCause, int], Mapping[ExactCause, StoredSet]]:
+        """The number of skipped records, and the reference to their stored set, each by cause.
+
+        Raises:
+            LakeUnavailable: the store does not take the file with a large set.
+        """
+        skipped: ExactOffsets = ExactOffsets.union(self._sets)
+        if not skipped.count:
+            return {}, {}
+        stored = store_exact(self._task.table_uri, self._task.options, skipped)
+        return {ExactCause.FILTERED: skipped.count}, {ExactCause.FILTERED: stored}
 
 
 def _without(gaps: Mapping[str, int], count: int) -> Mapping[str, int]:

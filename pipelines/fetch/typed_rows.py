@@ -41,6 +41,7 @@ from pipelines.layout.rows import FILE_SCHEMA, table_rows
 from pipelines.ledger.slice_facts import BadRecord, DecodingNeeds, PartNeeds
 from pipelines.rules.column_rules import sampled
 from pipelines.rules.ruled_columns import RuledColumns
+from pipelines.rules.skip_condition import RecordMask
 
 if TYPE_CHECKING:  # numba is slow to import, and few topics have hashes
     from kafka_io.hashes.keyed_hashes import KeyedHash
@@ -68,6 +69,7 @@ class DecodedPart:
     Args:
         columns: the columns for fields, by name.
         schema_ids: see DecodedValues.
+        decoded: the same before the rules for columns.
         failures: what does not decode.
         needs: schemas that the driver must resolve first, and fields that must get columns first.
         rounded: the rows in which a number has lost digits.
@@ -75,6 +77,7 @@ class DecodedPart:
 
     columns: Mapping[str, pa.Array]
     schema_ids: npt.NDArray[np.int32]
+    decoded: Mapping[str, pa.Array]
     failures: Sequence[FailedValue]
     needs: PartNeeds
     rounded: npt.NDArray[np.int64]
@@ -113,7 +116,7 @@ class TypedRows:
         self.first_rounded: int | None = None
         self.examples: list[BadRecord] = []
         self._layout = plan.layout
-        self._rules = plan.row_rules
+        self._rules, self._skips = plan.row_rules, plan.skips
         hashes = self._rules.hashes()
         self._values = _PartRows(plan, VALUE_SCHEMA_HEADER, hashes)
         self._keys = _PartRows(plan.keys, KEY_SCHEMA_HEADER, hashes) if plan.keys else None
@@ -129,12 +132,33 @@ class TypedRows:
         """
         return self.of_raw_rows(table_rows(records, dict(constants)))
 
+    def rows_to_skip(
+        self, records: pa.RecordBatch, constants: Mapping[str, object]
+    ) -> tuple[pa.RecordBatch, RecordMask | None]:
+        """The same rows, and for which of them the condition `skip` is true; None for no condition.
+
+        It is not true for a record that does not decode.
+
+        Raises:
+            IncompletePlan: the driver must resolve ids or add columns first.
+        """
+        kafka = table_rows(records, dict(constants))
+        rows, decoded = self._of(kafka)
+        if self._skips is None:
+            return rows, None
+        decodes: RecordMask = rows.column(ERROR_COLUMN).is_null().to_numpy(zero_copy_only=False)
+        return rows, self._skips.is_true(kafka, decoded) & decodes
+
     def of_raw_rows(self, kafka: pa.RecordBatch) -> pa.RecordBatch:
         """The rows of a raw table, which have the columns of FILE_SCHEMA, as rows of the typed table.
 
         Raises:
             IncompletePlan: the driver must resolve ids or add columns first.
         """
+        return self._of(kafka)[0]
+
+    def _of(self, kafka: pa.RecordBatch) -> tuple[pa.RecordBatch, Mapping[str, pa.Array]]:
+        """The rows, and the columns that were decoded, before the rules for columns."""
         raw, headers = kafka.column("value"), kafka.column("headers")
         # Keys are decoded even if values lack something, so that the next attempt knows what both lack.
         values = self._values.decode(raw, headers)
@@ -142,7 +166,7 @@ class TypedRows:
         needs = DecodingNeeds(values=values.needs, keys=keys.needs if keys else PartNeeds())
         if needs != DecodingNeeds():
             raise IncompletePlan(needs)
-        failures, columns = values.failures, dict(values.columns)
+        failures, columns, decoded = values.failures, dict(values.columns), dict(values.decoded)
         if keys:
             of_keys = {failure.row: f"{KEY_REASON}{failure.reason}" for failure in keys.failures}
             # A row has one `_error`. If neither decodes, the reason of the value is the one to repair first, unless the
@@ -151,10 +175,14 @@ class TypedRows:
             reasons = of_values | of_keys if self._rules.hides_keys else of_keys | of_values
             failures = [FailedValue(row=row, reason=reasons[row]) for row in sorted(reasons)]
             columns |= {KEY_PREFIX + name: column for name, column in keys.columns.items()}
+            decoded |= {KEY_PREFIX + name: column for name, column in keys.decoded.items()}
         if self._has_schema_ids:
-            columns[SCHEMA_ID_COLUMN] = pa.array(values.schema_ids, pa.int64(), mask=values.schema_ids < 0)
+            ids = pa.array(values.schema_ids, pa.int64(), mask=values.schema_ids < 0)
+            columns[SCHEMA_ID_COLUMN] = decoded[SCHEMA_ID_COLUMN] = ids
         if self._header_names:
-            columns |= zip(self._header_columns.names, header_texts(headers, self._header_names), strict=True)
+            texts = zip(self._header_columns.names, header_texts(headers, self._header_names), strict=True)
+            columns |= (of_headers := dict(texts))
+            decoded |= of_headers
         self._count(kafka, failures)
         self._count_rounded(kafka, np.union1d(values.rounded, keys.rounded) if keys else values.rounded)
         columns[ERROR_COLUMN], columns[RAW_COLUMN] = _failed_columns(raw, failures)
@@ -167,7 +195,7 @@ class TypedRows:
             for field in self._layout.file_schema
         ]
         rows = pa.RecordBatch.from_arrays(arrays, schema=self._layout.file_schema)
-        return self._rules.applied(rows, self._layout)
+        return self._rules.applied(rows, self._layout), decoded
 
     def _count(self, rows: pa.RecordBatch, failures: Sequence[FailedValue]) -> None:
         self.bad += len(failures)
@@ -226,6 +254,7 @@ class _PartRows:
         return DecodedPart(
             columns=self._ruled.of(columns) if self._ruled else columns,
             schema_ids=decoded.schema_ids,
+            decoded=columns,
             failures=failures,
             needs=_part_needs(unknown, fields),
             rounded=np.setdiff1d(decoded.rounded, [failure.row for failure in failures]),

@@ -7,7 +7,7 @@ from typing import Self
 from kafka_io.model import BrokerPartition, OffsetRange
 from kafka_io.records.last_message import LastMessage
 from kafka_io.typed_json import JsonObject
-from pipelines.ledger.committed_range import CommittedRange
+from pipelines.ledger.committed_range import CommittedRange, ExactCause
 from pipelines.ledger.failure import SliceFailure
 from pipelines.ledger.ledger import RecordedChoice
 from pipelines.ledger.slice_times import SliceTimes
@@ -154,10 +154,14 @@ class SlowestSlice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecodedCounts:
-    """How many rows a run has, how many of their records do not decode, and the first of these."""
+    """How many rows a run has, how many of their records do not decode, and the first of these.
+
+    `skipped` records have no row because the condition `skip` is true for them.
+    """
 
     rows: int = 0
     bad: int = 0
+    skipped: int = 0
     first: tuple[BrokerPartition, BadRecord] | None = None
 
     def plus(self, facts: Sequence[SliceFacts]) -> Self:
@@ -167,6 +171,7 @@ class DecodedCounts:
             self,
             rows=self.rows + sum(part.rows for part in facts),
             bad=self.bad + sum(part.observed.bad for part in facts),
+            skipped=self.skipped + sum(part.range.gaps.get(ExactCause.FILTERED, 0) for part in facts),
             first=self.first or next(examples, None),
         )
 

@@ -25,6 +25,8 @@ class TableRules:
         checks: for each id a hash of a constant, which shows whether two keys are the same.
         since: the number of the first commit with these rules; 0 if all rows of the table follow them.
         varying: fields, and columns of records, of which older rows have more or less than newer ones.
+        skip: a digest of the condition of records that loads leave out; empty without one.
+        skip_since: the number of the first commit with this condition. Older rows do not follow it.
     """
 
     drop: tuple[str, ...] = ()
@@ -36,6 +38,8 @@ class TableRules:
     checks: Mapping[str, str] = field(default_factory=dict)
     since: int = 0
     varying: tuple[str, ...] = ()
+    skip: str = ""
+    skip_since: int = 0
 
     def as_dict(self) -> JsonObject:
         """The fields that are set, for the ledger."""
@@ -43,8 +47,11 @@ class TableRules:
         return {name: value for name, value in values.items() if value != getattr(NO_RULES, name)}
 
     def same_as(self, other: Self) -> bool:
-        """Whether the rules say the same."""
-        return replace(self, since=0, varying=()) == replace(other, since=0, varying=())
+        """Whether the rules for the rows say the same. Rows that are there do not depend on `skip`."""
+        return self._without_history() == other._without_history()
+
+    def _without_history(self) -> Self:
+        return replace(self, since=0, varying=(), skip="", skip_since=0)
 
     def meaning(self, path: str) -> object:
         """What the column of a field holds: None for its values, DROP for nothing new."""
@@ -75,10 +82,15 @@ class TableRules:
 
         `since` is the number of the commit, or 0 if the table has no older rows.
         """
+        skip_since = self.skip_since if self.skip == planned.skip else since
         if self.same_as(planned):
-            return self
+            return self.with_skip(planned.skip, skip_since)
         varying = {*self.varying, *self._varying(planned)} if since else set[str]()
-        return replace(planned, since=since, varying=tuple(sorted(varying)))
+        return replace(planned, since=since, varying=tuple(sorted(varying)), skip_since=skip_since)
+
+    def with_skip(self, skip: str, since: int) -> Self:
+        """The same rules with another condition of records that are left out, since the commit with this number."""
+        return replace(self, skip=skip, skip_since=since)
 
     def of_all_rows(self, varying: Iterable[str]) -> Self:
         """The same rules for a table all of whose rows follow them, but for what these fields and columns have."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from kafka_io.errors import LeaderChanged
 from kafka_io.model import BrokerPartition, OffsetRange
-from pipelines.commit.bad_records import check_bad_records
+from pipelines.commit.bad_records import check_records
 from pipelines.fetch.decoding import Decoding
 from pipelines.fetch.slice_fetcher import FetchOrder, loading_time, microseconds
 from pipelines.fetch.unreadable import GAPS
@@ -67,6 +67,7 @@ def fetch(run: Run, planned: Planned, on_progress: Progress, earlier: DecodedCou
 
     Raises:
         BadRecords: more records do not decode than the settings allow.
+        TooManySkipped: `skip` leaves out a larger share of the records than the settings allow.
         TopicRecreated: a log became another one while it was read.
         KafkaIOError: nobody can see whether the logs are still the same.
         SparkFailed: the slices were not fetched.
@@ -83,7 +84,7 @@ def fetch(run: Run, planned: Planned, on_progress: Progress, earlier: DecodedCou
     facts = tuple(sorted(fetched, key=lambda slice_facts: slice_facts.offsets))
     _check_logs(run, planned, facts)
     failpoint("fetched")
-    check_bad_records(format_, facts, reconciled.state.topic.where, earlier=earlier)
+    check_records(format_, facts, reconciled.state.topic.where, earlier=earlier)
     return Fetched(planned=planned, facts=facts, decoding=decoding, warnings=tuple(decoding.warnings))
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Self
 
 from kafka_io.model import Bounds, BrokerPartition, OffsetRange
+from pipelines.ledger.committed_range import ExactCause
 from pipelines.ledger.failure import SliceFailure
 from pipelines.ledger.ledger import Coverage, TableState
 from pipelines.ledger.slice_facts import NOTHING_DECODED, DecodedCounts, SliceFacts
@@ -120,6 +121,11 @@ class TopicLoad:
     def bad_records(self) -> int:
         """The number of rows whose value does not decode."""
         return sum(partition.bad_records for partition in self.partitions)
+
+    @printed_property
+    def skipped(self) -> int:
+        """The number of records without a row because the condition `skip` is true for them."""
+        return sum(partition.gaps.get(ExactCause.FILTERED, 0) for partition in self.partitions)
 
     @printed_property
     def lag_before(self) -> int | None:

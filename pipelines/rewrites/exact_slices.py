@@ -1,4 +1,8 @@
-"""The exact sets of slices that are fetched again: rows that were erased, filtered or retired do not come back."""
+"""The exact sets of slices that are fetched again: rows that were erased or retired do not come back.
+
+Records that the condition `skip` left out come back if it is not true for them any more. A replay loads what a load
+with the present settings would load.
+"""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
@@ -6,9 +10,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from kafka_io.model import BrokerPartition, OffsetRange
 from pipelines.delta.delta_table import LakeTable
 from pipelines.ledger.committed_range import CommittedRange, ExactCause, StoredSet
+from pipelines.ledger.exact_offsets import ExactOffsets
 from pipelines.table.exact_sets import ExactSets, store_exact
 
 ExactOfSlices = Mapping[OffsetRange, Mapping[ExactCause, StoredSet]]
+
+
+def lasting(sets: Mapping[ExactCause, ExactOffsets]) -> Mapping[ExactCause, ExactOffsets]:
+    """The sets whose rows do not come back."""
+    return {cause: own for cause, own in sets.items() if cause is not ExactCause.FILTERED}
 
 
 def exact_of_slices(
@@ -37,7 +47,7 @@ def _overlapping(ranges: Sequence[CommittedRange], offsets: OffsetRange) -> Sequ
 def _of_slice(
     table: LakeTable, sets: ExactSets, ranges: Sequence[CommittedRange], offsets: OffsetRange
 ) -> Iterator[tuple[ExactCause, StoredSet]]:
-    for cause, own in sets.of_ranges(ranges, offsets).items():
+    for cause, own in lasting(sets.of_ranges(ranges, offsets)).items():
         references = {committed.exact[cause] for committed in ranges if cause in committed.exact}
         stored = next(iter(references))
         # A stored set may have more offsets of the slice than the ranges that refer to it.

@@ -4,32 +4,35 @@ The cursor does not move, and scheduled loads may run meanwhile. The fetched row
 they are compared with it. If both are the same, nothing is committed; so a second replay changes nothing.
 """
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import ClassVar
 
+import numpy as np
+
 from kafka_io.errors import LocatedError, Where
 from kafka_io.model import OffsetRange, TopicEntry
-from pipelines.commit.bad_records import check_bad_records
+from pipelines.commit.bad_records import check_records
 from pipelines.commit.commit import columns_to_add, commit
 from pipelines.commit.replacement import ReplaceChange
-from pipelines.comparison.compare import Comparison, compare
-from pipelines.comparison.table_rows import TableRows
+from pipelines.comparison.compare import ComparedOffsets, Comparison, compare
+from pipelines.comparison.table_rows import TableRows, numbers
 from pipelines.delta.delta_table import LakeTable
 from pipelines.fetch.decoding import Decoding
 from pipelines.fetch.slice_fetcher import FetchOrder, loading_time, microseconds
 from pipelines.identity.divergence import check_same_logs
 from pipelines.layout.columns import NO_COLUMNS
-from pipelines.ledger.committed_range import CommittedRange
-from pipelines.ledger.exact_offsets import ExactOffsets
+from pipelines.ledger.committed_range import CommittedRange, ExactCause
+from pipelines.ledger.exact_offsets import NO_OFFSETS, ExactOffsets
 from pipelines.ledger.failure import SliceFailure
 from pipelines.ledger.ledger import CommitKind, Coverage, LedgerEntry, RecordedChoice, TableState
+from pipelines.ledger.slice_facts import SliceFacts
 from pipelines.load.discovered import open_table
 from pipelines.load.run import Run
 from pipelines.plan.day_cuts import day_cuts
 from pipelines.plan.slices import SliceSizes, sliced
-from pipelines.rewrites.exact_slices import exact_of_slices
+from pipelines.rewrites.exact_slices import exact_of_slices, lasting
 from pipelines.rewrites.recorded_skips import RecordedSkips, skipped_in
 from pipelines.rewrites.replay_request import ReplayRequest, ReplayResolver
 from pipelines.rewrites.replay_result import PartitionReplay, TopicReplay
@@ -97,11 +100,12 @@ def _replay(run: Run, table: LakeTable, request: ReplayRequest, began: datetime,
         _check_lost_rows_are_replayed(rows, ranges, damaged)
         snapshot = table.drop(snapshot, damaged)
         rows = TableRows(table, snapshot, state.topic)
-    check_bad_records(format_, facts, state.topic.where)
+    check_records(format_, facts, state.topic.where)
     staged = StagedFiles(table, folder, facts, snapshot.layout)
     compared = tuple(PartitionReplay.of(offsets, facts, _compare(staged, rows, offsets)) for offsets in ranges)
     skips.check(facts, rows, run.choices)
-    choices = (*_choices(compared, request, state), *skipped_in(facts))
+    compacted = (_compacted(table, rows, part, facts) for part in compared)
+    choices = (*_choices(compacted, request, state), *skipped_in(facts))
     failpoint("replay compared")
     columns = decoding.plan.stored if decoding.plan else NO_COLUMNS
     is_same = all(part.comparison.same for part in compared) and all(_is_complete(rows, part) for part in ranges)
@@ -206,8 +210,27 @@ def _was_changed(table: LakeTable, snapshot: TableSnapshot) -> bool:
     return bool(snapshot.changed) or ChangesByOthers.of(table, snapshot).any
 
 
+def _compacted(
+    table: LakeTable, rows: TableRows, compared: PartitionReplay, facts: Sequence[SliceFacts]
+) -> tuple[OffsetRange, ComparedOffsets]:
+    """The rows of a partition that the brokers no longer have. Those that `skip` leaves out now are no such rows."""
+    offsets, only_in_table = compared.offsets, compared.comparison.only_in_table
+    own = [fetched.range for fetched in facts if fetched.partition == offsets.partition]
+    skipped = ExactOffsets.union(table.exact_sets(part).get(ExactCause.FILTERED, NO_OFFSETS) for part in own)
+    if not (only_in_table.count and skipped.count):
+        return offsets, only_in_table
+    names = rows.of(offsets.partition).layout.name("offset"), rows.of(offsets.partition).layout.name("inner")
+    left_out = sum(
+        int(np.count_nonzero(skipped.contains(*(numbers(batch.column(name)) for name in names))))
+        for batch in rows.of(offsets.partition).between(offsets.start, offsets.stop)
+    )
+    first = np.array(only_in_table.first, np.int64)
+    others = tuple(first[~skipped.contains(first, np.zeros_like(first))].tolist())
+    return offsets, ComparedOffsets(count=only_in_table.count - left_out, first=others)
+
+
 def _choices(
-    compared: Sequence[PartitionReplay], request: ReplayRequest, state: TableState
+    compared: Iterable[tuple[OffsetRange, ComparedOffsets]], request: ReplayRequest, state: TableState
 ) -> Iterator[RecordedChoice]:
     """The choices by which rows are dropped that the brokers no longer have.
 
@@ -217,8 +240,7 @@ def _choices(
     Raises:
         ReplayRefused: the request does not choose to drop rows.
     """
-    for partition in compared:
-        compacted, offsets = partition.comparison.only_in_table, partition.offsets
+    for offsets, compacted in compared:
         if not compacted.count or offsets.partition.broker is not None:
             continue
         if request.on_compacted == "fail":
@@ -256,8 +278,8 @@ class ReplayChange(ReplaceChange):
         changed, replaced = super(ReplayChange, self).complete(entry, table, snapshot)
         for part in (part for part in replaced if part.exact):
             facts = [facts.range for facts in self.facts if facts.offsets.intersection(part.offsets)]
-            known = [own for fetched in facts for own in table.exact_sets(fetched).values()]
-            wanted = table.exact_sets(part).values()
+            known = [own for fetched in facts for own in lasting(table.exact_sets(fetched)).values()]
+            wanted = lasting(table.exact_sets(part)).values()
             if ExactOffsets.union([*known, *wanted]).count != ExactOffsets.union(known).count:
                 raise CommitRefused(
                     f"another run has taken rows of {part} out of the table meanwhile; run again",

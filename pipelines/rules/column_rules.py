@@ -106,6 +106,21 @@ def _has_field(kind: pa.DataType, rules: Rules) -> bool:
     return True
 
 
+def has_rule(rules: Rules, path: str) -> bool:
+    """Whether a rule is about the field of a path, about one that it is inside of, or about one inside of it."""
+    return any(_meet(rule.path, path) for rule in rules)
+
+
+def without_drops_of(rules: Rules, paths: Sequence[str]) -> Rules:
+    """The rules without those that drop one of these fields, or a part of it."""
+    return tuple(rule for rule in rules if not (rule.drops and any(_meet(rule.path, path) for path in paths)))
+
+
+def _meet(path: str, other: str) -> bool:
+    path, other = f"{path.casefold()}.", f"{other.casefold()}."
+    return path.startswith(other) or other.startswith(path)
+
+
 def without_dropped(fields: Iterable[pa.Field], rules: Rules) -> list[pa.Field]:
     """The fields of a schema that are decoded: all but those that are dropped."""
     return _mapped(fields, rules, lambda field, rule: None if rule.drops else field)

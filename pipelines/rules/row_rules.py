@@ -18,6 +18,7 @@ from pipelines.layout.rows import without_empty_lists
 from pipelines.ledger.table_rules import DROP, KEEP, TableRules
 from pipelines.rules.column_rules import ColumnRule
 from pipelines.rules.hash_keys import HashKey
+from pipelines.rules.skip_condition import digest_of
 
 if TYPE_CHECKING:  # pydantic is slow to import, and workers need no settings
     from kafka_io.hashes.keyed_hashes import KeyedHash
@@ -37,6 +38,7 @@ class RowRules:
         headers: the headers that are stored; None for all.
         raw: whether the bytes of values that do not decode are stored: KEEP or DROP.
         secrets: the keys of hashes, by their names.
+        skip: the condition of records that a load leaves out; empty for none.
     """
 
     columns: tuple[ColumnRule, ...] = ()
@@ -44,6 +46,7 @@ class RowRules:
     headers: tuple[str, ...] | None = None
     raw: str = KEEP
     secrets: Mapping[str, HashKey] = field(default_factory=dict)
+    skip: str = ""
 
     @classmethod
     def of(cls, format_: "TopicFormat") -> Self:
@@ -55,6 +58,7 @@ class RowRules:
             headers=load.headers,
             raw=KEEP if load.keeps_raw or not format_.is_typed else DROP,
             secrets={name: HashKey(id=secret.id, reference=secret.key) for name, secret in format_.secrets.items()},
+            skip=load.skip or "",
         )
 
     def checked(self) -> Self:
@@ -110,6 +114,7 @@ class RowRules:
             headers=None if self.headers is None else tuple(sorted(self.headers)),
             raw=self.raw,
             checks={key.id: key.check for _, key in sorted(self.secrets.items())},
+            skip=digest_of(self.skip),
         )
 
     def applied(self, rows: pa.RecordBatch, layout: TableLayout) -> pa.RecordBatch:

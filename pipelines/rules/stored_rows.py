@@ -88,4 +88,5 @@ def rules_after_rewrite(before: TableRules, after: TableRules) -> TableRules:
     varying = [name for name in before.varying if not same.get(name, name in after.drop)]
     if before.headers is not None and before.headers != after.headers:
         varying.append(HEADERS_COLUMN)
-    return after.of_all_rows(varying)
+    # No row is left out of a table that has it, so what is known of `skip` stays.
+    return after.of_all_rows(varying).with_skip(before.skip, before.skip_since)

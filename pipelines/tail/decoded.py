@@ -20,7 +20,9 @@ class ValueDecoding:
     """Decodes the values of one topic of a typed format. A text has no fields: it is shown as it is."""
 
     def __init__(self, format_: TopicFormat, open_registry: OpenRegistry) -> None:
-        of_values = format_.model_copy(update={"key_format": "raw"})  # keys are shown as they are
+        # Keys are shown as they are, and so are the records that a load would leave out.
+        load = format_.load.model_copy(update={"skip": None})
+        of_values = format_.model_copy(update={"key_format": "raw", "load": load})
         snapshot = TableSnapshot(version=0, entry=None, layout=layout_of(of_values))
         self._decoding = Decoding(of_values, snapshot, open_registry)
         self._typed: TypedRows | None = None

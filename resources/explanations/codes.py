@@ -94,6 +94,7 @@ _ROWS = (
     CodeRow(506, "SchemaChanged", ExitCode.CHOICE_NEEDED),
     CodeRow(507, "RulesChanged", ExitCode.CHOICE_NEEDED),
     CodeRow(508, "RewriteRefused", ExitCode.CHOICE_NEEDED),
+    CodeRow(509, "TooManySkipped", ExitCode.CHOICE_NEEDED),
     CodeRow(601, "IncrementOvertaken", ExitCode.TRY_AGAIN),
     CodeRow(602, "RowsReplaced", ExitCode.CHOICE_NEEDED),
     CodeRow(603, "SourceChanged", ExitCode.CHOICE_NEEDED),

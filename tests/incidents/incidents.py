@@ -154,6 +154,13 @@ def values_have_another_type(world: IncidentWorld) -> None:
     world.publish([b'{"number": %d.5}' % number for number in range(10)])
 
 
+def a_condition_is_wrong(world: IncidentWorld) -> None:
+    """`skip` has a mistake: it leaves out some records that are needed, and then all of them."""
+    world.configure({"topics": {TOPIC: {"format": "json", "load": {"skip": "number >= 900"}}}})
+    loaded(world, count=1000)
+    world.publish(numbers(1000, 3000))
+
+
 def rows_are_deleted(world: IncidentWorld) -> None:
     """Somebody deletes rows with another program."""
     loaded(world)
@@ -240,6 +247,7 @@ INCIDENTS = (
     Incident(section="A batch is corrupt", happen=a_bit_flips, rows=20, lost=10),
     Incident(section="A record is too large", happen=a_batch_is_too_large, rows=11),
     Incident(section="Values do not decode", happen=values_have_another_type, sights=(0, 1), rows=410),
+    Incident(section="A condition leaves out too much", happen=a_condition_is_wrong, sights=(0, 1), rows=3000),
     Incident(section="Somebody changed the table", happen=rows_are_deleted, rows=20),
     Incident(section="Somebody changed the table", happen=rows_are_updated, sights=(1,), rows=20),
     Incident(section="Somebody changed the table", happen=an_old_version_is_restored, sights=(2,), rows=20),

@@ -95,7 +95,7 @@ BROKEN: Mapping[str, tuple[object, str, object]] = {
     "fields that only older schemas have get no column": (decode_plan._Part, "_in_schemas", _of_the_newest),
     "bytes that do not decode are lost": (typed_rows, "_failed_columns", _without_bytes),
     "values are in the rows of their neighbours": (typed_rows, "decoder_of", _Shifted),
-    "the limits for bad records are not checked": (fetched, "check_bad_records", _no_limits),
+    "the limits for bad records are not checked": (fetched, "check_records", _no_limits),
     "the ids of schemas are not recorded": (Decoding, "schema_ids", SchemaIds()),
     "new keys of JSON objects get no column": (typed_rows._PartRows, "_new_fields", lambda *_: ()),
     "slices are fetched again without a reason": (SliceFetcher, "fetch_decoded", _fetched_twice),

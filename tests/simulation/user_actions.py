@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from kafka_io.model import BrokerPartition, OffsetRange
-from pipelines.commit.bad_records import check_bad_records
+from pipelines.commit.bad_records import check_records
 from pipelines.commit.commit import commit
 from pipelines.fetch.decoding import Decoding
 from pipelines.fetch.slice_fetcher import FetchOrder
@@ -136,7 +136,7 @@ class UserActions:
             return str(failure)
         same_logs = {partition: bound for partition, bound in bounds.items() if partition not in truncated}
         check_same_logs(self.cluster, state, same_logs)
-        check_bad_records(format_, facts, state.topic.where)
+        check_records(format_, facts, state.topic.where)
         self.store.check(facts)
         staged = [row for part in facts for file in part.files for row in self.store.staged.get(file.path, ())]
 

@@ -61,6 +61,9 @@ def print_problems(results: PrintedResults) -> None:
 def loads(results: PrintedResults) -> None:
     """Print a line per topic; warnings and errors on stderr."""
     print_table("topic >version >rows >bytes ?>files >seconds:TIME ?table", results)
+    for load in (load for load in results if load["skipped"]):
+        records = load["rows"] + load["skipped"]
+        print_sentence(f"{load['topic']}: skipped {count(load['skipped'])} of {count(records)} records (`skip`)")
     print_problems(results)
 
 

@@ -45,6 +45,8 @@ def load_metadata(
         partitions=_table(fields["partitions"], columns),
         **{name: fields[name] for name in ("rows", "bytes", "files", "bad_records")},
         gaps=sum(sum(partition.gaps.values()) for partition in load.partitions),
+        skipped=load.skipped or None,
+        skipped_share=round(load.skipped / (load.rows + load.skipped), 4) if load.skipped else None,
         **{name: fields[name] for name in ("rows_per_second", "seconds", "lag_before", "lag", "topic")},
         lag_seconds_before=_rounded(late_before_s, digits=1),
         lag_seconds=_rounded(after.late_s(now), digits=1) if after else None,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, model_validator
 
 from kafka_io.net.secret import SecretReference
-from resources.settings.schedules import Texts
+from resources.settings.schedules import Share, Texts
 from resources.settings.section import Section, absolute_path, with_dotted_names
 
 if TYPE_CHECKING:  # they need this module
@@ -77,6 +77,15 @@ class LoadRules(Section):
     """Typed tables: whether the bytes of records that do not decode are stored. They contain all fields, so by default
     they are not stored if `drop`, `mask`, `hash` or `key` is set. Without them `penstock redecode` cannot decode these
     records again."""
+
+    skip: str | None = Field(default=None, min_length=1)
+    """A condition: records for which it is true have no row, for example `type = 'heartbeat'`. It compares fields of
+    values as they are before `drop`, `mask` and `hash`, `_kafka_key`, `_kafka_timestamp`, `_tombstone`, or
+    `header('NAME')`; in raw tables `key` and `header('NAME')`. See docs/what-is-stored.md."""
+
+    max_skipped_share: Share = 0.5
+    """The maximum share of records that `skip` may leave out in one run, if the run has at least 1,000 records. A load
+    or replay with more fails before its commit, because a typing mistake must not empty a table. 1 allows all."""
 
     @model_validator(mode="after")
     def _has_distinct_paths(self) -> "LoadRules":

@@ -42,12 +42,12 @@ def test_a_replay_does_not_bring_rows_back(topic: Loaded) -> None:  # fault P16
     result = topic.replay("earliest", "latest")
     assert (result.error, result.changed) == (None, False)
     topic.spoil(ONE, 50)
-    take_out(topic.table, ONE, rows_of(61), cause=ExactCause.FILTERED)
+    take_out(topic.table, ONE, rows_of(61), cause=ExactCause.RETIRED)
     result = topic.replay("10", "70", "0")
     assert (result.error, result.changed, offsets_left(topic)) == (None, True, [*GONE, 61])
     assert topic.deep().problems == ()
     [part] = result.partitions
-    assert part.gaps == {"erased": 3, "filtered": 1}
+    assert part.gaps == {"erased": 3, "retired": 1}
     assert topic.replay("earliest", "latest").changed is False
 
 
