@@ -16,6 +16,7 @@ from kafka_io.testing.schema_registry.server import EmbeddedSchemaRegistry
 from kafka_io.values.framing import read_frames
 from pipelines.rewrites.convert import convert_table
 from pipelines.rewrites.redecode import RedecodeRequest, redecode
+from pipelines.rewrites.rewrite import RewriteRequest, rewrite
 from pipelines.rewrites.topic_schema import topic_schema
 from pipelines.verify.verify import verify
 from resources.kafka import open_schema_registry
@@ -195,6 +196,15 @@ def test_a_redecode_fills_the_column_of_records_that_did_not_decode(
     result = redecode(request_of(topic))
     assert (result.failure, result.decoded) == (None, 1)
     assert ids(topic) == [None, 99]
+    assert verify(topic.table).proven
+
+
+def test_a_rewrite_keeps_the_ids(topic: TypedTopic) -> None:
+    load(topic, [(OF_ORDER + b"\x0a", []), (OF_CLICK + b"\x0a", []), (None, [])])
+    topic.format_ = {**topic.format_, "load": {"drop": ["id"]}}
+    request = RewriteRequest(table=topic.table, format=topic.settings.format_of("clicks"), run="again")
+    assert rewrite(request).failure is None
+    assert topic.rows(IDS, "id") == [{IDS: id_, "id": None} for id_ in (1, 2, None)]
     assert verify(topic.table).proven
 
 
