@@ -82,7 +82,7 @@ class Answers:
         lied: the partitions of which a broker reported wrong bounds.
         silent: the partitions whose last message the run could not read.
         schemas: whether the schema registry knew the id of a schema, when it was asked last.
-        contradicting, ids_after_read: see `IdentityLaw.note_read`.
+        contradicting, ids_after_read, logs_after_read: see `IdentityLaw.note_read`.
         cluster_id: the id of the cluster, which a run asks for once.
         restores: how often a disk had been put back when the run began.
         planned_on_other: the logs that contradicted the table when the step of the run began.
@@ -98,6 +98,7 @@ class Answers:
     schemas: dict[int, bool] = field(default_factory=dict)
     contradicting: dict[BrokerPartition, SimLog] = field(default_factory=dict)
     ids_after_read: TopicIds = field(default_factory=TopicIds)
+    logs_after_read: dict[BrokerPartition, tuple[SimLog, int]] = field(default_factory=dict)
     cluster_id: str = ""
     begins_step: bool = True
     before_table: bool = False

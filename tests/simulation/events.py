@@ -18,6 +18,7 @@ class Events:
 
     If `rebuilds`, another cluster can take the place of the present one. If `restores`, the disks of brokers are
     copied, and put back to these copies. If `deposes`, leaders that were deposed in unclean elections still answer.
+    `favours` multiplies the weights of events, by their names.
     """
 
     cluster: SimCluster
@@ -27,6 +28,7 @@ class Events:
     rebuilds: bool = False
     restores: bool = False
     deposes: bool = False
+    favours: Mapping[str, float] = field(default_factory=dict)
     copies: dict[BrokerPartition, tuple[SimLog, SimLog]] = field(default_factory=dict)
 
     def happen(self) -> None:
@@ -64,7 +66,8 @@ class Events:
             self._depose: 1.5 if self.deposes else 0,
             self._transaction: 1.5 if self.cluster.times and not self.cluster.era.in_bytes else 0,
         }
-        [event] = self.scheduler.rng.choices(list(odds), weights=list(odds.values()))
+        weights = [weight * self.favours.get(event.__name__.lstrip("_"), 1) for event, weight in odds.items()]
+        [event] = self.scheduler.rng.choices(list(odds), weights=weights)
         event()
 
     def calm(self) -> None:

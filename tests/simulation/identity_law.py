@@ -11,6 +11,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
 from kafka_io.model import BrokerPartition, TopicIds
+from pipelines.ledger.committed_range import EXPIRED
 from pipelines.ledger.ledger import CommitKind, LedgerEntry
 from resources.settings.choices import Choices
 from tests.simulation.broken import require
@@ -51,6 +52,7 @@ class IdentityLaw:
         """
         answers = self.cluster.answers
         answers.contradicting, answers.ids_after_read = {}, self.cluster.shown_ids
+        answers.logs_after_read = _with_losses(self.cluster.logs.items())
         if answers.bounds:
             planned_on = self._entry(answers.bounds[-1].version)
             if planned_on:
@@ -117,6 +119,7 @@ class IdentityLaw:
                 # A log that was only truncated does not keep the other partitions from being loaded (fault N07).
                 others = {id_ for id_, life in lives.items() if life != self.cluster.incarnation}
                 self._check_logs(entry, planned_on, answers, reads.keys(), others)
+                self._check_expired(entry, answers)
         self.last[entry.commit] = dict(self._last_messages(entry, before, reads))
 
     def _check_cluster(self, entry: LedgerEntry, planned_on: LedgerEntry | None, reads: Reads) -> None:
@@ -260,6 +263,22 @@ class IdentityLaw:
             not same,
             f"{entry.run} continued a table whose last messages are not in the logs of {', '.join(map(str, same))}",
         )
+
+    def _check_expired(self, entry: LedgerEntry, answers: Answers) -> None:
+        """Check that no log has records before the end of what a load skips as expired: it was created again.
+
+        A log whose bounds were wrong, or that has changed since the last read of the run, says nothing (fault P11).
+        """
+        now = _with_losses(self.cluster.logs.items())
+        unchanged = {id_ for id_, log in answers.logs_after_read.items() if now.get(id_) == log} - answers.lied
+        skipped = [committed for committed in entry.ranges if EXPIRED in committed.gaps]
+        for committed in skipped if entry.kind is CommitKind.LOAD else ():
+            records = self.cluster.logs[committed.partition].records if committed.partition in unchanged else ()
+            stop = committed.offsets.stop
+            require(
+                min(records, default=stop) >= stop,
+                f"{entry.run} skipped {committed} as expired, but the log has records before its end",
+            )
 
     def _last_messages(
         self, entry: LedgerEntry, before: LedgerEntry | None, reads: Reads

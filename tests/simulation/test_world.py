@@ -34,6 +34,7 @@ from pipelines.state_tables.update import incarnation_numbers
 from pipelines.table.table_store import TableSnapshot, TableStore
 from tests.simulation.__main__ import run
 from tests.simulation.brokers import SimCluster
+from tests.simulation.sim_log import ERAS
 from tests.simulation.store import SimStore
 from tests.simulation.world import DAYS, Failed, World
 from tests.thorough import first
@@ -233,20 +234,19 @@ _SEEDS_OF_FAULTS: Mapping[str, int] = {
     "another cluster behind the same address is read": 54,
     "the table of another cluster is continued": 18,
     "where partitions begin is not recorded": 13,
-    "the chosen start of partitions that cannot be asked is forgotten": 13,
+    "the chosen start of partitions that cannot be asked is forgotten": 14,
     "a cut or a replay is committed on top of any version": 67,
     "a hole in a log always counts as compacted": 30,
     "missing offsets are skipped without the choice": 30,
-    "rows that another writer deleted become a gap": 45,
     "a table with a foreign feature or property is loaded": 7,
     "a clean deletes files that a rewind brought back": 33,
     "batches that cannot be read are skipped without the choice": 9,
     "what is skipped has no receipt": 3,
     "what lies before an unreadable batch is not loaded": 2,
-    "a message that the log does not show counts as lost": 8,
-    "the logs are compared only before they are read": 128,
+    "a message that the log does not show counts as lost": 12,
+    "the logs are compared only before they are read": 4,
     "a topic id is learned before all partitions were compared": 53,
-    "what expired is a gap although the log was created again meanwhile": 20_403,
+    "what expired is a gap although the log was created again meanwhile": 8,
     "the ids of a topic that appear later are not recorded": 4,
     "planned ranges carry no leader epoch": 13,
     "a worker reads from a leader that was deposed before the plan": 13,
@@ -262,8 +262,53 @@ After a change of the simulation another world may be the first; then the test o
 """
 
 
+_PLAIN: Mapping[str, bool] = {"is_typed": False, "is_skewed": False}
+_WORLDS_OF_FAULTS: Mapping[str, Mapping[str, Any]] = {
+    "the chosen start of partitions that cannot be asked is forgotten": {
+        **_PLAIN,
+        "eras": ERAS[1:3],
+        "start": "latest",
+        "favours": {"lose_leader": 4, "remove": 5, "recreate": 0.3},
+    },
+    "rows that another writer deleted become a gap": {
+        **_PLAIN,
+        "favours": {"others": 2, "delete_rows": 10, "replay": 5, "recreate": 0.3},
+    },
+    "a message that the log does not show counts as lost": {
+        **_PLAIN,
+        "eras": ERAS[1:2],
+        "favours": {"compact_log": 4, "cut": 3, "damage": 4, "recreate": 0.3},
+    },
+    "the logs are compared only before they are read": {
+        **_PLAIN,
+        "eras": ERAS[:2],
+        "favours": {"others": 3, "recreate": 4, "replace_logs": 4},
+    },
+    "what expired is a gap although the log was created again meanwhile": {
+        **_PLAIN,
+        "eras": ERAS[:1],
+        "favours": {"others": 5, "load": 0.3, "rewind": 0.3, "expire": 8, "recreate": 0.1, "replace_logs": 10},
+    },
+}
+"""Worlds in which the events of a fault are more frequent, because elsewhere they seldom meet; see `World`.
+
+At least one in five of these worlds detects the fault, so a change of the simulation cannot hide it for long.
+"""
+
+
 @pytest.mark.parametrize("name", BROKEN)
 def test_the_simulation_detects_a_deliberate_fault(name: str) -> None:
     owner, attribute, value = BROKEN[name]
     with patch.object(owner, attribute, value), pytest.raises(Failed, match="seed"):
-        run(_WORLDS_TO_FAIL * DAYS, _SEEDS_OF_FAULTS.get(name, 1))
+        _simulate(name, _WORLDS_TO_FAIL)
+
+
+@pytest.mark.parametrize("name", _WORLDS_OF_FAULTS)
+def test_a_world_with_more_of_the_events_of_a_fault_breaks_no_law_without_it(name: str) -> None:
+    _simulate(name, 1)
+
+
+def _simulate(name: str, worlds: int) -> None:
+    first_seed = _SEEDS_OF_FAULTS.get(name, 1)
+    for seed in range(first_seed, first_seed + worlds):
+        World(seed, **_WORLDS_OF_FAULTS.get(name, {})).simulate()

@@ -1,10 +1,11 @@
 """A simulated world: a topic, its brokers, the store of its table, and the runs that load the topic every day."""
 
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from types import MappingProxyType
 from typing import Any
 from unittest.mock import patch
 
@@ -40,7 +41,7 @@ from tests.simulation.events import Events
 from tests.simulation.identity_law import IdentityLaw
 from tests.simulation.oracle import Oracle
 from tests.simulation.scheduler import Killed, Odds, Scheduler, hooked
-from tests.simulation.sim_log import ERAS
+from tests.simulation.sim_log import ERAS, Era
 from tests.simulation.store import SimStore
 from tests.simulation.user_actions import UserActions
 from tests.simulation.valid_through_law import ValidThroughLaw
@@ -125,6 +126,10 @@ class World:
     deposed leaders still answer, and `is_skewed` whether the clocks of loaders are hours apart; if one is None, the
     seed decides. If `has_steps` is set, loads have many steps, which are begun ahead in Spark. With
     `has_first_answers`, loads ask the brokers before they read the table, as a run over many topics does.
+
+    A test of one rule can make the events more frequent that the rule needs. The brokers are of one of the `eras`, and
+    new tables begin at `start`; if it is None, the seed decides. `favours` multiplies the weights of events by name,
+    and with the name "others" how often something happens during a run.
     """
 
     def __init__(
@@ -140,14 +145,20 @@ class World:
         is_restored: bool | None = None,
         is_deposed: bool | None = None,
         is_skewed: bool | None = None,
+        eras: Collection[Era] = ERAS,
+        start: Start | None = None,
+        favours: Mapping[str, float] = MappingProxyType({}),
     ) -> None:
         self.seed = seed
         self.has_first_answers = has_first_answers
         is_by_day = seed % _BY_DAY_EVERY == 1 if is_by_day is None else is_by_day
         is_typed = seed % _TYPED_EVERY == 0 if is_typed is None else is_typed
         self.rng = random.Random(seed)
+        self.favours = favours
         self.scheduler = Scheduler(rng=self.rng, meanwhile=self._meanwhile)
-        self.cluster = SimCluster(scheduler=self.scheduler, era=self.rng.choice(ERAS), compacts=self.rng.random() < 0.5)
+        self.scheduler.odds.others *= favours.get("others", 1)
+        era = self.rng.choice(list(eras))
+        self.cluster = SimCluster(scheduler=self.scheduler, era=era, compacts=self.rng.random() < 0.5)
         self.store = store(scheduler=self.scheduler, landed=self._landed, is_typed=is_typed, is_by_day=is_by_day)
         self.workers = SimWorkers(cluster=self.cluster, store=self.store, scheduler=self.scheduler)
         self.spark = SimSpark(workers=self.workers, rng=random.Random(seed)) if has_steps else None
@@ -172,7 +183,7 @@ class World:
         if is_typed:
             self.cluster.begin_values()
             # The bytes of values are not in a typed table, so only ids show there that a log is the same.
-            self.cluster.era = self.rng.choice([era for era in ERAS if era.has_ids])
+            self.cluster.era = self.rng.choice([with_ids for with_ids in ERAS if with_ids.has_ids])
         self.cluster.table_version, self.cluster.on_bounds = lambda: self.store.shown, self.identity.note_bounds
         self.identity.choices = self.oracle.choices
         self.store.removed, self.workers.on_read = self.oracle.begin_table, self.identity.note_read
@@ -188,12 +199,13 @@ class World:
             rebuilds=self.rebuilds,
             restores=has_epochs and (seed % _RARE == 3 if is_restored is None else is_restored),
             deposes=has_epochs and (seed % _RARE == 5 if is_deposed is None else is_deposed),
+            favours=favours,
         )
         self.user_actions = UserActions(**actors, cleaners=cleaners)
         self.choices = Choices()
-        self.start: Start = self.rng.choice(("earliest", "earliest", "latest"))
+        chosen: Start = self.rng.choice(("earliest", "earliest", "latest")) if start is None else start
         # A table that begins at "latest" or at a time begins at one of the clock of its loader.
-        self.start = "earliest" if self.is_skewed else self.start
+        self.start: Start = "earliest" if self.is_skewed else chosen
         self._runs = 0
         self.cluster.recreate(self.rng.randint(1, 4))
         if not self.cluster.era.in_bytes:
@@ -261,7 +273,8 @@ class World:
             self._replay: 1,
             self._clean: 0.3,
         }
-        for turn in self.rng.choices(list(turns), weights=list(turns.values()), k=self.rng.choice((1, 1, 1, 3))):
+        weights = [weight * self.favours.get(turn.__name__.strip("_"), 1) for turn, weight in turns.items()]
+        for turn in self.rng.choices(list(turns), weights=weights, k=self.rng.choice((1, 1, 1, 3))):
             turn()
 
     def _rewind(self) -> None:
