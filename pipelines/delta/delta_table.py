@@ -344,7 +344,7 @@ class LakeTable(TableReader):
             raise CommitOutcomeUnknown(f"the entry {entry.commit} was written, but the log does not show it")
         self._check_landed(snapshot)
         personal = snapshot.layout.with_columns(entry.columns).personal
-        if personal:  # deltalake has written bounds of these columns too
+        if personal or replaced is not None:  # deltalake has written bounds of all columns, some of them wrong
             scrub(self, personal, after=snapshot.version - 1)  # a killed writer may have left those of its own commit
             failpoint("bounds hidden")
             handle = self._handle_at(version)
@@ -375,7 +375,7 @@ class LakeTable(TableReader):
                 create()
 
     def scrub(self, names: Collection[str] = (), *, deleted: Collection[str] = (), after: int = -1) -> ScrubResult:
-        """Remove the bounds of personal columns, and of files that were deleted, from the delta log; see `scrub`."""
+        """Replace bounds of personal columns, of deleted files, and wrong ones of deltalake, in the log; see `scrub`."""
         return scrub(self, names, deleted=deleted, after=after)
 
     def count_rows(self, snapshot: TableSnapshot, ranges: Sequence[CommittedRange]) -> list[int]:

@@ -1,12 +1,14 @@
-"""Replaces bounds in actions of the delta log by constant ones (faults Y01, Y02).
+"""Replaces bounds in actions of the delta log by constant ones (faults Y01, Y02, A24).
 
-They are those of personal columns, and those of all fields in files that were deleted because of an erasure.
-Everything else stays as it is, to the byte: a number with 38 digits would lose some as a Python float. Bounds are only
-replaced and never left out, because readers that use pyarrow find no rows in a file whose column has none.
+They are those of personal columns, those of all fields in files that were deleted because of an erasure, and bounds
+that deltalake leaves out or rounds: of infinite numbers, of columns with only NaN, and of decimals. Everything else
+stays as it is, to the byte: a number with 38 digits would lose some as a Python float. No bound is ever left out,
+because readers that use pyarrow find no rows in a file whose column has none.
 """
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+from decimal import Decimal
 from hashlib import sha256
 from typing import Any, Self
 from urllib.parse import unquote
@@ -20,6 +22,11 @@ from pipelines.layout.personal import is_personal
 from pipelines.layout.rows import FILE_SCHEMA
 
 _STATS = b'"stats"'
+_EXACT_DIGITS = range(16)
+"""A floating-point number, as which deltalake writes the bound of a decimal, keeps at most this many digits."""
+_ROUNDED_DIGITS = range(16, 18)
+"""With so many digits it may have been rounded. It is never written with more."""
+_NULL = msgspec.Raw(b"null")
 _EDGES = {"minValues": 0, "maxValues": 1}
 _OWN_COLUMNS = {layout.name(name) for layout in (RAW, TYPED) for name in FILE_SCHEMA.names} | {
     layout.partition_column for layout in LAYOUTS
@@ -56,11 +63,13 @@ class PersonalBounds:
 
     Args:
         personal: the personal columns, with their types.
+        numbers: the columns of which deltalake writes no or wrong bounds.
         fields: all columns with an order that do not say where a row is from.
         deleted: the paths of files that were deleted. None of their bounds is needed.
     """
 
     personal: Mapping[str, pa.DataType] = field(default_factory=dict)
+    numbers: Mapping[str, pa.DataType] = field(default_factory=dict)
     fields: Mapping[str, pa.DataType] = field(default_factory=dict)
     deleted: Collection[str] = ()
 
@@ -70,9 +79,15 @@ class PersonalBounds:
         present = {column.name: column for column in columns}
         personal = {name: column.type for name, column in present.items() if is_personal(column) or name in names}
         fields = {name: column.type for name, column in present.items() if name not in _OWN_COLUMNS}
-        return cls(personal=personal, fields=fields, deleted=deleted)
+        numbers = {name: column.type for name, column in present.items() if _is_fraction(column.type)}
+        return cls(personal=personal, numbers=numbers, fields=fields, deleted=deleted)
 
     def __bool__(self) -> bool:
+        return bool(self.hides or self.numbers)
+
+    @property
+    def hides(self) -> bool:
+        """Whether there are values that no object of the log may show."""
         return bool(self.personal or self.deleted)
 
     def hidden(self, content: bytes) -> bytes:
@@ -99,12 +114,49 @@ class PersonalBounds:
         """Delta's statistics of the file at this path without the bounds."""
         types = self.fields if path in self.deleted else self.personal
         members = _members(stats)
+        filled = _filled_columns(members)
         for name, edge in _EDGES.items():
             bounds = _members(members.get(name, b"{}"))
-            constants = {name: _constant(types[name], bounds[name], edge) for name in types if name in bounds}
-            if constants:
+            mended = {
+                name: _mended(kind, bounds.get(name, _NULL), edge)
+                for name, kind in self.numbers.items()
+                if name in filled
+            }
+            hidden = {name: _constant(types[name], bounds[name], edge) for name in types if name in bounds}
+            constants = {**mended, **hidden}
+            if constants != {name: bounds.get(name) for name in constants}:
                 members[name] = _encoded({**bounds, **constants})
         return msgspec.json.encode(members).decode()
+
+
+def _is_fraction(type_: pa.DataType) -> bool:
+    return bool(pa.types.is_floating(type_) or pa.types.is_decimal(type_))
+
+
+def _filled_columns(stats: _Members) -> set[str]:
+    """The columns of which the file has values."""
+    rows = msgspec.json.decode(stats.get("numRecords", b"0"))
+    nulls = msgspec.json.decode(stats.get("nullCount", b"{}"))
+    return {name for name, count in nulls.items() if isinstance(count, int) and count < rows}
+
+
+def _mended(type_: pa.DataType, bound: msgspec.Raw, edge: int) -> msgspec.Raw:
+    """The bound of a column with values. Readers understand no exponent in that of a decimal (fault A22)."""
+    if bound == _NULL:
+        return _constant_text(type_, edge)
+    text = bytes(bound).decode().strip('"')
+    if not pa.types.is_decimal(type_) or _has_all_digits(text, type_.scale):
+        return bound
+    if type_.precision in _EXACT_DIGITS:
+        return msgspec.Raw(f"{Decimal(text):.{type_.scale}f}".encode())
+    return _constant_text(type_, edge)
+
+
+def _has_all_digits(text: str, scale: int) -> bool:
+    """Whether a bound of a decimal has the form that Penstock writes, and was never a floating-point number."""
+    whole, _, fraction = text.lstrip("-").partition(".")
+    digits = whole.lstrip("0") + fraction
+    return "e" not in text.lower() and len(fraction) == scale and len(digits) not in _ROUNDED_DIGITS
 
 
 def _encoded(value: Any) -> msgspec.Raw:
@@ -113,11 +165,15 @@ def _encoded(value: Any) -> msgspec.Raw:
 
 def _constant(type_: pa.DataType, bound: msgspec.Raw, edge: int) -> msgspec.Raw:
     """The constant bound in the place of a bound, or of the bounds of the members of a struct."""
-    if bytes(bound) == b"null":
+    if bound == _NULL:
         return bound
     if pa.types.is_struct(type_):
         inside = {member.name: member.type for member in type_}
         members = {name: value for name, value in _members(bound).items() if name in inside}
         return _encoded({name: _constant(inside[name], value, edge) for name, value in members.items()})
+    return _constant_text(type_, edge)
+
+
+def _constant_text(type_: pa.DataType, edge: int) -> msgspec.Raw:
     constant = constant_bounds(type_)[edge]
     return _encoded(msgspec.Raw(constant.encode()) if pa.types.is_decimal(type_) else constant)

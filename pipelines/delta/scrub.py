@@ -1,4 +1,6 @@
-"""Removes the bounds of personal columns from the delta log of a table: from commit files, checkpoints and checksums.
+"""Replaces bounds in the delta log of a table: in commit files, checkpoints and checksums.
+
+They are those of personal columns, and those that deltalake leaves out or rounds; see personal_bounds.py.
 
 A table keeps all its commit files, because they are its ledger. So a value that was the smallest or the largest of its
 file would be in the log for ever (fault Y01), and in each checkpoint of that time (fault Y02). A scrub writes such
@@ -64,7 +66,7 @@ class ScrubResult:
 def scrub(
     table: "LakeTable", names: Collection[str] = (), *, deleted: Collection[str] = (), after: int = -1
 ) -> ScrubResult:
-    """Remove the bounds of personal columns from the log of a table.
+    """Remove the bounds of personal columns from the log of a table, and put right what deltalake has written.
 
     Args:
         table: the table.
@@ -86,7 +88,8 @@ def scrub(
         return ScrubResult(columns=columns, unsupported=reason)
     with lake_errors(table.uri):
         commits = log.scrub_commits()
-        return ScrubResult(columns=columns, commits=commits, others=log.scrub_checkpoints())
+        others = log.scrub_checkpoints() if bounds.hides else log.mend_checkpoint()
+        return ScrubResult(columns=columns, commits=commits, others=others)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -143,6 +146,15 @@ class _Log:
             self._files.delete_file(path)
             failpoint("old checkpoint deleted")
         return len(unneeded) + len(old & {kept})
+
+    def mend_checkpoint(self) -> int:
+        """Replace wrong bounds in the newest checkpoint, which readers begin with; returns how many were replaced."""
+        versions = {int(match[1]): info.path for info, match in self._objects(_CHECKPOINT)}
+        newest = max(versions, default=None)
+        if newest is None or newest <= self.after or not self._has_bounds(versions[newest]):
+            return 0
+        self._hide_checkpoint(newest)
+        return 1
 
     def _new_checkpoint(self) -> int:
         """Write a checkpoint of the newest version; returns the version."""

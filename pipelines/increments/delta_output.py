@@ -153,9 +153,8 @@ class DeltaWriter:
             if isinstance(error, OutputRefused):
                 raise
             self._settle(error, before)
-        if personal := {*self.output.personal, *change.personal}:
-            # The commit before this one has bounds too if its writer was killed here.
-            self.output.table.scrub(personal, after=before - 1)
+        # The commit before this one has bounds of personal columns, or wrong ones, if its writer was killed here.
+        self.output.table.scrub({*self.output.personal, *change.personal}, after=before - 1)
         self._sync(after=before)
 
     def _write_of(self, change: OutputChange) -> TableWrite:

@@ -165,7 +165,7 @@ def clean(table: LakeTable, *, keep: timedelta, target_bytes: int, dry_run: bool
             handle = table.lake.open(table.uri)
             assert handle is not None
             result = merge(result, table, handle, target_bytes, _compactions(handle, target_bytes))
-            table.scrub(snapshot.layout.personal)  # deltalake has written bounds of all columns
+            table.scrub(snapshot.layout.personal)  # deltalake has written bounds of all columns, some wrong
     return result
 
 

@@ -6,16 +6,20 @@ import struct
 from collections import Counter
 from collections.abc import Callable, Mapping
 from math import inf, nan
+from pathlib import Path
 from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
 from kafka_io.testing.schema_registry.server import EmbeddedSchemaRegistry
+from tests.fakes.cluster import FakeCluster
+from tests.fakes.typed import TypedTopic, append, log_of
 from tests.fuzz.connect_tables import check_connect, seed_of_changes
 from tests.fuzz.odd_avro_tables import check_odd_avro, odd_avro_loads
 from tests.fuzz.odd_protobuf_tables import check_odd_protobuf, odd_protobuf_loads
 from tests.fuzz.odd_tables import check_odd_loads, odd_loads
+from tests.fuzz.readers import check_readers
 from tests.fuzz.tables import check_table
 from tests.kafka_io.values.avro.making import framed
 
@@ -76,6 +80,40 @@ def test_numbers_without_an_end_and_small_decimals_are_found_by_their_values() -
         registries = {"main": {"url": registry.url}}
         rows = check_table([values, *([value] for value in values)], {"format": "avro"}, registries=registries)
     assert [row["x"] for row in rows[:2]] == [inf, -inf]
+
+
+_MANY_DIGITS = {"type": "bytes", "logicalType": "decimal", "precision": 38, "scale": 4}
+
+
+def _odd_numbers(registry: EmbeddedSchemaRegistry) -> list[bytes]:
+    fields = [{"name": "x", "type": "double"}, {"name": "y", "type": _MANY_DIGITS}, {"name": "z", "type": "float"}]
+    schema = json.dumps({"type": "record", "name": "R", "fields": fields})
+    cells = ((inf, 10**30 + 1, nan), (-inf, -(10**37) - 1, nan), (1.5, 9_007_199_254_740_993, nan))
+    bodies = [
+        struct.pack("<d", x) + b"\x20" + y.to_bytes(16, "big", signed=True) + struct.pack("<f", z) for x, y, z in cells
+    ]
+    return [framed(registry.register("clicks-value", schema), body) for body in bodies]
+
+
+def test_numbers_of_replayed_rows_are_found_by_their_values(tmp_path: Path) -> None:  # fault A24
+    """A replay lets deltalake write the files: its bounds are rounded, and none is infinite."""
+    with EmbeddedSchemaRegistry() as registry, FakeCluster(logs={0: log_of([])}) as fake:
+        first, second, last = _odd_numbers(registry)
+        append(fake.logs[0], [first, second, last])
+        registries = {"main": {"url": registry.url}}
+        topic = TypedTopic(fake=fake, folder=tmp_path, format_={"format": "avro"}, registries=registries)
+        assert topic.load().error is None
+        before = check_readers(topic.table.uri)
+        fake.logs[0] = log_of([second, first, last])
+        assert topic.replay().changed
+        after = check_readers(topic.table.uri)
+    assert [row["y"] for row in after] == [before[number]["y"] for number in (1, 0, 2)]
+
+
+def test_numbers_are_found_by_their_values_after_files_were_merged() -> None:  # fault A24
+    with EmbeddedSchemaRegistry() as registry:
+        values = _odd_numbers(registry)
+        check_table([values, values], {"format": "avro"}, registries={"main": {"url": registry.url}})
 
 
 @pytest.mark.spark

@@ -3,12 +3,15 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from decimal import Decimal
+from math import inf
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
 import duckdb
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from deltalake import DeltaTable, write_deltalake
 from deltalake.exceptions import CommitFailedError, DeltaError
@@ -84,6 +87,17 @@ def test_rows_are_added_and_removed_in_one_change(output: IncrementOutput, store
     begin(output).commit(change(rows(1, 2, 3)))
     begin(output).commit(change(rows(2, 4), SECOND, removed="_source_offset IN (2, 3, 4)"))
     assert [row["_source_offset"] for row in own_columns(stored)] == [1, 2, 4]
+
+
+def test_readers_find_infinite_numbers_and_decimals_of_many_digits(delta: DeltaOutput) -> None:  # fault A24
+    exact = Decimal("1234567890123456789012345.6789")
+    for progress in (FIRST, SECOND):
+        begin(delta).commit(change(rows(1, x=inf, y=exact), progress))
+    opened = delta.open()
+    assert opened is not None
+    stored = opened.to_pyarrow_dataset()
+    assert stored.count_rows(filter=pc.field("x") == inf) == 2
+    assert stored.count_rows(filter=pc.field("y") == pa.scalar(exact)) == 2
 
 
 def test_only_removing_rows_is_a_change(output: IncrementOutput, stored: StoredOutput) -> None:
