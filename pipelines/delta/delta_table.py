@@ -375,7 +375,7 @@ class LakeTable(TableReader):
                 create()
 
     def scrub(self, names: Collection[str] = (), *, deleted: Collection[str] = (), after: int = -1) -> ScrubResult:
-        """Replace bounds of personal columns, of deleted files, and wrong ones of deltalake, in the log; see `scrub`."""
+        """Replace bounds of personal columns, of deleted files, and wrong ones of deltalake; see `scrub`."""
         return scrub(self, names, deleted=deleted, after=after)
 
     def count_rows(self, snapshot: TableSnapshot, ranges: Sequence[CommittedRange]) -> list[int]:

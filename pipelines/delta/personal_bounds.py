@@ -2,11 +2,12 @@
 
 They are those of personal columns, those of all fields in files that were deleted because of an erasure, and bounds
 that deltalake leaves out or rounds: of infinite numbers, of columns with only NaN, and of decimals. Everything else
-stays as it is, to the byte: a number with 38 digits would lose some as a Python float. No bound is ever left out,
-because readers that use pyarrow find no rows in a file whose column has none.
+stays as it is, to the byte: a number with 38 digits would lose some as a Python float. No bound of a column with an
+order is ever left out, because readers that use pyarrow find no rows in a file whose column has none.
 """
 
 from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from decimal import Decimal
 from hashlib import sha256
@@ -24,10 +25,11 @@ from pipelines.layout.rows import FILE_SCHEMA
 _STATS = b'"stats"'
 _EXACT_DIGITS = range(16)
 """A floating-point number, as which deltalake writes the bound of a decimal, keeps at most this many digits."""
-_ROUNDED_DIGITS = range(16, 18)
+_ROUNDED_DIGITS = range(16, 20)
 """With so many digits it may have been rounded. It is never written with more."""
 _NULL = msgspec.Raw(b"null")
 _EDGES = {"minValues": 0, "maxValues": 1}
+_NULL_COUNT = "nullCount"
 _OWN_COLUMNS = {layout.name(name) for layout in (RAW, TYPED) for name in FILE_SCHEMA.names} | {
     layout.partition_column for layout in LAYOUTS
 }
@@ -64,12 +66,15 @@ class PersonalBounds:
     Args:
         personal: the personal columns, with their types.
         numbers: the columns of which deltalake writes no or wrong bounds.
+        nested: the columns that are structs, lists or maps. They have no order. deltalake writes bounds of some of
+            their members, and Polars cannot read such a table (fault A25).
         fields: all columns with an order that do not say where a row is from.
         deleted: the paths of files that were deleted. None of their bounds is needed.
     """
 
     personal: Mapping[str, pa.DataType] = field(default_factory=dict)
     numbers: Mapping[str, pa.DataType] = field(default_factory=dict)
+    nested: AbstractSet[str] = frozenset()
     fields: Mapping[str, pa.DataType] = field(default_factory=dict)
     deleted: Collection[str] = ()
 
@@ -80,10 +85,11 @@ class PersonalBounds:
         personal = {name: column.type for name, column in present.items() if is_personal(column) or name in names}
         fields = {name: column.type for name, column in present.items() if name not in _OWN_COLUMNS}
         numbers = {name: column.type for name, column in present.items() if _is_fraction(column.type)}
-        return cls(personal=personal, numbers=numbers, fields=fields, deleted=deleted)
+        nested = {name for name, column in present.items() if pa.types.is_nested(column.type)}
+        return cls(personal=personal, numbers=numbers, nested=nested, fields=fields, deleted=deleted)
 
     def __bool__(self) -> bool:
-        return bool(self.hides or self.numbers)
+        return bool(self.hides or self.numbers or self.nested)
 
     @property
     def hides(self) -> bool:
@@ -114,6 +120,10 @@ class PersonalBounds:
         """Delta's statistics of the file at this path without the bounds."""
         types = self.fields if path in self.deleted else self.personal
         members = _members(stats)
+        for name in {*_EDGES, _NULL_COUNT} & members.keys():
+            columns = _members(members[name])
+            if not self.nested.isdisjoint(columns):
+                members[name] = _encoded({name: value for name, value in columns.items() if name not in self.nested})
         filled = _filled_columns(members)
         for name, edge in _EDGES.items():
             bounds = _members(members.get(name, b"{}"))
@@ -122,7 +132,11 @@ class PersonalBounds:
                 for name, kind in self.numbers.items()
                 if name in filled
             }
-            hidden = {name: _constant(types[name], bounds[name], edge) for name in types if name in bounds}
+            hidden = {
+                name: bounds[name] if bounds[name] == _NULL else _constant(types[name], edge)
+                for name in types
+                if name in bounds and name not in self.nested
+            }
             constants = {**mended, **hidden}
             if constants != {name: bounds.get(name) for name in constants}:
                 members[name] = _encoded({**bounds, **constants})
@@ -136,20 +150,20 @@ def _is_fraction(type_: pa.DataType) -> bool:
 def _filled_columns(stats: _Members) -> set[str]:
     """The columns of which the file has values."""
     rows = msgspec.json.decode(stats.get("numRecords", b"0"))
-    nulls = msgspec.json.decode(stats.get("nullCount", b"{}"))
-    return {name for name, count in nulls.items() if isinstance(count, int) and count < rows}
+    nulls = msgspec.json.decode(stats.get(_NULL_COUNT, b"{}"))
+    return {name for name, count in nulls.items() if count < rows}
 
 
 def _mended(type_: pa.DataType, bound: msgspec.Raw, edge: int) -> msgspec.Raw:
     """The bound of a column with values. Readers understand no exponent in that of a decimal (fault A22)."""
     if bound == _NULL:
-        return _constant_text(type_, edge)
+        return _constant(type_, edge)
     text = bytes(bound).decode().strip('"')
     if not pa.types.is_decimal(type_) or _has_all_digits(text, type_.scale):
         return bound
     if type_.precision in _EXACT_DIGITS:
         return msgspec.Raw(f"{Decimal(text):.{type_.scale}f}".encode())
-    return _constant_text(type_, edge)
+    return _constant(type_, edge)
 
 
 def _has_all_digits(text: str, scale: int) -> bool:
@@ -163,17 +177,6 @@ def _encoded(value: Any) -> msgspec.Raw:
     return msgspec.Raw(msgspec.json.encode(value))
 
 
-def _constant(type_: pa.DataType, bound: msgspec.Raw, edge: int) -> msgspec.Raw:
-    """The constant bound in the place of a bound, or of the bounds of the members of a struct."""
-    if bound == _NULL:
-        return bound
-    if pa.types.is_struct(type_):
-        inside = {member.name: member.type for member in type_}
-        members = {name: value for name, value in _members(bound).items() if name in inside}
-        return _encoded({name: _constant(inside[name], value, edge) for name, value in members.items()})
-    return _constant_text(type_, edge)
-
-
-def _constant_text(type_: pa.DataType, edge: int) -> msgspec.Raw:
+def _constant(type_: pa.DataType, edge: int) -> msgspec.Raw:
     constant = constant_bounds(type_)[edge]
     return _encoded(msgspec.Raw(constant.encode()) if pa.types.is_decimal(type_) else constant)
