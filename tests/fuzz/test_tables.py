@@ -96,7 +96,7 @@ def _odd_numbers(registry: EmbeddedSchemaRegistry) -> list[bytes]:
 
 
 def test_numbers_of_replayed_rows_are_found_by_their_values(tmp_path: Path) -> None:  # fault A24
-    """A replay lets deltalake write the files: its bounds are rounded, and none is infinite."""
+    """A replay lets deltalake write the files: its bounds are rounded and never infinite."""
     with EmbeddedSchemaRegistry() as registry, FakeCluster(logs={0: log_of([])}) as fake:
         first, second, last = _odd_numbers(registry)
         append(fake.logs[0], [first, second, last])
