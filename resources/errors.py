@@ -226,6 +226,10 @@ class RowsReplaced(LoadError):
     """The source has replaced or removed rows that the consumer has seen, and the consumer chose to fail then."""
 
 
+class RowsRetired(LoadError):
+    """Rows that the consumer has not seen yet are retired, and the consumer chose to fail then."""
+
+
 class SourceChanged(LoadError):
     """The source is another table, or an older copy, than the one whose rows are in the output."""
 

@@ -6,7 +6,7 @@ dataclasses by `pipelines/cli/output_schema.py`. A class with a method `printed`
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass
-from datetime import datetime
+from datetime import date
 from typing import Any, Generic, Self, TypeVar
 
 from kafka_io.model import OffsetRange
@@ -43,7 +43,7 @@ def printed(value: Any) -> Any:
             return {str(name): printed(item) for name, item in value.items()}
         case tuple() | list():
             return [printed(item) for item in value]
-        case datetime():
+        case date():
             return value.isoformat()
     return value
 

@@ -59,6 +59,9 @@ FAILPOINTS = (
 ERASE_FAILPOINTS = ("erasure staged", "offsets written", "before erase entry", "after erase entry")
 """At these, tests end erasures. They pass others of loads as well."""
 
+RETIRE_FAILPOINTS = ("retirement planned", "before retire entry", "after retire entry")
+"""At these, tests end retirements of old rows. They pass others of loads as well."""
+
 OF_EACH_SOURCE = ("source read", "source read again", "increment begun", "increment known", "increment batch read")
 OF_EACH_OUTPUT = ("increment batch written", "last increment batch written", "attempt failed")
 OF_ALL_INCREMENTS = (*OF_EACH_SOURCE, *OF_EACH_OUTPUT)

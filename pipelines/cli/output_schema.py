@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from dataclasses import Field as DataclassField
-from datetime import datetime
+from datetime import date, datetime
 from enum import IntEnum
 from functools import cache, reduce
 from operator import or_
@@ -31,6 +31,7 @@ from pipelines.maintenance.clean import CleanResult
 from pipelines.maintenance.erase_result import TopicErase
 from pipelines.maintenance.erased_files import ErasedFiles
 from pipelines.maintenance.history import CommitOfOthers, PrintedCommit
+from pipelines.maintenance.retire import RetiredFiles
 from pipelines.maintenance.rewind import RewoundTable
 from pipelines.reports.last_error import LastError
 from pipelines.reports.outcome import TopicLoad
@@ -116,7 +117,7 @@ def _json_type(hint: Any) -> Any:
         return _json_type(_hints(hint.printed)["return"])
     if is_dataclass(hint):
         return _model(cast("type", hint))
-    return str if hint is datetime else int if issubclass(hint, IntEnum) else hint
+    return str if hint in {date, datetime} else int if issubclass(hint, IntEnum) else hint
 
 
 _RESULTS: Mapping[str, Any] = {
@@ -139,6 +140,10 @@ _RESULTS: Mapping[str, Any] = {
         state=(
             _model(CleanResult) | None,
             _field("The same for the state table of the topic, if the settings name one."),
+        ),
+        retired=(
+            _model(RetiredFiles) | None,
+            _field("The files with old rows that were taken out of the table; null without `keep_days`."),
         ),
         erased=(
             list[_model(ErasedFiles)],  # type: ignore[misc]

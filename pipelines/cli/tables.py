@@ -138,7 +138,7 @@ def _deep_proofs(
 @click.command("clean")
 @selects_topics
 @click.option(
-    "--delete", is_flag=True, help="Delete and merge files. Without it, only show which files would be deleted."
+    "--delete", is_flag=True, help="Delete, merge and retire files. Without it, only show what would be done."
 )
 @click.option(
     "--keep-days",
@@ -152,9 +152,10 @@ def clean_command(options: GlobalOptions, selection: Selection, delete: bool, ke
     The command deletes files that no commit names (left by failed or killed runs) and files that were removed from
     a table, if they are older than keep_days. Choose more days than the longest run takes, and at least as many as you
     may want to go back with `penstock rewind`. With --delete it also merges small files into large ones and writes a
-    checkpoint of the Delta log. Rows, cursors and history do not change. It does the same for the state tables of
-    the topics. Loads and updates can run at the same time. Files with rows that `penstock erase` took out, or with
-    values that `penstock rewrite` took out, are deleted after erase_days.
+    checkpoint of the Delta log. Cursors and history do not change. It does the same for the state tables of the topics.
+    Files with rows that `penstock erase` took out, or with values that `penstock rewrite` took out, are deleted after
+    erase_days. If a topic has keep_days in the settings, files whose rows are all older are taken out of its table.
+    Loads and updates can run at the same time.
 
     \b
     Examples:
@@ -164,6 +165,7 @@ def clean_command(options: GlobalOptions, selection: Selection, delete: bool, ke
     """
     from pipelines.maintenance.clean import clean
     from pipelines.maintenance.erased_files import finish_erasures
+    from pipelines.maintenance.retire import retire
 
     settings = options.settings()
     keep = timedelta(days=keep_days or settings.housekeeping.keep_days)
@@ -179,6 +181,7 @@ def clean_command(options: GlobalOptions, selection: Selection, delete: bool, ke
                         **printed(cleaned),
                         "state": None,
                         "erased": [],
+                        "retired": None,
                     }
                     records.append(record)
                     record["state"] = _cleaned_state(settings, table, keep, dry_run=not delete)
@@ -186,6 +189,9 @@ def clean_command(options: GlobalOptions, selection: Selection, delete: bool, ke
                     record["erased"] = [
                         printed(part) for part in finish_erasures(table, older_than=until, dry_run=not delete)
                     ]
+                    # It comes last: a table whose rows cannot be retired is cleaned, and its erasures end.
+                    if rows_since := settings.options_of(str(table.where.topic)).rows_since:
+                        record["retired"] = printed(retire(table, rows_since, dry_run=not delete))
     return CommandResult(records=records, show=partial(console.cleanings, deleted=delete), errors=errors.failures)
 
 

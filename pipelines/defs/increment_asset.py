@@ -19,7 +19,7 @@ from pipelines.defs.build import SettingsSource, resource_of
 from pipelines.defs.catalog.topic_keys import key_name
 from pipelines.delta.delta_table import LakeTable
 from pipelines.increments.delta_output import DeltaOutput
-from pipelines.increments.increment import Increment, OnReplaced, apply_increment
+from pipelines.increments.increment import Increment, OnReplaced, OnRetired, apply_increment
 from pipelines.increments.output import IncrementOutput, NamedOutput
 from pipelines.reports.lineage_events import DatasetName
 from pipelines.reports.lineage_jobs import JobLineage, JobReport
@@ -44,6 +44,8 @@ class ReadOptions(TypedDict, total=False):
     """The columns of the table that the function needs; all by default."""
     on_replaced: OnReplaced
     """What happens if rows were replaced or removed; see `increments`."""
+    on_retired: OnRetired
+    """What happens if rows were retired before the consumer saw them; see `increments`."""
     removing: Callable[[Increment], str] | None
     """The condition for rows of the output that are replaced; see `increments`."""
     session: "Callable[[], SparkSession] | None"
@@ -95,6 +97,7 @@ class IncrementAsset:
                     consumer=self.consumer,
                     into=self.into,
                     on_replaced=options.get("on_replaced", "apply"),
+                    on_retired=options.get("on_retired", "fail"),
                     removing=options.get("removing"),
                 )
                 if report is not None and done is not None:

@@ -1,7 +1,7 @@
 """Writes the commit of a load without deltalake: its files, the columns that the table lacks, and the cursors.
 
 deltalake needs several milliseconds for such a commit, because it reads the delta log for each one. A load has read it
-already. An erasure is written here too, because it takes out single files, which deltalake cannot. Other commits
+already. Erasures and retirements are written here too, because deltalake cannot take out single files. Other commits
 that take files out of a table are written by deltalake, and so are all commits to tables with features of Delta that a
 writer has to know; see `can_append`.
 """
@@ -59,7 +59,7 @@ def _removed(path: str) -> Mapping[str, object]:
 
 def _operation(entry: LedgerEntry, layout: TableLayout) -> ActionFields:
     """Delta's word for what the commit does. An erasure does not say which rows it took out."""
-    if entry.kind is CommitKind.ERASE:
+    if entry.kind in {CommitKind.ERASE, CommitKind.RETIRE}:
         return {"operation": "DELETE", "operationParameters": {}}
     parameters = {"mode": "Append", "partitionBy": json.dumps([layout.partition_column])}
     return {"operation": "WRITE", "operationParameters": parameters}

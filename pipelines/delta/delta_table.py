@@ -59,6 +59,7 @@ _LOGGED = {".json", ".parquet"}
 _REPLACING = {CommitKind.REPLAY, CommitKind.CUT, CommitKind.REDECODE}
 _OF_ALL_FILES = {CommitKind.CONVERT: convert, CommitKind.REWRITE: replace_files}
 """The commits that replace all files of a table."""
+_TAKING_OUT = {CommitKind.ERASE, CommitKind.RETIRE}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -247,14 +248,14 @@ class LakeTable(TableReader):
         # deltalake's delete commits nothing if it finds no row: then the entry is appended without files.
         replaces = entry.kind in _REPLACING and (files or any(self.count_rows(snapshot, replaced)))
         appends = not replaces and entry.target is None and entry.kind not in _OF_ALL_FILES
-        erases = entry.kind is CommitKind.ERASE
-        if erases and not (segment and can_append(segment.definition)):
+        takes_out = entry.kind in _TAKING_OUT
+        if takes_out and not (segment and can_append(segment.definition)):
             raise LakeRefused(
-                f"rows of the table {self.uri} cannot be erased: its log has a feature of Delta that Penstock leaves "
-                "to deltalake",
+                f"files of the table {self.uri} cannot be taken out: its log has a feature of Delta that Penstock "
+                "leaves to deltalake",
                 self.where,
             )
-        removed = [path for committed in replaced for path in committed.paths] if erases else []
+        removed = [path for committed in replaced for path in committed.paths] if takes_out else []
         try:
             if appends and segment and can_append(segment.definition):
                 return self._append(snapshot, segment, entry, files, removed)

@@ -24,7 +24,7 @@ from itertools import chain, tee
 
 from kafka_io.model import BrokerPartition, OffsetRange
 from pipelines.increments.offset_sets import OffsetSet
-from pipelines.ledger.committed_range import CommittedRange, LoadedRange
+from pipelines.ledger.committed_range import CommittedRange, ExactCause, LoadedRange
 from pipelines.ledger.incarnations import effective_entries
 from pipelines.ledger.ledger import CommitKind, Coverage, LedgerEntry, TopicIdentity
 
@@ -62,6 +62,8 @@ class LedgerDifference:
         erased: offsets of which rows were erased since the old version, with the loading times of before. In 0.7, or if
             they are very many, other rows are among them.
         left_of_erased: the same offsets, with the loading times of the rows that the new version still has.
+        retired: offsets of ranges that are `new`, `restarted` or `replaced`, and of which rows were retired since:
+            nobody can read these rows any more.
     """
 
     new: Spans = ()
@@ -71,6 +73,7 @@ class LedgerDifference:
     taken_back: Spans = ()
     erased: Spans = ()
     left_of_erased: Spans = ()
+    retired: Spans = ()
 
     @property
     def added(self) -> Spans:
@@ -91,6 +94,7 @@ def ledger_difference(entries: Entries, since: int, version: int) -> LedgerDiffe
     sides = _Sides.find(iter(entries), since, version)
     before, now = sides.contents(sides.old), sides.contents(sides.new)
     kinds = {name: _ByTopic() for name in ("new", "restarted", "replaced", "taken_back", "erased")}
+    unread: list[OffsetRange] = []
     for topic in dict.fromkeys([*now, *before]):
         old, new = before.get(topic, OffsetSet()), now.get(topic, OffsetSet())
         # For a new consumer all rows are new. Only one that has rows of another incarnation sees a restart (fault N43).
@@ -100,7 +104,10 @@ def ledger_difference(entries: Entries, since: int, version: int) -> LedgerDiffe
         # Both versions have the offset, but one of them loaded it after the base: a replay, or a load after a rewind or
         # a cut.
         kinds["erased"][topic] = old & new & sides.erased(topic)
-        kinds["replaced"][topic] = (old & new & sides.loaded(topic)) - kinds["erased"][topic]
+        loaded = (old & new & sides.loaded(topic)) - kinds["erased"][topic]
+        # What was replaced and then retired has no row that could be there in place of the old one.
+        kinds["replaced"][topic] = loaded - sides.retired(topic, wholly=True)
+        unread += sides.retired(topic, since_old=True) & ((new - old) | loaded)
     # Three walks continue in the entries at the base and below it, which are read once.
     below_now, below_before, below = tee((entry for _, entry in sides.below), 3)
     needed_now = (kinds[name] for name in ("new", "restarted", "replaced", "erased"))
@@ -117,6 +124,7 @@ def ledger_difference(entries: Entries, since: int, version: int) -> LedgerDiffe
         taken_back=times_before.spans(kinds["taken_back"]),
         erased=times_before.spans(kinds["erased"]),
         left_of_erased=times_now.spans(kinds["erased"]),
+        retired=tuple(LoadedSpan(offsets, ()) for offsets in unread),
     )
 
 
@@ -190,6 +198,21 @@ class _Sides:
         erasures = (entry for entry in self.new if entry.topic == topic and entry.kind is CommitKind.ERASE)
         return OffsetSet(part.offsets for entry in erasures for part in entry.written)
 
+    def retired(self, topic: TopicIdentity, *, wholly: bool = False, since_old: bool = False) -> OffsetSet:
+        """The ranges of the incarnation of which entries of the new version have retired rows.
+
+        Left out is what a later entry has loaded again: its rows are there. With `wholly`, ranges that still have rows
+        are left out too. With `since_old`, the entries of the old version are.
+        """
+        earlier = {entry.commit for entry in self.old} if since_old else set[str]()
+        retired, loaded = OffsetSet(), list[LoadedRange | CommittedRange]()
+        for entry in (entry for entry in self.new if entry.topic == topic):
+            loaded += _loaded(entry)
+            if entry.kind is CommitKind.RETIRE and entry.commit not in earlier:
+                ranges = OffsetSet(part.offsets for part in entry.ranges if not (wholly and part.rows))
+                retired |= ranges - OffsetSet(part.offsets for part in loaded)
+        return retired
+
 
 def _changes_all_rows(entry: LedgerEntry) -> bool:
     """Whether the entry may have written all rows of the table, of all incarnations.
@@ -232,10 +255,12 @@ class _LoadingTimes:
     def _take(self, entry: LedgerEntry, missing: OffsetSet) -> OffsetSet:
         """Note the missing offsets that the entry names; returns the others."""
         known = self._known.setdefault(entry.topic, defaultdict(list))
-        for committed in entry.ranges:
+        # If all rows of a range are retired, an older entry says when they were loaded.
+        ranges = [part for part in entry.ranges if part.rows or ExactCause.RETIRED not in part.exact]
+        for committed in ranges:
             for offsets in missing.within(committed.offsets):
                 known[committed.partition].append(LoadedRange(offsets, committed.loaded_at_us))
-        return missing - OffsetSet(committed.offsets for committed in entry.ranges)
+        return missing - OffsetSet(committed.offsets for committed in ranges)
 
     def pieces(self, wanted: _ByTopic) -> Iterator[tuple[OffsetRange, list[LoadedRange]]]:
         """The wanted ranges of offsets, each with the known pieces that overlap it."""

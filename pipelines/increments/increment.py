@@ -23,7 +23,7 @@ from pipelines.increments.output import IncrementOutput, OutputChange, OutputWri
 from pipelines.increments.rows import SpanRows, all_rows
 from pipelines.increments.source import NOTHING, SourceVersion
 from pipelines.increments.source_columns import SOURCE_COLUMNS, of_source_rows
-from resources.errors import LakeUnavailable, OutputRefused, RowsReplaced, SourceFilesCleaned
+from resources.errors import LakeUnavailable, OutputRefused, RowsReplaced, RowsRetired, SourceFilesCleaned
 from resources.failpoints import failpoint
 
 if TYPE_CHECKING:  # Spark is imported by those who have a session
@@ -33,6 +33,8 @@ if TYPE_CHECKING:  # Spark is imported by those who have a session
 WriterT = TypeVar("WriterT", bound=OutputWriter)
 OnReplaced = Literal["apply", "fail", "ignore"]
 """The choice for rows that a consumer has seen, and that the source has replaced or removed since."""
+OnRetired = Literal["fail", "ignore"]
+"""The choice for rows that were retired before the consumer has seen them."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -44,6 +46,7 @@ class Increment:
         writer: the output, as it was when the increment began.
         consumer: the consumer's name.
         on_replaced: what happens with replaced and removed rows.
+        on_retired: what happens if rows are gone that the consumer has not seen.
         removing: gives the SQL condition for the rows of the output to replace; None: those of the removed source rows.
         difference: what is different from the version that the output has, and matters to the consumer.
     """
@@ -52,6 +55,7 @@ class Increment:
     writer: OutputWriter
     consumer: str
     on_replaced: OnReplaced
+    on_retired: OnRetired = "fail"
     removing: "Callable[[Increment], str] | None" = None
     difference: LedgerDifference = field(default_factory=LedgerDifference)
     committed: bool = False
@@ -193,6 +197,7 @@ def increments(
     consumer: str,
     into: IncrementOutput,
     on_replaced: OnReplaced = "apply",
+    on_retired: OnRetired = "fail",
     removing: Callable[[Increment], str] | None = None,
     options: Mapping[str, str] | None = None,
 ) -> Iterator[Increment]:
@@ -205,6 +210,8 @@ def increments(
         on_replaced: what happens if rows that the consumer has seen were replaced or removed. `apply` removes their
             effect and delivers the rows that replace them. `fail` raises RowsReplaced. `ignore` delivers new rows only.
             Rows that were erased are removed in any case.
+        on_retired: what happens if rows were retired that the consumer has not seen yet. `fail` raises RowsRetired.
+            `ignore` delivers the rows that are there. Results of retired rows that it has seen stay in the output.
         removing: gives the SQL condition for the rows of the output that the rows of the transform replace; an empty
             one if it replaces no rows. Without it, rows need the columns of SOURCE_COLUMNS.
         options: the options of the source's store, if `table` is a URI.
@@ -212,13 +219,21 @@ def increments(
     Raises:
         TableMissing: there is no table.
         RowsReplaced: see `on_replaced`.
+        RowsRetired: see `on_retired`.
         SourceChanged: the rows in the output come from another table, or from a newer version of it.
         SourceLogCleaned: the log of the source lacks entries that are needed.
         OutputRefused: the progress in the output cannot be trusted.
         LoadError: source or output cannot be read.
     """
     source, writer = read_both(table_at(table, dict(options or {})), consumer, into.begin)
-    increment = Increment(source=source, writer=writer, consumer=consumer, on_replaced=on_replaced, removing=removing)
+    increment = Increment(
+        source=source,
+        writer=writer,
+        consumer=consumer,
+        on_replaced=on_replaced,
+        on_retired=on_retired,
+        removing=removing,
+    )
     if source.snapshot.entry is not None:
         increment.difference = _wanted(source.difference(writer.progress), increment)
     failpoint("increment known")
@@ -245,10 +260,19 @@ def _wanted(difference: LedgerDifference, increment: Increment) -> LedgerDiffere
     """The part of the difference that matters to the consumer.
 
     Raises:
-        RowsReplaced: the consumer chose to fail.
+        RowsReplaced, RowsRetired: the consumer chose to fail.
     """
     # A new consumer has seen no rows, so none of them can have been replaced for it.
-    if increment.on_replaced == "apply" or increment.writer.progress == NOTHING:
+    if increment.writer.progress == NOTHING:
+        return difference
+    if difference.retired and increment.on_retired == "fail":
+        raise RowsRetired(
+            f"the consumer {increment.consumer} has not seen all rows of {difference.retired[0]} and "
+            f"{len(difference.retired) - 1} more ranges, and old rows of them are retired: run once with `on_retired` "
+            "= ignore to continue with the rows that are there, or build the output again",
+            increment.source.table.where,
+        )
+    if increment.on_replaced == "apply":
         return difference
     if increment.on_replaced == "ignore":
         return replace(difference, replaced=(), withdrawn=(), taken_back=())

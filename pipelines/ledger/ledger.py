@@ -48,7 +48,7 @@ class CommitKind(StrEnum):
 
     REDECODE decodes the kept bytes of records again, CONVERT makes a raw table typed, and REWRITE applies the rules of
     the settings to all rows. They change no offsets, so their entries have no ranges. ERASE takes rows
-    out for ever.
+    out for ever, and RETIRE takes out whole files with old rows.
     """
 
     LOAD = "load"
@@ -59,6 +59,7 @@ class CommitKind(StrEnum):
     CONVERT = "convert"
     REWRITE = "rewrite"
     ERASE = "erase"
+    RETIRE = "retire"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -268,7 +269,7 @@ class LedgerEntry:
     @property
     def replaces_rows(self) -> bool:
         """Whether the commit wrote rows in place of others, so that its ranges also name rows that it copied."""
-        return self.kind in {CommitKind.REPLAY, CommitKind.CUT, CommitKind.ERASE}
+        return self.kind in {CommitKind.REPLAY, CommitKind.CUT, CommitKind.ERASE, CommitKind.RETIRE}
 
     @property
     def kept_paths(self) -> Iterable[str]:

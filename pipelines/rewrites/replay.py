@@ -23,7 +23,7 @@ from pipelines.fetch.decoding import Decoding
 from pipelines.fetch.slice_fetcher import FetchOrder, loading_time, microseconds
 from pipelines.identity.divergence import check_same_logs
 from pipelines.layout.columns import NO_COLUMNS
-from pipelines.ledger.committed_range import CommittedRange, ExactCause
+from pipelines.ledger.committed_range import CommittedRange, ExactCause, LoadedRange
 from pipelines.ledger.exact_offsets import NO_OFFSETS, ExactOffsets
 from pipelines.ledger.failure import SliceFailure
 from pipelines.ledger.ledger import CommitKind, Coverage, LedgerEntry, RecordedChoice, TableState
@@ -50,6 +50,9 @@ from resources.errors import (
 )
 from resources.failpoints import failpoint
 from resources.progress import Progress, no_progress
+
+_MAX_PARTS = 5_000
+"""The maximum number of parts of a slice that an entry names one by one, because consumers compare each of them."""
 
 
 def replay(run: Run, table: LakeTable, request: ReplayRequest, on_progress: Progress = no_progress) -> TopicReplay:
@@ -274,6 +277,7 @@ class ReplayChange(ReplaceChange):
 
         Raises:
             CommitRefused: the replay would bring back rows that another run has erased meanwhile, for example.
+            ReplayRefused: retired rows are in between, at too many places.
         """
         changed, replaced = super(ReplayChange, self).complete(entry, table, snapshot)
         for part in (part for part in replaced if part.exact):
@@ -285,7 +289,31 @@ class ReplayChange(ReplaceChange):
                     f"another run has taken rows of {part} out of the table meanwhile; run again",
                     self.state.topic.where,
                 )
-        return changed, replaced
+        written = tuple(part for facts in self.facts for part in self._written(facts.range, table))
+        return replace(changed, written=written), replaced
+
+    def _written(self, fetched: CommittedRange, table: TableStore) -> Iterator[LoadedRange]:
+        """What the replay has written of a range: not its retired offsets, so that results of their rows stay.
+
+        In 0.7 an offset may have rows that are retired and others that are not, so the whole range counts as written.
+
+        Raises:
+            ReplayRefused: there are too many parts.
+        """
+        retired = table.exact_sets(fetched).get(ExactCause.RETIRED, NO_OFFSETS) if fetched.exact else NO_OFFSETS
+        if not len(retired.firsts) or retired.by_row:
+            yield LoadedRange.of(fetched)
+            return
+        if len(retired.firsts) > _MAX_PARTS:
+            raise ReplayRefused(
+                f"retired rows are at {len(retired.firsts):,} places of {fetched}, and at most {_MAX_PARTS:,} can be "
+                "left out: replay smaller intervals",
+                self.state.topic.where,
+            )
+        starts = [fetched.offsets.start, *retired.seconds.tolist()]
+        for start, stop in zip(starts, [*retired.firsts.tolist(), fetched.offsets.stop], strict=True):
+            if start < stop:
+                yield LoadedRange(replace(fetched.offsets, start=start, stop=stop), fetched.loaded_at_us)
 
     def coverage_after(self, covered: Coverage) -> Coverage:
         for offsets in self.ranges:

@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
-from kafka_io.model import OffsetRange
+from kafka_io.model import BrokerPartition, OffsetRange
 from pipelines.ledger.committed_range import CommittedRange, ExactCause, StoredSet
 from pipelines.ledger.exact_offsets import MAX_ENCODED_BYTES, NO_OFFSETS, ExactOffsets
 from resources.errors import ExactSetLost
@@ -143,3 +143,25 @@ def with_exact(
     counts = {str(cause): offsets.count for cause, offsets in own.items()}
     exact = {cause: store(offsets) for cause, offsets in own.items()}
     return replace(committed, gaps={**committed.visible_gaps, **counts}, exact=exact)
+
+
+def with_shared_sets(
+    ranges: Iterable[tuple[CommittedRange, Mapping[ExactCause, ExactOffsets]]],
+    store: Callable[[ExactOffsets], StoredSet],
+) -> list[CommittedRange]:
+    """The ranges of one entry, each with its exact sets. Large sets of a partition with the same cause share a file."""
+    sets = [(committed, {cause: own for cause, own in by_cause.items() if own.count}) for committed, by_cause in ranges]
+    large: dict[tuple[BrokerPartition, ExactCause], list[ExactOffsets]] = defaultdict(list)
+    for committed, by_cause in sets:
+        for cause, own in by_cause.items():
+            if inline_exact(own) is None:
+                large[committed.partition, cause].append(own)
+    shared = {place: store(ExactOffsets.union(own)) for place, own in large.items()}
+    return [
+        replace(
+            committed,
+            gaps={**committed.visible_gaps, **{str(cause): own.count for cause, own in by_cause.items()}},
+            exact={cause: inline_exact(own) or shared[committed.partition, cause] for cause, own in by_cause.items()},
+        )
+        for committed, by_cause in sets
+    ]

@@ -104,6 +104,7 @@ _ROWS = (
     CodeRow(607, "OutputBusy", ExitCode.TRY_AGAIN),
     CodeRow(608, "MetricsNotWritten", ExitCode.TRY_AGAIN),
     CodeRow(609, "LineageFailed"),
+    CodeRow(610, "RowsRetired", ExitCode.CHOICE_NEEDED),
     CodeRow(701, "ExtraMissing"),
     CodeRow(702, "JavaNotFound"),
     CodeRow(703, "CacheUnsafe"),

@@ -1,6 +1,6 @@
 """The settings of a topic: its format, its audit, how it appears in Dagster's catalog, and its state table."""
 
-from datetime import date, datetime
+from datetime import UTC, date, datetime, timedelta
 from typing import Annotated, Any, Self
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, ValidationInfo, model_validator
@@ -11,6 +11,8 @@ from resources.settings.time_windows import TimeWindows, WindowLength
 from resources.settings.topic_audit import TopicAudit, counts_format
 from resources.settings.topic_formats import RAW_FORMAT, TopicFormat
 from resources.settings.topic_state import UNAVAILABLE_VALUE, StateSettings
+
+_MAX_KEEP_DAYS = 36_500
 
 
 def _automation(text: str) -> str:
@@ -96,6 +98,11 @@ class TopicOptions(BaseModel, frozen=True):
     state: StateSettings | None = None
     """A second table with the newest row of each key. None by default."""
 
+    keep_days: Annotated[int, Field(ge=1, le=_MAX_KEEP_DAYS)] | None = None
+    """Days that rows stay in the table. `penstock clean --delete` takes out whole files whose rows were all loaded
+    longer ago; with `partition_by`, files of days that are longer ago. All rows stay by default. See
+    docs/retention.md."""
+
     @model_validator(mode="after")
     def _checked_parts(self) -> Self:
         if self.format.event_time is None and self.audit.audit is not None:
@@ -107,7 +114,25 @@ class TopicOptions(BaseModel, frozen=True):
             problem = next(self.format.load.problems_of_state(self.state), None)
         if problem:
             raise ValueError(f"state.{problem}")
+        if self.state is not None and self.keep_days is not None:
+            raise ValueError(
+                "`keep_days` and a state table exclude each other: a key whose newest row was retired would be lost "
+                "when the state table is built again"
+            )
+        if (
+            self.audit.audit is not None
+            and self.keep_days is not None
+            and self.keep_days * 24 <= self.audit.audit_hours
+        ):
+            raise ValueError(
+                "`keep_days` must be longer than `audit_hours`: rows of the compared hours would be missing"
+            )
         return self
+
+    @property
+    def rows_since(self) -> date | None:
+        """The first day whose rows stay, in UTC; None if all rows stay."""
+        return None if self.keep_days is None else datetime.now(UTC).date() - timedelta(days=self.keep_days)
 
     @property
     def unavailable_value(self) -> str:
@@ -129,11 +154,12 @@ def parts_of_topic(section: Any, info: ValidationInfo) -> Any:
     if not isinstance(section, dict):
         return section
     keys = dict(section)
-    audit, catalog, state = taken(keys, TopicAudit), taken(keys, TopicCatalog), keys.pop("state", None)
+    audit, catalog = taken(keys, TopicAudit), taken(keys, TopicCatalog)
+    own = {name: keys.pop(name) for name in ("state", "keep_days") if name in keys}
     return {
         # It refuses the keys that no part has.
         "format": TopicFormat.model_validate(keys, context=info.context),
         "audit": TopicAudit.model_validate(audit),
         "catalog": TopicCatalog.model_validate(catalog),
-        "state": state,
+        **own,
     }

@@ -16,6 +16,7 @@ from tests.failpoints import (
     ERASE_FAILPOINTS,
     FAILPOINTS,
     INCREMENT_FAILPOINTS,
+    RETIRE_FAILPOINTS,
     SCRUB_FAILPOINTS,
     STATE_FAILPOINTS,
 )
@@ -41,6 +42,7 @@ def test_the_tests_know_every_failpoint_of_the_code() -> None:
         *FAILPOINTS,
         *ERASE_FAILPOINTS,
         *INCREMENT_FAILPOINTS,
+        *RETIRE_FAILPOINTS,
         *STATE_FAILPOINTS,
         *SCRUB_FAILPOINTS,
     }

@@ -15,7 +15,7 @@ from pipelines.cli.output.printed_table import PrintedResult, PrintedResults, pr
 from resources.errors import TableNotProven
 from resources.explanations.codes import code_of
 from resources.printed import printed
-from resources.quantities import count, run_time
+from resources.quantities import count, run_time, size
 
 if TYPE_CHECKING:
     from kafka_io.zookeeper.listing import SkippedNode
@@ -224,6 +224,7 @@ def cleanings(results: PrintedResults, *, deleted: bool) -> None:
     print_table(f"topic >{collected} >bytes >merged >larger:INTO ?table", [*results, *states])
     _explain_cleaned_states(states)
     _explain_uploads([*results, *states], deleted=deleted)
+    _explain_retired(results, deleted=deleted)
     for result in results:
         topic = result["topic"]
         if result["young"]:
@@ -246,7 +247,8 @@ def cleanings(results: PrintedResults, *, deleted: bool) -> None:
         if result["busy"]:
             warning("small files were not merged because another writer committed first; run clean again", topic=topic)
         erased_files(topic, result["erased"], deleted=deleted)
-    if not deleted and any(result["collected"] or result["uploads"] for result in [*results, *states]):
+    planned = [result["collected"] or result["uploads"] for result in [*results, *states]]
+    if not deleted and (any(planned) or any(_retired_files(results))):
         print_sentence("nothing was changed; give --delete to delete these files")
 
 
@@ -265,6 +267,27 @@ def erased_files(topic: str, results: PrintedResults, *, deleted: bool) -> None:
             warning("erased rows were not deleted because another writer committed first; run again", topic=topic)
         if result["unsupported"]:
             warning(f"the log keeps bounds of erased rows: {result['unsupported']}", topic=topic)
+
+
+def _retired_files(results: PrintedResults) -> list[int]:
+    return [result["retired"]["files"] for result in results if result["retired"]]
+
+
+def _explain_retired(results: PrintedResults, *, deleted: bool) -> None:
+    for result in results:
+        topic, retired = result["topic"], result["retired"]
+        if retired and retired["files"]:
+            verb = "were taken out of the table" if deleted else "would be taken out of the table"
+            print_sentence(
+                f"{topic}: {count(retired['rows'])} rows from before {retired['before']}, in {count(retired['files'])} "
+                f"files of {size(retired['bytes'])}, {verb}"
+            )
+        if retired and retired["kept"]:
+            warning(
+                f"{count(retired['kept'])} files with old rows stay: they are damaged, or have rows of a former "
+                "topic of this name, or rows that the ledger does not count",
+                topic=topic,
+            )
 
 
 def _explain_uploads(results: PrintedResults, *, deleted: bool) -> None:

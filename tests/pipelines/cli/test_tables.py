@@ -4,6 +4,7 @@ import json
 import os
 import time
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -62,6 +63,23 @@ def test_a_file_younger_than_keep_days_stays(penstock: Penstock, orphan: Path) -
 
 def test_keep_days_of_zero_is_wrong_use(penstock: Penstock) -> None:
     assert penstock("clean", "clicks", "--keep-days", "0").exit_code == 2
+
+
+def test_old_rows_are_retired_if_the_settings_say_so(penstock: Penstock, small: SmallTable, tmp_path: Path) -> None:
+    """The rows of the table are in the folder of 2 January 2026."""
+    settings = next(tmp_path.rglob("penstock.toml"))
+    settings.write_text(f"{settings.read_text()}\n[topics.clicks]\nkeep_days = 5\n")
+    first_kept = datetime.now(UTC).date() - timedelta(days=5)
+    files, rows = len(small.handle().file_uris()), small.rows()
+    result = penstock("clean", "clicks")
+    said = f"clicks: {rows} rows from before {first_kept}, in {files} files of "
+    assert any(line.startswith(said) and "would be taken out" in line for line in result.stdout.splitlines())
+    assert result.stdout.splitlines()[-1] == "nothing was changed; give --delete to delete these files"
+    assert small.rows() == rows
+    [cleaned] = json.loads(penstock("clean", "clicks", "--delete", "--json").stdout)["results"]
+    assert (cleaned["retired"]["rows"], cleaned["retired"]["before"]) == (rows, str(first_kept))
+    assert (small.rows(), penstock("verify", "clicks").exit_code) == (0, 0)
+    assert "retire" in penstock("history", "clicks").stdout
 
 
 @pytest.mark.parametrize("command", ["verify", "clean"])

@@ -13,7 +13,7 @@ from resources.printed import printed
 def cleaned(topic: str, *, uploads: int = 0, unknown: str = "") -> dict[str, object]:
     """A result of `penstock clean`."""
     result = CleanResult(table=f"s3://lake/main/{topic}", uploads=uploads, uploads_unknown=unknown)
-    return {**asdict(result), "topic": topic, "state": None, "erased": []}
+    return {**asdict(result), "topic": topic, "state": None, "erased": [], "retired": None}
 
 
 @pytest.mark.parametrize(("deleted", "verb"), [(True, "were aborted"), (False, "would be aborted")])

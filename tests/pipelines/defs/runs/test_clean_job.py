@@ -50,6 +50,13 @@ def test_a_table_that_fails_stops_no_other(
     assert len(small.handle().file_uris()) == 1
 
 
+def test_the_job_retires_old_rows(small: SmallTable, settings: Path, instance: dg.DagsterInstance) -> None:
+    small.commit(small.write(0, 50))
+    settings.write_text(f"{SETTINGS}[topics.clicks]\nkeep_days = 30\n")
+    assert run(instance, "clicks").success
+    assert small.rows() == 0
+
+
 @pytest.mark.parametrize(("cron", "expected"), [("5 4 * * 0", "5 4 * * 0"), ("never", None)])
 def test_a_setting_moves_or_stops_the_schedule(cron: str, expected: str | None) -> None:  # fault F08
     of_user = Settings(lake="/nowhere", clusters=CLUSTERS, housekeeping=HousekeepingSettings(cron=cron))
