@@ -176,9 +176,8 @@ class TableStore(Protocol):
         The columns of the entry are added to the table in the same version. A load adds the files of the `new_slices`.
         A replay or a cut replaces the rows of the `replaced` ranges by those of the new slices: they are copied, and
         the log does not name these files. So does a redecode with the rows of its new files. A conversion replaces all
-        files of the table by the new ones. An erasure replaces the files that the `replaced` ranges name, and a retirement
-        takes them out. A rewind
-        brings back the files and the columns of version `entry.target`.
+        files of the table by the new ones. An erasure replaces the files that the `replaced` ranges name, and a
+        retirement takes them out. A rewind brings back the files and the columns of version `entry.target`.
 
         Raises:
             CommitConflict: another commit is on top of the snapshot already.
