@@ -38,7 +38,7 @@ def test_a_log_that_became_shorter_is_searched_although_a_cut_removed_its_last_m
     topic = TopicIdentity(cluster="main", name="clicks", incarnation="unknown")
     another = Divergence(offset=0, common=False)
     search = Mock(state=TableState(topic=topic, covered={A: (0, 20)}), run=Mock(return_value=another))
-    search.snapshot.layout.is_typed, search.with_expired.return_value = is_typed, set()
+    search.has_bytes, search.with_expired.return_value = not is_typed, set()
     search.cluster.truncations.return_value = {}
     bounds = {A: Bounds(earliest=0, latest=12)}
     comparison = compare_logs(search, bounds, Choices(on_truncated="rewind"), loads_older=False)
