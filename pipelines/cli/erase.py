@@ -57,7 +57,7 @@ def erase_command(
     \b
     Examples:
       penstock erase customers --where "email = 'zelda@example.org'" --dry-run
-      penstock erase customers --file ids.txt --column id --also-raw
+      penstock erase customers --file ids.txt --column id --also-raw --yes
       penstock erase customers --finish
     """
     from pipelines.cli.output.progress import progress

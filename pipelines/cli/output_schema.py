@@ -125,7 +125,7 @@ _RESULTS: Mapping[str, Any] = {
     "replay": _result(TopicReplay, cluster=str),
     "redecode": _result(TopicRedecode, cluster=str),
     "rewrite": _result(TopicRewrite, cluster=str),
-    "erase": _result(TopicErase, cluster=str),
+    "erase": _result(TopicErase, cluster=str) | _result(ErasedFiles, cluster=str, topic=str),
     "verify": _result(
         DeepProof,
         always=Proof,

@@ -35,8 +35,11 @@ format = "json"
 columns = { number = "long" }
 max_bad_share = 1
 """
-CUSTOMERS = """[topics.customers.state]
-key = "key"
+CUSTOMERS = """[topics.customers]
+format = "json"
+columns = { id = "string", email = "string" }
+[topics.customers.state]
+key = "id"
 """
 VISITS = """[topics.visits]
 format = "text"
@@ -128,7 +131,8 @@ def loaded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
         world.load("visits")
         world.publish("refunds", [*numbered(10), b"{"])
         world.load("refunds")
-        world.publish("customers", numbered(10))
+        people = [{"id": f"c-{number:04}", "email": f"{number}@example.org"} for number in range(10)]
+        world.publish("customers", [json.dumps(person).encode() for person in people])
         world.load("customers")
         world.update_state("customers")
         world.publish("orders", numbered(_PER_LOAD))
@@ -150,6 +154,7 @@ def world(loaded: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Wor
     (tmp_path / "history" / "2014-03-01-10-00-00" / "offsets-m-00000").write_bytes(camus_file(*keys))
     (tmp_path / "payments.jsonl").write_text('{"amount": 12.5}\n{"amount": 1}\n')
     (tmp_path / "offsets.csv").write_text("orders,0,25\n")
+    (tmp_path / "ids.txt").write_text("c-0003\nc-0007\n")
     copied = World(home=tmp_path, port=loaded.port, registry=loaded.registry)
     copied.configure(typed=True)
     return copied
