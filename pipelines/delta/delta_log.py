@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from kafka_io.errors import Where
 from pipelines.delta.commits import DeltaCommit
 from pipelines.delta.delta_log_segment import DELTA_LOG, POINTER, commit_file
-from pipelines.delta.personal_bounds import digest_of
+from pipelines.delta.hidden_bounds import digest_of
 from resources.errors import LogTorn
 from resources.stores.lake import filesystem, lake_errors, list_folder
 from resources.stores.object_reads import ObjectReader

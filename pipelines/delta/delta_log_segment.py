@@ -20,7 +20,7 @@ from deltalake import DeltaTable
 
 from kafka_io.typed_json import decode_json
 from pipelines.delta.commits import Action, ActionFields, DeltaCommit
-from pipelines.delta.personal_bounds import digest_of
+from pipelines.delta.hidden_bounds import digest_of
 from resources.stores.store_client import StoreClient
 from resources.stores.stored_object import StoredObject
 

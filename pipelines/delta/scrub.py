@@ -1,6 +1,6 @@
 """Replaces bounds in the delta log of a table: in commit files, checkpoints and checksums.
 
-They are those of personal columns, and those that deltalake leaves out or rounds; see personal_bounds.py.
+They are those of personal columns, and those that deltalake leaves out or rounds; see hidden_bounds.py.
 
 A table keeps all its commit files, because they are its ledger. So a value that was the smallest or the largest of its
 file would be in the log for ever (fault Y01), and in each checkpoint of that time (fault Y02). A scrub writes such
@@ -25,7 +25,7 @@ import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
 from pipelines.delta.delta_log_segment import DELTA_LOG, POINTER, checkpoint_file
-from pipelines.delta.personal_bounds import PersonalBounds
+from pipelines.delta.hidden_bounds import HiddenBounds
 from resources.failpoints import failpoint
 from resources.stores import durable
 from resources.stores.lake import filesystem, lake_errors, list_folder
@@ -78,7 +78,7 @@ def scrub(
         LakeUnavailable: the store does not answer. The next scrub continues.
     """
     opened = table.newest_version()
-    bounds = PersonalBounds.of(opened.schema(), names, deleted) if opened else PersonalBounds()
+    bounds = HiddenBounds.of(opened.schema(), names, deleted) if opened else HiddenBounds()
     if not bounds:
         return ScrubResult()
     columns = tuple(sorted(bounds.personal))
@@ -97,7 +97,7 @@ class _Log:
     """The objects of a delta log."""
 
     table: "LakeTable"
-    bounds: PersonalBounds
+    bounds: HiddenBounds
     after: int
 
     @cached_property

@@ -13,7 +13,7 @@ from deltalake import DeltaTable, write_deltalake
 
 from kafka_io.errors import Where
 from pipelines.delta.delta_table import LakeTable
-from pipelines.delta.personal_bounds import PersonalBounds
+from pipelines.delta.hidden_bounds import HiddenBounds
 from resources.stores.lake import Lake
 
 _WIDE = ('{"x":-9999999999999999999999999999999999.9999}', '{"x":9999999999999999999999999999999999.9999}')
@@ -21,8 +21,8 @@ _WIDE = ('{"x":-9999999999999999999999999999999999.9999}', '{"x":999999999999999
 
 def _mended(kind: pa.DataType, lowest: str, highest: str, *, nulls: int = 0, name: str = "x") -> tuple[str, str]:
     stats = f'{{"numRecords":2,"minValues":{{{lowest}}},"maxValues":{{{highest}}},"nullCount":{{"x":{nulls}}}}}'
-    mended = PersonalBounds.of([pa.field(name, kind)]).hidden_stats("a.parquet", stats)
-    assert PersonalBounds.of([pa.field(name, kind)]).hidden_stats("a.parquet", mended) == mended
+    mended = HiddenBounds.of([pa.field(name, kind)]).hidden_stats("a.parquet", stats)
+    assert HiddenBounds.of([pa.field(name, kind)]).hidden_stats("a.parquet", mended) == mended
     edges = msgspec.json.decode(mended, type=dict[str, msgspec.Raw])
     return bytes(edges["minValues"]).decode(), bytes(edges["maxValues"]).decode()
 

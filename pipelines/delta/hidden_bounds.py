@@ -60,7 +60,7 @@ def _without_stats(line: bytes) -> bytes:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PersonalBounds:
+class HiddenBounds:
     """The bounds that the log of a table must not have.
 
     Args:
