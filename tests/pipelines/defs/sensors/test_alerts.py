@@ -190,7 +190,11 @@ def test_an_alert_that_could_not_be_sent_is_sent_for_the_next_run(instance: dg.D
 
 
 # fault F17
-@pytest.mark.parametrize(("tag", "alerts"), [(worker(), 0), (f"{socket.gethostname()}/999999999/1.000", 1), ("", 1)])
+@pytest.mark.parametrize(
+    ("tag", "alerts"),
+    [(worker(), 0), (f"{socket.gethostname()}/999999999/1.000", 1), ("", 1)],
+    ids=["this process", "a process that ended", "no process"],
+)
 def test_a_run_that_a_second_daemon_started_again_gives_no_alert_while_it_continues(
     tag: str, alerts: int, instance: dg.DagsterInstance, tmp_path: Path
 ) -> None:
