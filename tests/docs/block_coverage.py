@@ -89,6 +89,12 @@ OF_A_PAGE: Sequence[Covered] = (
     ),
     Covered("docs/queries.md", "python", 7, "test_queries_page.py::test_a_query_of_the_page_prints_what_it_shows"),
     Covered(
+        "docs/retention.md",
+        "python",
+        1,
+        "test_retention_page.py::test_the_example_continues_after_rows_that_the_consumer_has_not_seen",
+    ),
+    Covered(
         "docs/state-tables.md", "python", 1, "test_state_page.py::test_the_examples_of_the_page_give_what_they_say"
     ),
     Covered(
@@ -108,6 +114,12 @@ OF_A_PAGE: Sequence[Covered] = (
         "sql",
         1,
         "test_typed_examples.py::test_the_query_for_headers_counts_the_events_of_a_source",
+    ),
+    Covered(
+        "docs/typed-tables.md",
+        "sql",
+        1,
+        "test_typed_examples.py::test_the_query_for_schemas_counts_the_records_of_each",
     ),
     Covered(
         "docs/typed-tables.md",
