@@ -25,9 +25,7 @@ from resources.printed import printed
 @click.option("--column", help="With --file: the column that has one of the values.")
 @click.option("--also-raw", is_flag=True, help="Search for the values in undecoded bytes, keys and headers, too.")
 @click.option("--dry-run", is_flag=True, help="Only count the rows, and change nothing.")
-@click.option(
-    "--finish", is_flag=True, help="Delete the files that still have rows of earlier erasures, without waiting."
-)
+@click.option("--finish", is_flag=True, help="Delete the files from before earlier erasures and rewrites now.")
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @cluster_option
 @prints_result
@@ -51,8 +49,9 @@ def erase_command(
     A condition compares columns with values: =, <>, <, <=, >, >=, in (...), is null, and, or, not. The field b of a
     column a is a.b, and header('name') is a header. Values are never printed and never stored.
 
-    The files of before stay in the folder of the table until `penstock clean --delete` deletes them. Kafka still has
-    the records until it deletes them itself.
+    The former files stay in the folder of the table until `penstock clean --delete` deletes them, after
+    housekeeping.erase_days. With --finish they are deleted now, and so are those from before `penstock rewrite`. Kafka
+    has the records until it deletes them itself.
 
     \b
     Examples:

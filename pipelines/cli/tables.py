@@ -149,13 +149,13 @@ def _deep_proofs(
 def clean_command(options: GlobalOptions, selection: Selection, delete: bool, keep_days: float | None) -> CommandResult:
     """Delete files that no table needs, and merge small files.
 
-    The command deletes files that no commit names (left by failed or killed runs) and files that were removed from
-    a table, if they are older than keep_days. Choose more days than the longest run takes, and at least as many as you
-    may want to go back with `penstock rewind`. With --delete it also merges small files into large ones and writes a
-    checkpoint of the Delta log. Cursors and history do not change. It does the same for the state tables of the topics.
-    Files with rows that `penstock erase` took out, or with values that `penstock rewrite` took out, are deleted after
-    erase_days. If a topic has keep_days in the settings, files whose rows are all older are taken out of its table.
-    Loads and updates can run at the same time.
+    The command deletes files that no commit names (left by failed or killed runs) and files that were removed from a
+    table, if they are older than housekeeping.keep_days. Choose more days than the longest run takes, and at least as
+    many as you may want to go back with `penstock rewind`. With --delete it also merges small files into large ones and
+    writes a checkpoint of the Delta log. Cursors and history do not change. It does the same for the state tables of
+    the topics. Files with rows that `penstock erase` took out, or with values that `penstock rewrite` took out, are
+    deleted after housekeeping.erase_days. If the section of a topic has its own keep_days, files whose rows are all
+    older are taken out of its table. Loads and updates can run at the same time.
 
     \b
     Examples:

@@ -108,8 +108,9 @@ def rewrite_command(options: GlobalOptions, topic: str, dry_run: bool, cluster: 
     Offsets and the number of rows stay the same. It cannot bring back what a table does not have: a hash cannot become
     a value, or the hash of another key.
 
-    The old files stay until `penstock clean --delete` deletes them. Loads of the topic can run at the same time if they
-    have the former rules. After an interruption, run the command again: it continues.
+    The old files stay until `penstock clean --delete` deletes them, after housekeeping.erase_days; `penstock erase
+    TOPIC --finish` deletes them now. Loads of the topic can run at the same time if they have the former rules. After
+    an interruption, run the command again: it continues.
 
     \b
     Examples:

@@ -260,7 +260,8 @@ class HousekeepingSettings(Section):
 
     erase_days: Annotated[float, Field(ge=0, le=30, allow_inf_nan=False)] = 7.0
     """Days after `penstock erase` or `penstock rewrite` until `penstock clean` deletes the files that still have the
-    erased rows. Until then, queries that read an earlier version can end."""
+    erased rows or the former values. Queries that read an earlier version have this time to end. See
+    docs/privacy.md."""
 
     file_bytes: Size = 256 * MIB
     """Size in bytes up to which small files are merged."""

@@ -100,8 +100,8 @@ class TopicOptions(BaseModel, frozen=True):
 
     keep_days: Annotated[int, Field(ge=1, le=_MAX_KEEP_DAYS)] | None = None
     """Days that rows stay in the table. `penstock clean --delete` takes out whole files whose rows were all loaded
-    longer ago; with `partition_by`, files of days that are longer ago. All rows stay by default. See
-    docs/retention.md."""
+    longer ago; with `partition_by`, files of days that are longer ago. All rows stay by default. The files are deleted
+    after `housekeeping.keep_days`. See docs/retention.md."""
 
     @model_validator(mode="after")
     def _checked_parts(self) -> Self:

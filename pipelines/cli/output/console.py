@@ -258,13 +258,20 @@ def erased_files(topic: str, results: PrintedResults, *, deleted: bool) -> None:
         files = [*result["deleted"], *result["beside"]]
         if files:
             verb = "were deleted" if deleted else "would be deleted"
-            print_sentence(f"{topic}: {count(len(files))} files with erased rows {verb} from {result['table']}")
+            print_sentence(
+                f"{topic}: {count(len(files))} files from before an erasure or a rewrite {verb} from {result['table']}"
+            )
         for path in result["beside"]:
-            print_sentence(f"{topic}: among them {path}, which is older than the erasure")
+            print_sentence(f"{topic}: among them {path}, which has copies of bytes")
         if result["waiting"]:
-            print_sentence(f"{topic}: {count(result['waiting'])} erasures wait for erase_days or for `penstock state`")
+            print_sentence(
+                f"{topic}: {count(result['waiting'])} erasures or rewrites, whose files are still there, wait for "
+                "housekeeping.erase_days or for `penstock state`"
+            )
         if result["busy"]:
-            warning("erased rows were not deleted because another writer committed first; run again", topic=topic)
+            warning(
+                "files with erased rows stay because another writer committed first; run the command again", topic=topic
+            )
         if result["unsupported"]:
             warning(f"the log keeps bounds of erased rows: {result['unsupported']}", topic=topic)
 
