@@ -265,7 +265,7 @@ def erased_files(topic: str, results: PrintedResults, *, deleted: bool) -> None:
             print_sentence(f"{topic}: among them {path}, which has copies of bytes")
         if result["waiting"]:
             print_sentence(
-                f"{topic}: {count(result['waiting'])} erasures or rewrites, whose files are still there, wait for "
+                f"{topic}: the files of {count(result['waiting'])} erasures or rewrites wait for "
                 "housekeeping.erase_days or for `penstock state`"
             )
         if result["busy"]:

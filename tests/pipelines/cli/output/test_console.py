@@ -43,7 +43,6 @@ def test_files_that_an_erasure_made_outdated_are_counted_and_those_beside_the_ta
     assert shown.out.splitlines() == [
         f"clicks: 3 files from before an erasure or a rewrite {verb} from lake/clicks",
         "clicks: among them _quarantine/c, which has copies of bytes",
-        "clicks: 2 erasures or rewrites, whose files are still there, wait for housekeeping.erase_days or for "
-        "`penstock state`",
+        "clicks: the files of 2 erasures or rewrites wait for housekeeping.erase_days or for `penstock state`",
     ]
     assert "another writer committed first" in shown.err
