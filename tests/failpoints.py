@@ -31,10 +31,6 @@ FAILPOINTS = (
     "table converted",
     "before convert entry",
     "after convert entry",
-    "rewrite planned",
-    "table rewritten",
-    "before rewrite entry",
-    "after rewrite entry",
     "before rewind entry",
     "after rewind entry",
     "files checked",
@@ -58,6 +54,9 @@ FAILPOINTS = (
 
 ERASE_FAILPOINTS = ("erasure staged", "offsets written", "before erase entry", "after erase entry")
 """At these, tests end erasures. They pass others of loads as well."""
+
+REWRITE_FAILPOINTS = ("rewrite planned", "table rewritten", "before rewrite entry", "after rewrite entry")
+"""At these, tests end rewrites. They pass others of loads as well."""
 
 RETIRE_FAILPOINTS = ("retirement planned", "before retire entry", "after retire entry")
 """At these, tests end retirements of old rows. They pass others of loads as well."""

@@ -24,8 +24,9 @@ from pipelines.fetch.fetch_task import FetchTask
 from pipelines.increments import delta_output, duckdb_output, postgres_output  # noqa: F401
 from pipelines.ledger.slice_facts import SliceFacts
 from pipelines.load import load, planned  # noqa: F401
-from pipelines.maintenance import clean, rewind  # noqa: F401
-from pipelines.rewrites import convert, redecode, replay  # noqa: F401
+from pipelines.maintenance import clean, erase, erased_files, retire, rewind  # noqa: F401
+from pipelines.rewrites import convert, redecode, replay, rewrite  # noqa: F401
+from pipelines.table import exact_sets
 from pipelines.verify import verify  # noqa: F401
 from resources import failpoints as steps
 from resources.progress import Progress
@@ -43,11 +44,13 @@ class DriverOptions:
 
     Args:
         slices_per_commit: the approximate number of slices in one commit.
+        inline_bytes: the maximum size of a set of offsets in the log entry; larger sets are in files.
         file_bytes: the largest size of a file that the driver writes; a larger file fails as on a full disk.
         steps_file: a file to which the driver appends the name of each failpoint that it passes.
     """
 
     slices_per_commit: int = 1
+    inline_bytes: int = exact_sets._MAX_INLINE_BYTES
     file_bytes: int | None = None
     steps_file: Path | None = None
 
@@ -71,6 +74,7 @@ def penstock(arguments: Sequence[str], options: DriverOptions) -> None:
     with (
         patch.object(FetchRunner, "fetch", staticmethod(fetch_here_all)),
         patch.object(planned, "_STEP_SLICES", options.slices_per_commit),
+        patch.object(exact_sets, "_MAX_INLINE_BYTES", options.inline_bytes),
     ):
         main(list(arguments))
 

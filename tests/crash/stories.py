@@ -57,7 +57,7 @@ def _registry_down(trial: Trial) -> None:
     trial.world.registry.inject(answers(503), path="/schemas/ids/2", times=3)
 
 
-_REPLAY = ("replay", TOPIC, "--from", "earliest", "--to", "latest", "--json")
+REPLAY = ("replay", TOPIC, "--from", "earliest", "--to", "latest", "--json")
 _REWIND = ("rewind", TOPIC, "--version", "1", "--yes", "--json")
 CLEAN = Act(arguments=("clean", TOPIC, "--delete", "--json"), prepare=_old_stage)
 _FIRST_SCHEMA = Act(settings={"variant": "avro-1", "value_format": "avro"})
@@ -77,7 +77,7 @@ SCHEMA_STORIES = (
 _DAYS = {"variant": "days", "partition_by": "event_day"}
 DAY_STORY = Story(
     name="event days",
-    acts=(Act(settings=_DAYS), replace(CLEAN, settings=_DAYS), Act(arguments=_REPLAY, settings=_DAYS)),
+    acts=(Act(settings=_DAYS), replace(CLEAN, settings=_DAYS), Act(arguments=REPLAY, settings=_DAYS)),
 )
 """A slice has files of three days."""
 STORIES = (
@@ -97,10 +97,10 @@ STORIES = (
         rival=Act(settings={"capped": True}),
     ),
     Story(name="cut", acts=(Act(), Act(settings={"variant": "truncated"}), Act())),
-    Story(name="replay", acts=(Act(), Act(arguments=_REPLAY, settings={"variant": "altered"}), Act(arguments=_REPLAY))),
+    Story(name="replay", acts=(Act(), Act(arguments=REPLAY, settings={"variant": "altered"}), Act(arguments=REPLAY))),
     Story(
         name="typed",
-        acts=(Act(settings={"value_format": "text"}), Act(arguments=_REPLAY, settings={"value_format": "text"})),
+        acts=(Act(settings={"value_format": "text"}), Act(arguments=REPLAY, settings={"value_format": "text"})),
     ),
     Story(
         name="redecode",

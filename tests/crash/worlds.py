@@ -65,13 +65,15 @@ class World:
         value_format: str = "raw",
         partition_by: str = "loaded",
         columns: str = "",
+        lines: str = "",
         request_timeout_s: int = 20,
         spark: Mapping[str, str] | None = None,
     ) -> str:
         """The text of a settings file. A partition has a few slices of a few answers each.
 
         A `capped` run loads only a part of the topic. `variant` is a key of `variants`, or empty. `value_format` is the
-        format of the topic, and `columns` the declared columns of JSON objects. `partition_by` is the setting.
+        format of the topic, and `columns` the declared columns of JSON objects. `partition_by` is the setting. `lines`
+        are more settings of the topic.
         """
         per_run = "bytes_per_run = 16000\nrecords_per_run = 500" if capped else ""
         format_lines = _AVRO if value_format == "avro" else f"columns = {columns}" if columns else ""
@@ -85,6 +87,7 @@ lake = "lake"
 format = "{value_format}"
 partition_by = "{partition_by}"
 {format_lines}
+{lines}
 {registry_lines}
 [choices]
 on_truncated = "rewind"

@@ -17,6 +17,7 @@ from tests.failpoints import (
     FAILPOINTS,
     INCREMENT_FAILPOINTS,
     RETIRE_FAILPOINTS,
+    REWRITE_FAILPOINTS,
     SCRUB_FAILPOINTS,
     STATE_FAILPOINTS,
 )
@@ -43,6 +44,7 @@ def test_the_tests_know_every_failpoint_of_the_code() -> None:
         *ERASE_FAILPOINTS,
         *INCREMENT_FAILPOINTS,
         *RETIRE_FAILPOINTS,
+        *REWRITE_FAILPOINTS,
         *STATE_FAILPOINTS,
         *SCRUB_FAILPOINTS,
     }
