@@ -248,7 +248,8 @@ def cleanings(results: PrintedResults, *, deleted: bool) -> None:
             warning("small files were not merged because another writer committed first; run clean again", topic=topic)
         erased_files(topic, result["erased"], deleted=deleted)
     planned = [result["collected"] or result["uploads"] for result in [*results, *states]]
-    if not deleted and (any(planned) or any(_retired_files(results))):
+    erased = [part["deleted"] or part["beside"] for result in results for part in result["erased"]]
+    if not deleted and any([*planned, *_retired_files(results), *erased]):
         print_sentence("nothing was changed; give --delete to delete these files")
 
 

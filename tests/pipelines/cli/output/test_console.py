@@ -46,3 +46,12 @@ def test_files_that_an_erasure_made_outdated_are_counted_and_those_beside_the_ta
         "clicks: the files of 2 erasures or rewrites wait for housekeeping.erase_days or for `penstock state`",
     ]
     assert "another writer committed first" in shown.err
+
+
+@pytest.mark.parametrize("part", [{"deleted": ("a",)}, {"beside": ("_quarantine/c",)}])
+def test_a_dry_run_that_only_finds_files_of_an_erasure_says_how_they_are_deleted(
+    part: dict[str, tuple[str, ...]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    erased = [printed(ErasedFiles(table="lake/clicks", **part))]  # type: ignore[arg-type]
+    cleanings([{**cleaned("clicks"), "erased": erased}], deleted=False)
+    assert "nothing was changed; give --delete to delete these files" in capsys.readouterr().out
