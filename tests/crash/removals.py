@@ -80,7 +80,7 @@ REMOVALS = {
             arguments=("rewrite", TOPIC, "--json"), settings={**_JSON, "lines": 'load = {mask = {padding = "***"}}'}
         ),
         change=_masked,
-        steps=(*REWRITE_FAILPOINTS, "file closed:2", "log entry written"),
+        steps=(*REWRITE_FAILPOINTS, "file closed:2", "file converted:3", "log entry written"),
     ),
     "retire": Removal(
         earlier=(Act(settings=_DAYS),),

@@ -26,6 +26,7 @@ from tests.crash.removals import (
 )
 from tests.crash.stage import Stage
 from tests.crash.stories import REPLAY
+from tests.crash.worlds import MESSAGES
 
 pytestmark = [pytest.mark.crash, pytest.mark.zookeeper]
 Opener = Callable[[str], Trial]
@@ -75,6 +76,23 @@ def test_a_replay_after_a_killed_command_brings_nothing_back(name: str, before: 
     killed = trial.start(removal.act, kill_at=removal.steps[-1]).wait()
     assert (killed.code, rows_of(trial)) == (-9, expected), killed.output
     complete(trial, replace(removal.act, arguments=REPLAY), expected)
+
+
+@pytest.mark.parametrize(("name", "step"), [("erase", "before erase entry"), ("rewrite", "table rewritten")])
+def test_a_killed_command_also_changes_what_was_loaded_after_it(
+    name: str, step: str, stage: Stage, tmp_path: Path
+) -> None:  # fault P18
+    removal, trial = REMOVALS[name], stage.trial("modern", tmp_path)
+    [load] = removal.earlier
+    assert trial.start(replace(load, settings={**load.settings, "variant": "truncated"})).wait().code == 0
+    some = rows_of(trial)
+    killed = trial.start(removal.act, kill_at=step).wait()
+    assert (killed.code, rows_of(trial)) == (-9, some), killed.output
+    assert trial.start(load).wait().code == 0
+    assert len(some) < len(rows_of(trial)) == len(MESSAGES)
+    expected = changed(rows_of(trial), removal.change)
+    complete(trial, removal.act, expected)
+    check_cleaned(trial, expected)
 
 
 @pytest.mark.parametrize("step", SKIP_STEPS)
