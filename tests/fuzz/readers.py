@@ -159,8 +159,8 @@ def check_readers(uri: str, session: SparkSession | None = None) -> list[dict[st
             assert [comparable(row) for row in values] == [comparable(row) for row in rows], name
         assert [row[OFFSET] for row in values] == [row[OFFSET] for row in rows], name
         for asked in _questions(read):
-            if asked.value is None and name in _NO_NULLS:
-                continue
+            if (asked.value is None and name in _NO_NULLS) or (name == "Spark" and asked.value == 0):
+                continue  # a filter of Spark for 0.0 or -0.0 does not find the other one in a Parquet file
             stored = reader.found(asked.path, asked.value, in_memory=False)
             held = reader.found(asked.path, asked.value, in_memory=True)
             assert stored == held, f"{name} finds {stored} and not {held} with {asked}"

@@ -68,6 +68,7 @@ def test_each_run_applies_what_is_new(
         "restarted": 0,
         "replaced": 0,
         "taken_back": 0,
+        "erased": 0,
     }
     assert facts(run(asset)) == {}
     small.commit(small.write(30, 50))
