@@ -19,7 +19,7 @@ Change = Callable[[dict[str, Any]], None]
 
 def new_kind(entry: dict[str, Any]) -> None:
     """The entry has a kind of a later version."""
-    entry["kind"] = "erase"
+    entry["kind"] = "purge"
 
 
 def new_field(entry: dict[str, Any]) -> None:
@@ -49,7 +49,7 @@ def damaged(entry: dict[str, Any]) -> None:
 
 
 CHANGES: Mapping[Change, str] = {
-    new_kind: "erase",
+    new_kind: "purge",
     new_field: "keys",
     new_field_of_a_range: "erased",
     new_field_of_a_choice: "by",
