@@ -9,11 +9,11 @@ import numpy.typing as npt
 
 from kafka_io.model import BrokerPartition, OffsetRange
 from pipelines.commit.commit import Change
-from pipelines.ledger.committed_range import CommittedRange, ExactCause, LoadedRange, StoredSet
+from pipelines.ledger.committed_range import NOWHERE, CommittedRange, ExactCause, LoadedRange
 from pipelines.ledger.exact_offsets import NO_OFFSETS, ExactOffsets
-from pipelines.ledger.incarnations import incarnations
+from pipelines.ledger.incarnations import ranges_of
 from pipelines.ledger.ledger import CommitKind, LedgerEntry
-from pipelines.table.exact_sets import inline_exact
+from pipelines.table.exact_sets import with_shared_sets
 from pipelines.table.table_store import TableSnapshot, TableStore
 from resources.errors import CommitRefused, EraseRefused
 
@@ -57,18 +57,18 @@ class EraseChange(Change):
             EraseRefused: rows belong to no range of the present topic.
         """
         table.check(self.facts)
-        by_topic = {incarnation.topic: incarnation.ranges for incarnation in incarnations(table.entries(snapshot))}
-        erased = list(self._erased(by_topic.get(self.state.topic, ())))
+        erased = list(self._erased(ranges_of(table.entries(snapshot), self.state.topic)))
         if sum(mask_size for _, _, mask_size in erased) != sum(len(rows.offsets) for rows in self.hits.values()):
             raise EraseRefused(
                 "some of the rows belong to a former topic of the same name, or to no committed range: `penstock "
                 f"verify {self.state.topic.name}` shows the ranges; nothing was erased",
                 self.state.topic.where,
             )
-        ranges = tuple(self._ranges(table, [(committed, offsets) for committed, offsets, _ in erased]))
-        written = tuple(taken_out([(committed, offsets) for committed, offsets, _ in erased]))
-        files = CommittedRange(offsets=OffsetRange(BrokerPartition(None, 0), 0, 0), paths=self.removed)
-        return replace(entry, ranges=ranges, written=written), (files,)
+        pairs = [(committed, offsets) for committed, offsets, _ in erased]
+        ranges = with_shared_sets((_left(table, *pair) for pair in pairs), table.store_exact)
+        written = tuple(taken_out(pairs))
+        files = CommittedRange(offsets=NOWHERE, paths=self.removed)
+        return replace(entry, ranges=tuple(ranges), written=written), (files,)
 
     def _erased(self, ranges: Sequence[CommittedRange]) -> Iterator[tuple[CommittedRange, ExactOffsets, int]]:
         """The ranges with hits, the offsets to erase, and the number of these rows."""
@@ -82,29 +82,6 @@ class EraseChange(Change):
                 inner = None if committed.partition.broker is None else rows.inner[mask]
                 yield committed, ExactOffsets.of(rows.offsets[mask], inner), int(np.count_nonzero(mask))
 
-    def _ranges(
-        self, table: TableStore, erased: Sequence[tuple[CommittedRange, ExactOffsets]]
-    ) -> Iterator[CommittedRange]:
-        """The ranges without the erased rows. Large sets of one partition share a file."""
-        sets = [
-            (committed, offsets, table.exact_sets(committed).get(ExactCause.ERASED, NO_OFFSETS) | offsets)
-            for committed, offsets in erased
-        ]
-        large: dict[BrokerPartition, list[ExactOffsets]] = {}
-        for committed, _, whole in sets:
-            if inline_exact(whole) is None:
-                large.setdefault(committed.partition, []).append(whole)
-        shared = {id_: table.store_exact(ExactOffsets.union(own)) for id_, own in large.items()}
-        for committed, offsets, whole in sets:
-            stored: StoredSet = inline_exact(whole) or shared[committed.partition]
-            yield replace(
-                committed,
-                rows=committed.rows - offsets.count,
-                gaps={**committed.gaps, ExactCause.ERASED: whole.count},
-                exact={**committed.exact, ExactCause.ERASED: stored},
-                paths=(),
-            )
-
     def rebased(self, newest: TableSnapshot) -> Self:
         """Never: the newest version has to be searched first.
 
@@ -113,6 +90,14 @@ class EraseChange(Change):
         """
         del newest
         raise TableMoved("other runs change the table all the time; run again", self.state.topic.where)
+
+
+def _left(
+    table: TableStore, committed: CommittedRange, erased: ExactOffsets
+) -> tuple[CommittedRange, Mapping[ExactCause, ExactOffsets]]:
+    """The range without these rows, and the set of all its erased rows. Its other sets stay where they are stored."""
+    before = table.exact_sets(committed).get(ExactCause.ERASED, NO_OFFSETS)
+    return replace(committed, rows=committed.rows - erased.count, paths=()), {ExactCause.ERASED: before | erased}
 
 
 def taken_out(erased: Sequence[tuple[CommittedRange, ExactOffsets]]) -> Iterator[LoadedRange]:

@@ -12,7 +12,7 @@ from pipelines.commit.commit import Change, columns_to_add, state_after
 from pipelines.commit.offset_ranges import split_ranges, with_counts
 from pipelines.layout.columns import NO_COLUMNS
 from pipelines.ledger.committed_range import CommittedRange, LoadedRange
-from pipelines.ledger.incarnations import incarnations
+from pipelines.ledger.incarnations import ranges_of
 from pipelines.ledger.ledger import CommitKind, Coverage, LedgerEntry
 from pipelines.plan.valid_through import moved_back
 from pipelines.table.table_store import TableSnapshot, TableStore
@@ -42,8 +42,7 @@ class ReplaceChange(Change):
     def complete(
         self, entry: LedgerEntry, table: TableStore, snapshot: TableSnapshot
     ) -> tuple[LedgerEntry, Sequence[CommittedRange]]:
-        by_topic = {incarnation.topic: incarnation.ranges for incarnation in incarnations(table.entries(snapshot))}
-        inside, outside = split_ranges(by_topic.get(self.state.topic, ()), self.ranges)
+        inside, outside = split_ranges(ranges_of(table.entries(snapshot), self.state.topic), self.ranges)
         self._check_shortfall(table, snapshot, outside)
         fetched = [facts.range for facts in self.facts]
         # The replaced rows are written into new files. So the entry's ranges do not name the files of before.

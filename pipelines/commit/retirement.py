@@ -9,11 +9,11 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple, Self
 
-from kafka_io.model import BrokerPartition, OffsetRange
+from kafka_io.model import BrokerPartition
 from pipelines.commit.commit import Change
-from pipelines.ledger.committed_range import CommittedRange, ExactCause
+from pipelines.ledger.committed_range import NOWHERE, CommittedRange, ExactCause
 from pipelines.ledger.exact_offsets import ExactOffsets
-from pipelines.ledger.incarnations import incarnations
+from pipelines.ledger.incarnations import ranges_of
 from pipelines.ledger.ledger import CommitKind, LedgerEntry
 from pipelines.table.exact_sets import with_shared_sets
 from pipelines.table.open_table import file_paths
@@ -110,13 +110,13 @@ class RetireChange(Change):
         Raises:
             CommitRefused: rows of the files belong to no range in the snapshot.
         """
-        rows = RetiredRows(ranges_of(table, snapshot))
+        rows = RetiredRows(ranges_of(table.entries(snapshot), self.state.topic))
         if not all(map(rows.take, self.files.values())):
             raise CommitRefused(
                 "another run has changed the ranges of old rows meanwhile; run again", self.state.topic.where
             )
         ranges = with_shared_sets(merged(rows.without(table)), table.store_exact)
-        files = CommittedRange(offsets=OffsetRange(BrokerPartition(None, 0), 0, 0), paths=tuple(self.files))
+        files = CommittedRange(offsets=NOWHERE, paths=tuple(self.files))
         return replace(entry, ranges=tuple(ranges)), (files,)
 
     def rebased(self, newest: TableSnapshot) -> Self | None:
@@ -130,13 +130,6 @@ class RetireChange(Change):
         there = file_paths(newest.opened)
         files = {path: rows for path, rows in self.files.items() if path in there}
         return replace(self, state=newest.entry.state, files=files) if files else None
-
-
-def ranges_of(table: TableStore, snapshot: TableSnapshot) -> Sequence[CommittedRange]:
-    """The ranges of the present topic that count in a snapshot."""
-    assert snapshot.entry is not None
-    topic = snapshot.entry.topic
-    return next((own.ranges for own in incarnations(table.entries(snapshot)) if own.topic == topic), ())
 
 
 def merged(ranges: Iterable[tuple[CommittedRange, _Sets]]) -> Iterator[tuple[CommittedRange, _Sets]]:

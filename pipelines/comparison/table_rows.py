@@ -15,7 +15,7 @@ from kafka_io.model import BrokerPartition
 from pipelines.layout.layout import RAW, TableLayout
 from pipelines.layout.rows import FILE_SCHEMA, RAW_TIME_COLUMN, without_empty_lists
 from pipelines.ledger.committed_range import CommittedRange
-from pipelines.ledger.incarnations import incarnations
+from pipelines.ledger.incarnations import ranges_of
 from pipelines.ledger.ledger import TopicIdentity
 from pipelines.table.table_store import TableSnapshot, TableStore
 from resources.stores.lake import lake_errors
@@ -39,8 +39,7 @@ class TableRows:
     def __init__(
         self, log: TableStore, snapshot: TableSnapshot, topic: TopicIdentity, *, without: Collection[str] = ()
     ) -> None:
-        by_topic = {incarnation.topic: incarnation.ranges for incarnation in incarnations(log.entries(snapshot))}
-        ranges = by_topic.get(topic, ())
+        ranges = ranges_of(log.entries(snapshot), topic)
         self.ranges: Mapping[BrokerPartition, Sequence[CommittedRange]] = {
             partition: list(group) for partition, group in groupby(ranges, key=lambda committed: committed.partition)
         }

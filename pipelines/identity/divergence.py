@@ -17,7 +17,7 @@ from kafka_io.model import Bounds, BrokerPartition, OffsetRange
 from kafka_io.reader.unreadable import is_unreadable
 from kafka_io.records.last_message import LastMessage
 from pipelines.ledger.committed_range import EXPIRED, CommittedRange
-from pipelines.ledger.incarnations import incarnations
+from pipelines.ledger.incarnations import ranges_of
 from pipelines.ledger.ledger import CommitKind, LedgerEntry, TableState
 from pipelines.ledger.table_rules import KEEP, KEY_COLUMN
 from pipelines.table.table_store import TableSnapshot, TableStore
@@ -308,8 +308,7 @@ class DivergenceSearch:
         return _with_messages_before(self.cluster, self.state, bounds, expired)
 
     def _ranges(self, entries: Iterable[tuple[int, LedgerEntry]]) -> Sequence[CommittedRange]:
-        by_topic = {incarnation.topic: incarnation.ranges for incarnation in incarnations(entries)}
-        return by_topic.get(self.state.topic, ())
+        return ranges_of(entries, self.state.topic)
 
     def _after_last_common_commit(self, partition: BrokerPartition, bound: Bounds, *, differs: bool) -> Divergence:
         """Where the log may have diverged from a typed table, which lacks the bytes of its messages.

@@ -8,6 +8,8 @@ from typing import Self
 from kafka_io.model import BrokerPartition, OffsetRange
 from kafka_io.typed_json import JsonObject, convert, convert_exact
 
+NOWHERE = OffsetRange(BrokerPartition(None, 0), 0, 0)
+"""The offsets of a range that only names files."""
 EXPIRED = "expired"
 """The cause of a gap whose records expired before a load could read them."""
 

@@ -140,6 +140,11 @@ def incarnations(entries: Iterable[tuple[int, LedgerEntry]]) -> list[Incarnation
     ]
 
 
+def ranges_of(entries: Iterable[tuple[int, LedgerEntry]], topic: TopicIdentity) -> Sequence[CommittedRange]:
+    """The ranges of one incarnation that count, in order; empty if the table does not have it. See `incarnations`."""
+    return next((own.ranges for own in incarnations(entries) if own.topic == topic), ())
+
+
 def _problem_of(newer: _PartitionExtents, older: CommittedRange) -> str | None:
     """Why an older range contradicts newer ones; empty if they replace the whole range, and None if it still counts."""
     if older.offsets.size < 0:

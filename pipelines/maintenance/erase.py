@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kafka_io.errors import LocatedError
-from kafka_io.model import BrokerPartition, OffsetRange
+from kafka_io.model import BrokerPartition
 from pipelines.commit.commit import commit
 from pipelines.commit.erasure import EraseChange, HitRows, TableMoved
 from pipelines.delta.delta_table import LakeTable
@@ -26,11 +26,13 @@ from pipelines.fetch.slice_file import SliceFile
 from pipelines.layout.columns import RAW_COLUMN
 from pipelines.layout.conditions import BoundCondition, Condition
 from pipelines.layout.layout import TableLayout
-from pipelines.ledger.committed_range import CommittedRange
+from pipelines.ledger.committed_range import NOWHERE, CommittedRange
 from pipelines.ledger.failure import SliceFailure
 from pipelines.ledger.slice_facts import DataFile, SliceFacts
 from pipelines.maintenance.erase_result import ErasedRows, TopicErase
+from pipelines.rewrites.converted_files import TargetFile
 from pipelines.table.table_store import TableSnapshot
+from pipelines.verify.row_counts import IDENTIFYING
 from resources.errors import EraseRefused, TableMissing
 from resources.failpoints import failpoint
 from resources.stores.lake import lake_errors
@@ -42,7 +44,6 @@ _BATCH_ROWS = 65_536
 _MAX_TRIES = 20
 _MIN_SEARCHED_BYTES = 4
 """Shorter texts are part of too many others to be searched in bytes."""
-_IDENTIFYING = ("broker", "partition", "offset", "inner", "loaded_at")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,28 +169,15 @@ class _Erasure:
 
     def _commit(self, snapshot: TableSnapshot, hits: Mapping[str, _FileHits]) -> int:
         assert snapshot.entry is not None
-        nowhere = CommittedRange(offsets=OffsetRange(BrokerPartition(None, 0), 0, 0))
         files = tuple(file for own in hits.values() for file in own.written)
         change = EraseChange(
             state=snapshot.entry.state,
-            facts=(SliceFacts(range=nowhere, files=files),),
+            facts=(SliceFacts(range=CommittedRange(offsets=NOWHERE), files=files),),
             run=self._request.run,
             hits=_together(hits.values()),
             removed=tuple(hits),
         )
         return commit(self._request.table, snapshot, change).version
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Target:
-    """What SliceFile needs for a file without the erased rows."""
-
-    table_uri: str
-    folder: str
-    options: Mapping[str, str]
-    layout: TableLayout
-    file_name: str = "erased"
-    parquet_codec: str = "zstd"
 
 
 class _Search:
@@ -210,11 +198,17 @@ class _Search:
         if not any(self._masks(rows)[0].any() for rows in _batches(fragment, schema, self._columns)):
             return NO_HITS
         layout, request = self._layout, self._request
-        identifying = [layout.name(name) for name in _IDENTIFYING]
+        identifying = [layout.name(name) for name in IDENTIFYING]
         names = [*layout.file_schema.names, layout.partition_column] if not request.dry_run else identifying
         columns = [name for name in dict.fromkeys([*names, *self._columns]) if name in schema.names]
         folder = fragment.path.rpartition("/")[0]
-        target = _Target(table_uri=request.table.uri, folder=folder, options=request.table.lake.options, layout=layout)
+        target = TargetFile(
+            table_uri=request.table.uri,
+            folder=folder,
+            options=request.table.lake.options,
+            layout=layout,
+            file_name="erased",
+        )
         parts: list[pa.RecordBatch] = []
         in_bytes = 0
         with SliceFile(target) as file:

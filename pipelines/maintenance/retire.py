@@ -19,10 +19,11 @@ import pyarrow.compute as pc
 
 from kafka_io.model import BrokerPartition
 from pipelines.commit.commit import commit
-from pipelines.commit.retirement import FileRows, RetireChange, RetiredRows, ranges_of
+from pipelines.commit.retirement import FileRows, RetireChange, RetiredRows
 from pipelines.delta.delta_table import LakeTable
 from pipelines.layout.layout import TableLayout
 from pipelines.ledger.exact_offsets import ExactOffsets
+from pipelines.ledger.incarnations import ranges_of
 from pipelines.table.table_store import TableSnapshot
 from resources.failpoints import failpoint
 from resources.stores.lake import lake_errors
@@ -113,7 +114,9 @@ def _rows_to_retire(
     table: LakeTable, snapshot: TableSnapshot, paths: Collection[str], before: date
 ) -> dict[str, Sequence[FileRows]]:
     """The rows of the files, by path. Left out are files with rows that no range of the present topic counts."""
-    ranges, dataset = RetiredRows(ranges_of(table, snapshot)), snapshot.opened.dataset()
+    assert snapshot.entry is not None
+    ranges = RetiredRows(ranges_of(table.entries(snapshot), snapshot.entry.topic))
+    dataset = snapshot.opened.dataset()
     first_kept_us = (before - _EPOCH) // timedelta(microseconds=1)
     chosen: dict[str, Sequence[FileRows]] = {}
     for fragment in dataset.get_fragments():

@@ -16,11 +16,11 @@ import pyarrow as pa
 from pipelines.commit.bad_records import check_bad_records
 from pipelines.commit.commit import Change, columns_to_add, commit
 from pipelines.fetch.decoding import Decoding
-from pipelines.ledger.committed_range import CommittedRange
+from pipelines.ledger.committed_range import NOWHERE, CommittedRange
 from pipelines.ledger.ledger import CommitKind, LedgerEntry
 from pipelines.ledger.slice_facts import SliceFacts
 from pipelines.ledger.table_rules import KEEP
-from pipelines.rewrites.converted_files import NO_OFFSETS, ConvertedFile, ConvertedFiles, raw_files
+from pipelines.rewrites.converted_files import ConvertedFile, ConvertedFiles, raw_files
 from pipelines.rewrites.redecode import Redecode, RedecodeRequest
 from pipelines.rewrites.redecode_result import DecodedAgain, TopicRedecode
 from pipelines.rewrites.staging import remove_staged
@@ -115,7 +115,7 @@ def _converted(run: Redecode, files: ConvertedFiles, snapshot: TableSnapshot) ->
     for file in files.of(snapshot):
         converted.append(file)
         rows += file.facts.rows
-        not_converted = SliceFacts(range=CommittedRange(offsets=NO_OFFSETS, rows=max(0, total - rows)))
+        not_converted = SliceFacts(range=CommittedRange(offsets=NOWHERE, rows=max(0, total - rows)))
         check_bad_records(request.format, [*(done.facts for done in converted), not_converted], request.table.where)
         request.on_progress(rows, total)
     return converted

@@ -28,7 +28,7 @@ from pipelines.fetch.typed_rows import IncompletePlan, TypedRows
 from pipelines.layout.columns import ERROR_COLUMN, ColumnConflict, missing_columns, with_columns
 from pipelines.layout.layout import NO_DAY, TableLayout
 from pipelines.layout.rows import FILE_SCHEMA, cast
-from pipelines.ledger.committed_range import CommittedRange
+from pipelines.ledger.committed_range import NOWHERE, CommittedRange
 from pipelines.ledger.schema_ids import NO_SCHEMAS, SchemaIds
 from pipelines.ledger.slice_facts import DecodingNeeds, Observations, SliceFacts
 from pipelines.rewrites.bad_rows import batches_of, reasons_of
@@ -61,10 +61,6 @@ def raw_files(snapshot: TableSnapshot) -> list[RawFile]:
         for add in adds
     ]
     return sorted(files, key=lambda file: file.path)
-
-
-NO_OFFSETS = OffsetRange(BrokerPartition(None, 0), 0, 0)
-"""The place of a file without rows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -297,7 +293,7 @@ class _TypedFile:
     def note(self, output: SliceFile, decoding: Decoding) -> ConvertedFile:
         """The note about the file, which is complete."""
         facts = SliceFacts(
-            range=CommittedRange(offsets=self._place or NO_OFFSETS, rows=self._rows),
+            range=CommittedRange(offsets=self._place or NOWHERE, rows=self._rows),
             files=output.files,
             observed=Observations(bad=self._typed.bad, bad_examples=tuple(self._typed.examples)),
         )

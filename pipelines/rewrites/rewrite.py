@@ -25,7 +25,7 @@ from pipelines.delta.delta_table import LakeTable
 from pipelines.fetch.decode_plan import check_format
 from pipelines.fetch.slice_file import SliceFile
 from pipelines.layout.layout import TableLayout
-from pipelines.ledger.committed_range import CommittedRange
+from pipelines.ledger.committed_range import NOWHERE, CommittedRange
 from pipelines.ledger.failure import SliceFailure
 from pipelines.ledger.ledger import CommitKind, LedgerEntry
 from pipelines.ledger.slice_facts import SliceFacts
@@ -33,7 +33,6 @@ from pipelines.ledger.table_rules import TableRules
 from pipelines.rewrites.bad_rows import batches_of
 from pipelines.rewrites.convert import FilesChanged
 from pipelines.rewrites.converted_files import (
-    NO_OFFSETS,
     FileNotes,
     RawFile,
     TargetFile,
@@ -105,7 +104,7 @@ class RewrittenFiles:
                 if batch.num_rows:
                     columns = [batch.column(field.name).cast(field.type) for field in schema]
                     output.write(self._rows.by_new_rules(pa.RecordBatch.from_arrays(columns, schema=schema)))
-        return SliceFacts(range=CommittedRange(offsets=NO_OFFSETS, rows=output.rows), files=output.files)
+        return SliceFacts(range=CommittedRange(offsets=NOWHERE, rows=output.rows), files=output.files)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

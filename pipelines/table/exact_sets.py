@@ -139,29 +139,36 @@ def with_exact(
     committed: CommittedRange, sets: Mapping[ExactCause, ExactOffsets], store: Callable[[ExactOffsets], StoredSet]
 ) -> CommittedRange:
     """The range with these sets as its exact causes, and with their numbers in its gaps; empty sets are left out."""
-    own = {cause: part for cause, offsets in sets.items() if (part := offsets.within(committed.offsets)).count}
-    counts = {str(cause): offsets.count for cause, offsets in own.items()}
-    exact = {cause: store(offsets) for cause, offsets in own.items()}
-    return replace(committed, gaps={**committed.visible_gaps, **counts}, exact=exact)
+    bare = replace(committed, gaps=committed.visible_gaps, exact={})
+    own = {cause: offsets.within(committed.offsets) for cause, offsets in sets.items()}
+    return with_shared_sets([(bare, own)], store)[0]
 
 
 def with_shared_sets(
     ranges: Iterable[tuple[CommittedRange, Mapping[ExactCause, ExactOffsets]]],
     store: Callable[[ExactOffsets], StoredSet],
 ) -> list[CommittedRange]:
-    """The ranges of one entry, each with its exact sets. Large sets of a partition with the same cause share a file."""
-    sets = [(committed, {cause: own for cause, own in by_cause.items() if own.count}) for committed, by_cause in ranges]
+    """The ranges of one entry with these exact sets in place of those of the same causes.
+
+    Sets of other causes stay where they are stored. Large sets of a partition with the same cause share a file.
+    """
+    sets = list(ranges)
     large: dict[tuple[BrokerPartition, ExactCause], list[ExactOffsets]] = defaultdict(list)
     for committed, by_cause in sets:
         for cause, own in by_cause.items():
             if inline_exact(own) is None:
                 large[committed.partition, cause].append(own)
     shared = {place: store(ExactOffsets.union(own)) for place, own in large.items()}
-    return [
-        replace(
+
+    def with_sets(committed: CommittedRange, by_cause: Mapping[ExactCause, ExactOffsets]) -> CommittedRange:
+        own = {cause: offsets for cause, offsets in by_cause.items() if offsets.count}
+        gaps = {cause: count for cause, count in committed.gaps.items() if cause not in by_cause}
+        exact = {cause: stored for cause, stored in committed.exact.items() if cause not in by_cause}
+        return replace(
             committed,
-            gaps={**committed.visible_gaps, **{str(cause): own.count for cause, own in by_cause.items()}},
-            exact={cause: inline_exact(own) or shared[committed.partition, cause] for cause, own in by_cause.items()},
+            gaps=gaps | {str(cause): offsets.count for cause, offsets in own.items()},
+            exact=exact
+            | {cause: inline_exact(offsets) or shared[committed.partition, cause] for cause, offsets in own.items()},
         )
-        for committed, by_cause in sets
-    ]
+
+    return [with_sets(committed, by_cause) for committed, by_cause in sets]

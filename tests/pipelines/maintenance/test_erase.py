@@ -291,7 +291,7 @@ def test_messages_of_a_raw_table_of_0_7_are_erased_one_by_one(small: SmallTable)
 
 def test_rows_of_a_former_topic_are_refused(small: SmallTable, monkeypatch: pytest.MonkeyPatch) -> None:
     small.commit(small.write(0, 50))
-    monkeypatch.setattr("pipelines.commit.erasure.incarnations", lambda _: [])
+    monkeypatch.setattr("pipelines.commit.erasure.ranges_of", lambda *_: ())
     request = EraseRequest(table=small.table, condition=parse_condition("value = 'x'"), run="erasure")
     failure = erase(request).failure
     assert failure is not None
