@@ -19,12 +19,18 @@ def header_texts(headers: pa.ListArray, names: Iterable[str]) -> Iterator[pa.Str
     >>> [texts.to_pylist() for texts in header_texts(records, ["ce_id"])]
     [['7', None]]
     """
-    items, rows = headers.flatten(), pc.list_parent_indices(headers)
+    for contents in last_headers(headers, names):
+        texts, _ = texts_of(contents)
+        yield texts
+
+
+def last_headers(headers: pa.ListArray, names: Iterable[str]) -> Iterator[pa.BinaryArray]:
+    """For each name, the content of the last header of this name in each record; null if there is none."""
+    items, rows = headers.flatten(), pc.list_parent_indices(headers).to_numpy()
     keys, contents = pc.struct_field(items, "key"), pc.struct_field(items, "value")
     for name in names:
-        is_named = pc.equal(keys, name)
-        texts, _ = texts_of(contents.filter(is_named))
-        of_rows = rows.filter(is_named).to_numpy()
+        is_named = pc.fill_null(pc.equal(keys, name), fill_value=False)
+        chosen = np.flatnonzero(is_named.to_numpy(zero_copy_only=False))
         places = np.full(len(headers), -1)
-        places[of_rows] = np.arange(len(of_rows))  # of an index that is repeated, numpy keeps the last value
-        yield texts.take(pa.array(places, mask=places < 0))
+        places[rows[chosen]] = chosen  # of an index that is repeated, numpy keeps the last value
+        yield contents.take(pa.array(places, mask=places < 0))

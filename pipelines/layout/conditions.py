@@ -12,10 +12,10 @@ from decimal import Decimal
 from functools import partial
 from typing import Protocol
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kafka_io.values.header_texts import last_headers
 from resources.errors import ConditionInvalid
 
 Literal = str | int | Decimal | bool
@@ -77,7 +77,7 @@ class Operand:
     def values(self, rows: pa.RecordBatch, headers: str) -> pa.Array:
         """Its value in each row; null where there is none."""
         if self.header is not None:
-            return _last_headers(rows.column(headers), self.header)
+            return next(last_headers(rows.column(headers), [self.header]))
         name, *inside = self.path
         column = rows.column(name)
         return pc.struct_field(column, inside) if inside else column
@@ -454,14 +454,3 @@ def _of_texts(values: Sequence[Literal], kind: pa.DataType) -> pa.Array:
         return texts.cast(kind)
     except (pa.ArrowException, OverflowError) as error:
         raise ConditionInvalid(f"the column has the type {kind}, and a value of the file is none of it") from error
-
-
-def _last_headers(headers: pa.Array, name: str) -> pa.Array:
-    """The value of the last header of this name in each row; null where there is none."""
-    entries = headers.flatten()
-    parents = pc.list_parent_indices(headers).to_numpy()
-    is_own = pc.fill_null(pc.equal(entries.field("key"), name), fill_value=False)
-    chosen = np.flatnonzero(is_own.to_numpy(zero_copy_only=False))
-    last = np.full(len(headers), -1, np.int64)
-    last[parents[chosen]] = chosen  # of several headers the last assignment stays
-    return entries.field("value").take(pa.array(last, mask=last < 0))
