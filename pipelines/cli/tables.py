@@ -16,6 +16,7 @@ from resources.settings.settings import MAX_DAYS, Settings
 
 if TYPE_CHECKING:
     from pipelines.delta.delta_table import LakeTable
+    from pipelines.maintenance.housekeeping import TopicHousekeeping
     from pipelines.verify.verify import Proof
 
 
@@ -163,9 +164,7 @@ def clean_command(options: GlobalOptions, selection: Selection, delete: bool, ke
       penstock clean clicks --delete
       penstock clean clicks --delete --keep-days 30
     """
-    from pipelines.maintenance.clean import clean
-    from pipelines.maintenance.erased_files import finish_erasures
-    from pipelines.maintenance.retire import retire
+    from pipelines.maintenance.housekeeping import TopicHousekeeping
 
     settings = options.settings()
     keep = timedelta(days=keep_days or settings.housekeeping.keep_days)
@@ -173,32 +172,19 @@ def clean_command(options: GlobalOptions, selection: Selection, delete: bool, ke
     for cluster in selection.clusters(settings):
         with errors.caught(cluster=cluster):
             for table in selection.tables(settings, cluster):
+                done = TopicHousekeeping()
                 with errors.caught(cluster=cluster, topic=table.where.topic):
-                    cleaned = clean(table, keep=keep, target_bytes=settings.housekeeping.file_bytes, dry_run=not delete)
-                    record = {
-                        "cluster": cluster,
-                        "topic": table.where.topic,
-                        **printed(cleaned),
-                        "state": None,
-                        "erased": [],
-                        "retired": None,
-                    }
-                    records.append(record)
-                    record["state"] = _cleaned_state(settings, table, keep, dry_run=not delete)
-                    until = timedelta(days=settings.housekeeping.erase_days)
-                    record["erased"] = [
-                        printed(part) for part in finish_erasures(table, older_than=until, dry_run=not delete)
-                    ]
-                    # It comes last: a table whose rows cannot be retired is cleaned, and its erasures end.
-                    if rows_since := settings.options_of(str(table.where.topic)).rows_since:
-                        record["retired"] = printed(retire(table, rows_since, dry_run=not delete))
+                    done.run(table, settings, keep=keep, dry_run=not delete)
+                if done.cleaned is not None:
+                    records.append({"cluster": cluster, "topic": table.where.topic, **_printed(done)})
     return CommandResult(records=records, show=partial(console.cleanings, deleted=delete), errors=errors.failures)
 
 
-def _cleaned_state(settings: Settings, table: "LakeTable", keep: timedelta, *, dry_run: bool) -> dict[str, Any] | None:
-    """Clean the state table too, if the topic has one in the settings."""
-    if settings.options_of(str(table.where.topic)).state is None:
-        return None
-    from pipelines.maintenance.clean_state import clean_state
-
-    return dict(printed(clean_state(table, keep=keep, target_bytes=settings.housekeeping.file_bytes, dry_run=dry_run)))
+def _printed(done: "TopicHousekeeping") -> dict[str, Any]:
+    """The results of all steps; those of a table are the result itself."""
+    return {
+        **printed(done.cleaned),
+        "state": printed(done.state),
+        "erased": printed(done.erased),
+        "retired": printed(done.retired),
+    }

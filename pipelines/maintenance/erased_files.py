@@ -27,7 +27,7 @@ from pipelines.table.open_table import file_paths
 from pipelines.table.table_store import TableSnapshot
 from resources.stores.lake import lake_errors
 
-ERASING = frozenset({CommitKind.ERASE, CommitKind.REWRITE})
+_ERASING = frozenset({CommitKind.ERASE, CommitKind.REWRITE})
 """The kinds of entries after which no file may keep what rows were before."""
 _BESIDE = (QUARANTINE_FOLDER, DAMAGED, STAGING_FOLDER)
 """The folders with bytes of records that no reader of the table sees. Copies in them may hold what was erased."""
@@ -65,18 +65,15 @@ def finish_erasures(table: LakeTable, *, older_than: timedelta, dry_run: bool) -
 
     See `delete_erased`.
     """
-    erased = delete_erased(table, ERASING, older_than=older_than, dry_run=dry_run)
+    erased = delete_erased(table, older_than=older_than, dry_run=dry_run)
     return [erased, delete_erased_of_state(table, erased, dry_run=dry_run)]
 
 
-def delete_erased(
-    table: LakeTable, kinds: Collection[CommitKind], *, older_than: timedelta, dry_run: bool
-) -> ErasedFiles:
+def delete_erased(table: LakeTable, *, older_than: timedelta, dry_run: bool) -> ErasedFiles:
     """Delete what erasures of a topic's table took out of it, longer ago than `older_than`.
 
     Args:
         table: the table.
-        kinds: the kinds of entries that erase rows.
         older_than: how long the rows stay readable in earlier versions, for queries that run.
         dry_run: report what would be deleted, and do nothing.
 
@@ -87,7 +84,7 @@ def delete_erased(
     result = ErasedFiles(table=table.uri)
     if snapshot is None:
         return result
-    erasures = _Erasures.read(table, snapshot.version, kinds, datetime.now(UTC) - older_than)
+    erasures = _Erasures.read(table, snapshot.version, datetime.now(UTC) - older_than)
     result = replace(result, waiting=erasures.waiting)
     if erasures.newest is None:
         return result
@@ -173,11 +170,11 @@ class _Erasures:
     waiting: int = 0
 
     @classmethod
-    def read(cls, table: LakeTable, version: int, kinds: Collection[CommitKind], until: datetime) -> Self:
+    def read(cls, table: LakeTable, version: int, until: datetime) -> Self:
         """The erasures up to a version. Those are old enough that were committed until this time."""
         newest, named, waiting = None, set[str](), 0
         for commit in table.commits(version):
-            erases = commit.entry is not None and commit.entry.kind in kinds
+            erases = commit.entry is not None and commit.entry.kind in _ERASING
             if newest is None and erases and commit.time <= until:
                 newest = commit
             waiting += erases and newest is None

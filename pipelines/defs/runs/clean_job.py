@@ -7,10 +7,7 @@ import dagster as dg
 from pipelines.defs.catalog.catalog import TopicSchedule, job_of
 from pipelines.defs.runs.run_tags import tagged_run
 from pipelines.delta.delta_table import LakeTable
-from pipelines.maintenance.clean import clean
-from pipelines.maintenance.clean_state import clean_state
-from pipelines.maintenance.erased_files import finish_erasures
-from pipelines.maintenance.retire import retire
+from pipelines.maintenance.housekeeping import TopicHousekeeping
 from resources.settings.settings import Settings
 
 
@@ -44,19 +41,14 @@ def clean_job(schedule: TopicSchedule) -> dg.JobDefinition:
 
 def _cleaned(settings: Settings, table: LakeTable, topic: str) -> str:
     """Clean a table and its state table. Returns a line for the log of the run."""
-    keep, target_bytes = timedelta(days=settings.housekeeping.keep_days), settings.housekeeping.file_bytes
-    options = settings.options_of(topic)
-    results = [clean(table, keep=keep, target_bytes=target_bytes, dry_run=False)]
-    if options.state is not None:
-        results.append(clean_state(table, keep=keep, target_bytes=target_bytes, dry_run=False))
-    erased = finish_erasures(table, older_than=timedelta(days=settings.housekeeping.erase_days), dry_run=False)
+    done = TopicHousekeeping()
+    done.run(table, settings, keep=timedelta(days=settings.housekeeping.keep_days), dry_run=False)
+    results = [result for result in (done.cleaned, done.state) if result is not None]
     deleted = sum(len(result.collected) for result in results)
     merged, larger = sum(result.merged for result in results), sum(result.larger for result in results)
-    of_erasures = sum(len(part.deleted) + len(part.beside) for part in erased)
+    of_erasures = sum(len(part.deleted) + len(part.beside) for part in done.erased)
     and_erased = f", deleted {of_erasures} files with erased rows" if of_erasures else ""
-    done = f"{topic}: deleted {deleted} files, merged {merged} files into {larger}{and_erased}"
-    # It comes last: a table whose rows cannot be retired is cleaned, and its erasures end.
-    retired = retire(table, options.rows_since, dry_run=False) if options.rows_since else None
+    retired = done.retired
     rows = f", retired {retired.rows} rows from before {retired.before}" if retired else ""
     kept = f", kept {retired.kept} old files that cannot be retired" if retired and retired.kept else ""
-    return f"{done}{rows}{kept}"
+    return f"{topic}: deleted {deleted} files, merged {merged} files into {larger}{and_erased}{rows}{kept}"

@@ -16,8 +16,10 @@ from click.testing import CliRunner, Result
 from pipelines.cli.main import main
 from pipelines.delta.delta_table import DAMAGED, LakeTable
 from pipelines.fetch.unreadable import QUARANTINE_FOLDER
-from pipelines.ledger.ledger import CommitKind
+from pipelines.layout.conditions import parse_condition
 from pipelines.maintenance.clean import clean
+from pipelines.maintenance.erase import EraseRequest
+from pipelines.maintenance.erase import erase as erase_rows
 from pipelines.maintenance.erased_files import ErasedFiles, delete_erased, delete_erased_of_state, finish_erasures
 from pipelines.maintenance.rewind import plan_rewind
 from pipelines.rewrites.rewrite import RewriteRequest, rewrite
@@ -31,8 +33,6 @@ from tests.fakes.cluster import FakeCluster
 from tests.fakes.typed import TypedTopic, append, log_of
 
 MARKER = b"zelda"
-ERASING = {CommitKind.REPLAY}
-"""A replay stands for an erasure: the record is gone from the log, so its row is gone from the newest version."""
 FORMAT: dict[str, Any] = {
     "format": "json",
     "columns": {"email": "string", "size": "long"},
@@ -52,7 +52,7 @@ def topic(fake: FakeCluster, tmp_path: Path) -> Iterator[TypedTopic]:
     with fake:
         topic = TypedTopic(fake=fake, folder=tmp_path / "lake", format_=FORMAT)
         assert topic.load().error is None
-        for size in range(2, 13):
+        for size in range(2, 14):
             append(fake.logs[0], [person("eve", size)])
             assert topic.load().error is None
         clean(topic.table, keep=timedelta(days=1), target_bytes=1 << 20, dry_run=False)
@@ -61,10 +61,9 @@ def topic(fake: FakeCluster, tmp_path: Path) -> Iterator[TypedTopic]:
 
 
 def erase(topic: TypedTopic) -> None:
-    """Replay after the topic was compacted: nobody has the record of the person any more."""
-    log = topic.fake.logs[0]
-    log.entries = log_of([person("adam", 0), person("adam", 1)]).entries + log.entries[1:]
-    assert topic.replay().error is None
+    """Erase the person. The brokers still have the record."""
+    result = erase_rows(EraseRequest(table=topic.table, condition=parse_condition("email = 'zelda@a.org'"), run="run"))
+    assert (result.failure, result.rows) == (None, 1)
     update_state(topic.table, topic.settings.options_of("clicks"))
 
 
@@ -80,7 +79,7 @@ def _has(path: Path) -> bool:
 
 
 def finish(table: LakeTable, **options: Any) -> ErasedFiles:
-    return delete_erased(table, ERASING, **{"older_than": timedelta(), "dry_run": False, **options})
+    return delete_erased(table, **{"older_than": timedelta(), "dry_run": False, **options})
 
 
 def test_nothing_is_deleted_before_there_is_an_erasure_that_is_old_enough(topic: TypedTopic) -> None:
@@ -155,9 +154,8 @@ def test_what_was_killed_is_continued(topic: TypedTopic, step: str) -> None:  # 
     program = f"""
 from datetime import timedelta
 from pipelines.delta.delta_table import table_at
-from pipelines.ledger.ledger import CommitKind
 from pipelines.maintenance.erased_files import delete_erased
-delete_erased(table_at({topic.table.uri!r}), {{CommitKind.REPLAY}}, older_than=timedelta(), dry_run=False)
+delete_erased(table_at({topic.table.uri!r}), older_than=timedelta(), dry_run=False)
 """
     environment = {**os.environ, KILL_AT: step}
     killed = subprocess.run([sys.executable, "-c", program], check=False, env=environment, timeout=60)
