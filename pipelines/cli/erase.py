@@ -10,7 +10,7 @@ import click
 from pipelines.cli.options import GlobalOptions, cluster_option, confirm, only_cluster, table_of, topic_argument
 from pipelines.cli.output import console
 from pipelines.cli.output.log_lines import printable
-from pipelines.cli.output.result import CommandResult, ends_of, prints_result
+from pipelines.cli.output.result import CommandResult, prints_result, result_of_topic
 from resources.printed import printed
 
 
@@ -88,13 +88,7 @@ def erase_command(
             on_progress=on_progress(topic),
         )
         result = erase(request)
-    records = [{"cluster": name, **printed(result)}]
-    return CommandResult(
-        records=records,
-        show=console.erasures,
-        ends=ends_of(records),
-        traces=[result.failure.trace] if result.failure else [],
-    )
+    return result_of_topic(name, result, console.erasures)
 
 
 def _finished(options: GlobalOptions, topic: str, cluster: str | None, *, dry_run: bool) -> CommandResult:

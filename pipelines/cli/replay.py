@@ -16,8 +16,7 @@ from pipelines.cli.options import (
     usage_errors,
 )
 from pipelines.cli.output import console, log_lines
-from pipelines.cli.output.result import CommandResult, ends_of, prints_result
-from resources.printed import printed
+from pipelines.cli.output.result import CommandResult, prints_result, result_of_topic
 
 if TYPE_CHECKING:
     from pipelines.rewrites.replay_request import OnCompacted
@@ -76,6 +75,4 @@ def replay_command(
         run = Loader.of(settings, connected, lambda: open_session(for_fetches(settings.spark))).run
         lineage = JobLineage.of(settings, name, run_id=run.id, warn=log_lines.warning)
         result = reported_replay(lineage, run, table, request, on_progress(topic))
-    records = [{"cluster": name, **printed(result)}]
-    traces = [result.failure.trace] if result.failure else []
-    return CommandResult(records=records, show=console.replays, ends=ends_of(records), traces=traces)
+    return result_of_topic(name, result, console.replays)

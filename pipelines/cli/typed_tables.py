@@ -7,7 +7,7 @@ import click
 
 from pipelines.cli.options import GlobalOptions, cluster_option, only_cluster, table_of, topic_argument
 from pipelines.cli.output import console, log_lines
-from pipelines.cli.output.result import CommandResult, ends_of, prints_result
+from pipelines.cli.output.result import CommandResult, prints_result, result_of_topic
 from resources.printed import printed
 
 
@@ -86,13 +86,7 @@ def redecode_command(
         )
         lineage = JobLineage.of(settings, name, run_id=request.run, warn=log_lines.warning)
         result = reported_redecode(lineage, request, every=every)
-    records = [{"cluster": name, **printed(result)}]
-    return CommandResult(
-        records=records,
-        show=console.redecodes,
-        ends=ends_of(records),
-        traces=[result.failure.trace] if result.failure else [],
-    )
+    return result_of_topic(name, result, console.redecodes)
 
 
 @click.command("rewrite")
@@ -134,10 +128,4 @@ def rewrite_command(options: GlobalOptions, topic: str, dry_run: bool, cluster: 
         )
         lineage = JobLineage.of(settings, name, run_id=request.run, warn=log_lines.warning)
         result = reported_rewrite(lineage, request)
-    records = [{"cluster": name, **printed(result)}]
-    return CommandResult(
-        records=records,
-        show=console.rewrites,
-        ends=ends_of(records),
-        traces=[result.failure.trace] if result.failure else [],
-    )
+    return result_of_topic(name, result, console.rewrites)

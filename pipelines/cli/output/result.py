@@ -21,7 +21,7 @@ from resources.printed import printed
 from resources.settings.settings import SettingsError
 
 if TYPE_CHECKING:
-    from pipelines.ledger.failure import SliceFailure
+    from pipelines.ledger.failure import Failable, SliceFailure
 
 _WORDS = "penstock.words"
 _STREAM = "tail"
@@ -98,6 +98,15 @@ class CommandResult:
         self._print_errors()
         if self.exit_code:
             raise click.exceptions.Exit(self.exit_code)
+
+
+def result_of_topic(
+    cluster: str, result: "Failable", show: Callable[[Sequence[Mapping[str, Any]]], None]
+) -> CommandResult:
+    """The result of a command that changes the table of one topic."""
+    records = [{"cluster": cluster, **printed(result)}]
+    traces = [result.failure.trace] if result.failure else []
+    return CommandResult(records=records, show=show, ends=ends_of(records), traces=traces)
 
 
 def ends_of(results: Iterable[Mapping[str, Any]]) -> Collection[ExitCode]:
