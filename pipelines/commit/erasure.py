@@ -12,13 +12,10 @@ from pipelines.commit.commit import Change
 from pipelines.ledger.committed_range import NOWHERE, CommittedRange, ExactCause, LoadedRange
 from pipelines.ledger.exact_offsets import NO_OFFSETS, ExactOffsets
 from pipelines.ledger.incarnations import ranges_of
-from pipelines.ledger.ledger import CommitKind, LedgerEntry
+from pipelines.ledger.ledger import MAX_WRITTEN, CommitKind, LedgerEntry
 from pipelines.table.exact_sets import with_shared_sets
 from pipelines.table.table_store import TableSnapshot, TableStore
 from resources.errors import CommitRefused, EraseRefused
-
-_MAX_RUNS = 5_000
-"""The maximum number of runs of erased offsets that an entry names one by one, because readers compare each of them."""
 
 
 class HitRows(NamedTuple):
@@ -106,7 +103,7 @@ def taken_out(erased: Sequence[tuple[CommittedRange, ExactOffsets]]) -> Iterator
     If they are very many, one range leads from the first erased row of a committed range to its last one. Consumers
     then replace the rows in between by the same rows.
     """
-    is_few = sum(len(offsets.firsts) for _, offsets in erased) <= _MAX_RUNS
+    is_few = sum(len(offsets.firsts) for _, offsets in erased) <= MAX_WRITTEN
     for committed, offsets in erased:
         stops = offsets.firsts + 1 if offsets.by_row else offsets.seconds
         starts = offsets.firsts

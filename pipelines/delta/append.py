@@ -18,7 +18,7 @@ from pipelines.delta.commits import Action, ActionFields
 from pipelines.delta.delta_log_segment import DeltaLogSegment, TableDefinition
 from pipelines.delta.writes import add_action, fields_after, transactions
 from pipelines.layout.layout import TableLayout
-from pipelines.ledger.ledger import KEY, CommitKind, LedgerEntry
+from pipelines.ledger.ledger import KEY, TAKING_OUT, LedgerEntry
 from pipelines.ledger.slice_facts import SliceFacts
 from pipelines.table.table_store import TableSnapshot
 from resources.failpoints import failpoint
@@ -59,7 +59,7 @@ def _removed(path: str) -> Mapping[str, object]:
 
 def _operation(entry: LedgerEntry, layout: TableLayout) -> ActionFields:
     """Delta's word for what the commit does. An erasure does not say which rows it took out."""
-    if entry.kind in {CommitKind.ERASE, CommitKind.RETIRE}:
+    if entry.kind in TAKING_OUT:
         return {"operation": "DELETE", "operationParameters": {}}
     parameters = {"mode": "Append", "partitionBy": json.dumps([layout.partition_column])}
     return {"operation": "WRITE", "operationParameters": parameters}

@@ -31,7 +31,7 @@ from pipelines.layout.layout import RAW, TableLayout
 from pipelines.layout.rows import decoded_rows
 from pipelines.ledger.committed_range import CommittedRange, ExactCause, StoredSet
 from pipelines.ledger.exact_offsets import ExactOffsets
-from pipelines.ledger.ledger import CommitKind, LedgerEntry
+from pipelines.ledger.ledger import TAKING_OUT, CommitKind, LedgerEntry
 from pipelines.ledger.slice_facts import SliceFacts
 from pipelines.table.exact_sets import ExactSets, store_exact
 from pipelines.table.open_table import file_paths
@@ -59,7 +59,6 @@ _LOGGED = {".json", ".parquet"}
 _REPLACING = {CommitKind.REPLAY, CommitKind.CUT, CommitKind.REDECODE}
 _OF_ALL_FILES = {CommitKind.CONVERT: convert, CommitKind.REWRITE: replace_files}
 """The commits that replace all files of a table."""
-_TAKING_OUT = {CommitKind.ERASE, CommitKind.RETIRE}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -248,7 +247,7 @@ class LakeTable(TableReader):
         # deltalake's delete commits nothing if it finds no row: then the entry is appended without files.
         replaces = entry.kind in _REPLACING and (files or any(self.count_rows(snapshot, replaced)))
         appends = not replaces and entry.target is None and entry.kind not in _OF_ALL_FILES
-        takes_out = entry.kind in _TAKING_OUT
+        takes_out = entry.kind in TAKING_OUT
         if takes_out and not (segment and can_append(segment.definition)):
             raise LakeRefused(
                 f"files of the table {self.uri} cannot be taken out: its log has a feature of Delta that Penstock "

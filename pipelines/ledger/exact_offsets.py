@@ -8,7 +8,6 @@ before it, and then the lengths, or the inner positions, that differ from the us
 can be stored in one way only, so the digest of the bytes is the digest of the set.
 """
 
-import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Self
@@ -138,11 +137,6 @@ class ExactOffsets:
         flagged = (distances << np.uint64(1)) | has_extra.astype(np.uint64)
         numbers = np.concatenate((np.array([len(distances)], np.uint64), flagged, extras[has_extra] - np.uint64(1)))
         return bytes([_ROWS if self.by_row and len(distances) else _RUNS]) + _varints(numbers)
-
-    @property
-    def digest(self) -> str:
-        """The SHA-256 of the bytes, in hex."""
-        return hashlib.sha256(self.encode()).hexdigest()
 
     @classmethod
     def decode(cls, data: bytes) -> Self:

@@ -62,6 +62,12 @@ class CommitKind(StrEnum):
     RETIRE = "retire"
 
 
+TAKING_OUT = frozenset({CommitKind.ERASE, CommitKind.RETIRE})
+"""The commits that take rows out of a table. They add none, and so no file but those with the rows that stay."""
+MAX_WRITTEN = 5_000
+"""The maximum number of places that an entry names one by one in `written`: consumers compare each of them."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicIdentity:
     """The topic of a table. `cluster` is its name in the settings; `cluster_id` its own id, empty before 0.10.1."""
@@ -269,7 +275,7 @@ class LedgerEntry:
     @property
     def replaces_rows(self) -> bool:
         """Whether the commit wrote rows in place of others, so that its ranges also name rows that it copied."""
-        return self.kind in {CommitKind.REPLAY, CommitKind.CUT, CommitKind.ERASE, CommitKind.RETIRE}
+        return self.kind in {CommitKind.REPLAY, CommitKind.CUT, *TAKING_OUT}
 
     @property
     def kept_paths(self) -> Iterable[str]:

@@ -26,7 +26,7 @@ from pipelines.layout.columns import NO_COLUMNS
 from pipelines.ledger.committed_range import CommittedRange, ExactCause, LoadedRange
 from pipelines.ledger.exact_offsets import NO_OFFSETS, ExactOffsets
 from pipelines.ledger.failure import SliceFailure
-from pipelines.ledger.ledger import CommitKind, Coverage, LedgerEntry, RecordedChoice, TableState
+from pipelines.ledger.ledger import MAX_WRITTEN, CommitKind, Coverage, LedgerEntry, RecordedChoice, TableState
 from pipelines.ledger.slice_facts import SliceFacts
 from pipelines.load.discovered import open_table
 from pipelines.load.run import Run
@@ -50,9 +50,6 @@ from resources.errors import (
 )
 from resources.failpoints import failpoint
 from resources.progress import Progress, no_progress
-
-_MAX_PARTS = 5_000
-"""The maximum number of parts of a slice that an entry names one by one, because consumers compare each of them."""
 
 
 def replay(run: Run, table: LakeTable, request: ReplayRequest, on_progress: Progress = no_progress) -> TopicReplay:
@@ -304,9 +301,9 @@ class ReplayChange(ReplaceChange):
         if not len(retired.firsts) or retired.by_row:
             yield LoadedRange.of(fetched)
             return
-        if len(retired.firsts) > _MAX_PARTS:
+        if len(retired.firsts) > MAX_WRITTEN:
             raise ReplayRefused(
-                f"retired rows are at {len(retired.firsts):,} places of {fetched}, and at most {_MAX_PARTS:,} can be "
+                f"retired rows are at {len(retired.firsts):,} places of {fetched}, and at most {MAX_WRITTEN:,} can be "
                 "left out: replay smaller intervals",
                 self.state.topic.where,
             )

@@ -367,7 +367,7 @@ def test_an_output_that_cannot_name_its_rows_is_refused(topic: TypedTopic, tmp_p
 def test_very_many_erased_rows_are_named_by_one_range(
     topic: TypedTopic, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pipelines.commit.erasure._MAX_RUNS", 1)
+    monkeypatch.setattr("pipelines.commit.erasure.MAX_WRITTEN", 1)
     output = DeltaOutput(uri=str(tmp_path / "out"))
     apply_increment(topic.table, copy, consumer="c", into=output, on_replaced="ignore")
     erased(topic, "id in (1, 8, 14)")
