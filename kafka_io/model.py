@@ -191,7 +191,7 @@ class Bounds:
 
 
 class EpochEnd(NamedTuple):
-    """Where a leader epoch ends in a log, if it ends before an offset that was read in this epoch.
+    """The end of a leader epoch in a log, if it is before an offset that was read in this epoch.
 
     `end` is None if the leader does not say it. It is not exact if the leader does not know the epoch, but only older
     ones: then the log has other records from `end` on, and perhaps before it.

@@ -35,7 +35,7 @@ _COMPILED = {
     "json_rows": "the decoder for JSON",
     "protobuf_rows": "the decoder for Protobuf",
 }
-"""What the kernels of a module are. Those of all other modules decode records."""
+"""For messages: what is compiled, by module of kernels. All other modules decode records."""
 
 _Kernel = TypeVar("_Kernel", bound=Callable[..., Any])
 

@@ -20,7 +20,7 @@ from kafka_io.values.json.reading import JsonReading, reading_of
 def differs_in_values(
     of_table: pa.Array, of_broker: pa.Array, differ: npt.NDArray[np.bool_], field: pa.Field
 ) -> npt.NDArray[np.bool_]:
-    """Which of the rows that differ in this column do so by more than a null of the table for an empty value."""
+    """The mask of rows whose cells differ, without those where the table has null for an empty value."""
     result = differ.copy()
     for row in np.flatnonzero(differ).tolist():
         result[row] = not _is_same(of_table[row].as_py(), of_broker[row].as_py(), field)

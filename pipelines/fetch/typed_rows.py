@@ -47,7 +47,7 @@ if TYPE_CHECKING:  # numba is slow to import, and few topics have hashes
     from kafka_io.hashes.keyed_hashes import KeyedHash
 
 KEY_REASON = "key: "
-"""What the reason begins with if it is the key that does not decode."""
+"""The prefix of the reason if the key does not decode."""
 _MAX_EXAMPLES = 3
 _TEXT = pa.string()
 # A frame of Azure's serializers looks like one with the id of a hexadecimal digit.

@@ -60,7 +60,7 @@ class Operand:
     position: int = 1
 
     def type_in(self, schema: pa.Schema) -> pa.DataType:
-        """Its type in a table with these columns.
+        """The type of the operand in a table with these columns.
 
         Raises:
             ConditionInvalid: there is no such column or field.
@@ -75,7 +75,7 @@ class Operand:
         return kind
 
     def values(self, rows: pa.RecordBatch, headers: str) -> pa.Array:
-        """Its value in each row; null where there is none."""
+        """The value of the operand in each row; null where a row has none."""
         if self.header is not None:
             return next(last_headers(rows.column(headers), [self.header]))
         name, *inside = self.path
@@ -87,13 +87,13 @@ class ConditionPart(Protocol):
     """A part of a condition."""
 
     def operands(self) -> Iterator[Operand]:
-        """What it compares."""
+        """The operands that the part compares."""
 
     def literals(self) -> Iterator[Literal]:
-        """The values with which it compares by = and in."""
+        """The values that the part compares by = and in."""
 
     def bound(self, schema: pa.Schema, headers: str) -> "Evaluate":
-        """The function that evaluates it for rows with these columns.
+        """The function that evaluates the part for rows with these columns.
 
         Raises:
             ConditionInvalid: it does not fit the columns.

@@ -113,7 +113,7 @@ class ExactOffsets:
         return type(self)(starts, np.minimum(self.seconds[low:high], offsets.stop))
 
     def contains(self, offsets: _Numbers, inner: _Numbers) -> _Mask:
-        """Which of these rows are in the set. From 0.8 on the inner positions mean nothing."""
+        """The mask of those rows that are in the set. From 0.8 on, `inner` has no meaning."""
         if not len(self.firsts):
             return np.zeros(len(offsets), np.bool_)
         if not self.by_row:

@@ -54,7 +54,7 @@ class TableRules:
         return replace(self, since=0, varying=(), skip="", skip_since=0)
 
     def meaning(self, path: str) -> object:
-        """What the column of a field holds: None for its values, DROP for nothing new."""
+        """The meaning of the values in the column of a field: None for plain values, DROP if no new ones are stored."""
         if path in self.drop:
             return DROP
         return (
@@ -104,7 +104,7 @@ class TableRules:
         yield from sorted({*self.varying} - {*planned.varying})
 
     def _varying(self, planned: Self) -> Iterator[str]:
-        """What would be stored only in older rows, or only in newer ones."""
+        """The fields and columns that only older rows, or only newer ones, would have."""
         yield from {*self.drop} ^ {*planned.drop}
         yield from self._changed_columns(planned)
 

@@ -167,7 +167,7 @@ def _without(field: pa.Field, key: bytes) -> pa.Field:
 
 
 _OfLeaf = Callable[[pa.Field, ColumnRule], pa.Field | None]
-"""What becomes of a field with a rule; None if nothing does."""
+"""Maps a field with a rule to the field that takes its place; None if no field does."""
 
 
 def _mapped(fields: Iterable[pa.Field], rules: Rules, of_leaf: _OfLeaf) -> list[pa.Field]:

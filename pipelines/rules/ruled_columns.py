@@ -97,7 +97,7 @@ def _fits(field: pa.Field, rules: Rules, column: pa.Field) -> bool:
 
 
 def _of_json(texts: pa.StringArray) -> pa.Array:
-    """What JSON texts say: the content of a text, and all other values as they are written."""
+    """The values that are hashed for JSON texts: the content of a JSON string, and other values as they are written."""
     quoted = pc.starts_with(texts, '"')
     if not quoted.true_count:
         return texts

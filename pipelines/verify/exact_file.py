@@ -46,7 +46,7 @@ class ExactFile(Closing):
         return place
 
     def contains(self, first: Numbers, count: Numbers, offsets: Numbers, inner: Numbers) -> npt.NDArray[np.bool_]:
-        """Which rows are in the sets of their ranges.
+        """The mask of the rows that are in the sets of their ranges.
 
         Args:
             first: for each row, where the set of its range begins.

@@ -6,6 +6,7 @@ Like deltalake it promises one thing: an entry lands directly after the newest e
 `tests/simulation/test_contract.py` tests this for both.
 """
 
+import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -388,7 +389,7 @@ class SimStore:
         data = offsets.encode()
         path = f"_offsets/{len(self.quarantine):032x}.offsets"
         self.quarantine[path] = data
-        return StoredSet(sha256=offsets.digest, size=len(data), path=path)
+        return StoredSet(sha256=hashlib.sha256(data).hexdigest(), size=len(data), path=path)
 
     def row_offsets(self, snapshot: TableSnapshot, committed: CommittedRange) -> list[int]:
         """See TableStore."""

@@ -76,7 +76,7 @@ def _list(texts: Iterable[str]) -> str:
 
 
 def _remainder(byte: int) -> int:
-    """What a byte adds to a fingerprint."""
+    """The entry of the CRC table for a byte."""
     return reduce(lambda crc, _: crc >> 1 ^ (_EMPTY if crc & 1 else 0), range(8), byte)
 
 

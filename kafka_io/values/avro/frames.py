@@ -91,7 +91,7 @@ class SchemaPrefix:
         self._bytes = self._frame.magic + self._id if self._frame else b""
 
     def frames(self, values: pa.BinaryArray) -> SchemaFrames:
-        """Where the body of each value starts. All bodies have the id SCHEMA_ID."""
+        """The frames of the values. Each value without a failure has the id SCHEMA_ID."""
         _, starts, _ = bodies_of(values)
         refused = self._refused(values)
         starts[starts >= 0] += len(self._bytes)

@@ -84,7 +84,7 @@ class CheckRun:
         return records[0].timestamp if records else 0.0
 
     def news(self) -> list[dg.AssetObservation | dg.AssetCheckEvaluation]:
-        """What Dagster does not show yet of the topics: the lag of each, and results of checks that have changed.
+        """The events that Dagster does not have yet: the lag of each topic, and results of checks that have changed.
 
         Raises:
             LocatedError: the cluster or the lake does not answer.

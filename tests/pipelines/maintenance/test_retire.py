@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from deltalake import write_deltalake
 
-from pipelines.commit import retirement
+from pipelines.ledger import incarnations
 from pipelines.ledger.committed_range import ExactCause
 from pipelines.ledger.ledger import CommitKind
 from pipelines.maintenance import retire as retiring
@@ -138,7 +138,7 @@ def test_files_of_another_program_are_not_retired(loaded: DatedTable) -> None:
 
 def test_files_with_rows_of_no_range_stay(loaded: DatedTable, monkeypatch: pytest.MonkeyPatch) -> None:
     """For example those of a former topic of the same name."""
-    whole = retirement.ranges_of
+    whole = incarnations.ranges_of
     monkeypatch.setattr(retiring, "ranges_of", lambda *where: [part for part in whole(*where) if part.partition == ONE])
     result = loaded.retire(2)
     assert (result.files, result.rows, result.kept) == (2, 20, 2)
