@@ -74,8 +74,8 @@ class _DuckDb:
 
 class _Polars:
     def __init__(self, table: DeltaTable) -> None:
-        self._uri = table.table_uri
-        self._held = pl.scan_delta(self._uri).collect()
+        self._stored = pl.scan_delta(table.table_uri)
+        self._held = self._stored.collect()
 
     def rows(self) -> pa.Table:
         return self._held.to_arrow()
@@ -87,7 +87,7 @@ class _Polars:
             assert isinstance(kind, pl.Struct)
             kind = next(field.dtype for field in kind.fields if field.name == member)  # type: ignore[assignment]
             column = column.struct.field(member)
-        frame = self._held.lazy() if in_memory else pl.scan_delta(self._uri)
+        frame = self._held.lazy() if in_memory else self._stored
         is_wanted = column.is_null() if value is None else column == pl.lit(value, dtype=kind)
         return sorted(frame.filter(is_wanted).collect()[OFFSET].to_list())
 
