@@ -152,6 +152,7 @@ def test_a_name_loads_its_module_and_what_that_imports(
     assert set(heavy) <= set(CLIENTS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "heavy"),
     [

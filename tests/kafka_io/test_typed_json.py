@@ -33,6 +33,7 @@ for number in range(150):
 """
 
 
+@pytest.mark.slow
 def test_threads_can_use_a_type_first_at_the_same_time() -> None:
     done = subprocess.run([sys.executable, "-c", _PROGRAM, "convert"], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")

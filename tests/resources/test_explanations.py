@@ -198,6 +198,7 @@ assert len([name for name in opened if name.endswith(".md")]) > 5  # so the hook
 """
 
 
+@pytest.mark.slow
 def test_a_load_and_a_worker_give_a_failure_its_code_without_the_explanations() -> None:
     """An executor of Spark gets no other files than modules."""
     subprocess.run([sys.executable, "-c", OPENS_NO_EXPLANATION], check=True)

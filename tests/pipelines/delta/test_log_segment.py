@@ -266,6 +266,7 @@ def test_a_long_segment_is_read_again_for_a_newer_checkpoint(
     assert len(table.store.requests) - before == 5, "the pointer, the listing, the checkpoint and two entries"
 
 
+@pytest.mark.slow
 def test_opening_a_table_imports_no_pandas(table: SmallStore) -> None:
     """It would cost each load its time and memory."""
     program = (

@@ -177,6 +177,7 @@ def test_a_replay_a_compaction_and_their_checkpoints_have_no_values(topic: Typed
     assert topic.deep().problems == ()
 
 
+@pytest.mark.slow
 def test_a_scrub_removes_the_values_of_earlier_entries_and_the_table_stays_proven(topic: TypedTopic) -> None:
     plain = unmarked(topic)
     plain.load()
@@ -238,6 +239,7 @@ def test_a_delta_output_of_an_increment_has_no_values_in_its_log(topic: TypedTop
     assert rows.count_rows(filter=pads.field("contact") == "a") == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("step", SCRUB_FAILPOINTS)
 def test_a_scrub_that_is_killed_is_continued(topic: TypedTopic, step: str) -> None:  # faults Y01, Y02
     plain = unmarked(topic)
@@ -288,6 +290,7 @@ class StoredTopic(TypedTopic):
         return "\n".join(texts)
 
 
+@pytest.mark.slow
 def test_a_scrub_works_in_an_object_store_too(topic: TypedTopic) -> None:  # faults Y01, Y02
     with object_store() as store:
         stored = StoredTopic(fake=topic.fake, folder=topic.folder, format_=unmarked(topic).format_, store=store)

@@ -285,6 +285,7 @@ def test_erased_rows_do_not_come_back_by_a_replay_with_another_condition(topic: 
     assert topic.deep().problems == ()
 
 
+@pytest.mark.slow
 @given(
     values=st.lists(st.sampled_from([ORDER, BEAT, ODD, None, BAD]), min_size=1, max_size=30),
     conditions=st.lists(

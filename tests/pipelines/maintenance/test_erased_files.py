@@ -135,6 +135,7 @@ def test_a_state_table_that_has_not_followed_waits(topic: TypedTopic) -> None:  
     assert delete_erased_of_state(topic.table, done, dry_run=False).deleted
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "step",
     [

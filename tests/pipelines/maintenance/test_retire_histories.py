@@ -188,6 +188,7 @@ class RetiringHistory(DatedTable):
         assert sorted(Row(*place) for place in zip(*places, strict=True)) == sorted(self.seen)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(8))
 def test_table_and_consumer_have_the_rows_of_the_model(seed: int, tmp_path: Path) -> None:
     random = Random(seed)

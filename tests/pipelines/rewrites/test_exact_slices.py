@@ -29,7 +29,7 @@ def topic(modern: Modern) -> Loaded:
 
 
 def offsets_left(topic: Loaded) -> list[int]:
-    return [offset for offset in range(100) if offset not in topic.offsets(ONE)]
+    return sorted(set(range(100)) - set(topic.offsets(ONE)))
 
 
 def newest(topic: Loaded) -> TableSnapshot:

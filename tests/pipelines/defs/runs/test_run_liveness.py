@@ -34,6 +34,7 @@ def tag_of(process: subprocess.Popen[str]) -> str:
     return process.stdout.readline().strip()
 
 
+@pytest.mark.slow
 def test_a_process_exists_until_it_is_killed(process: subprocess.Popen[str]) -> None:
     tag = tag_of(process)
     assert not is_gone(tag)
@@ -59,6 +60,7 @@ def evaluate(instance: dg.DagsterInstance) -> Any:
         return lost_runs_sensor("lost_runs").evaluate_tick(context)
 
 
+@pytest.mark.slow
 def test_a_run_whose_process_is_gone_is_marked_as_failed(
     instance: dg.DagsterInstance, process: subprocess.Popen[str]
 ) -> None:

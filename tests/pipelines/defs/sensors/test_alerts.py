@@ -156,6 +156,7 @@ def test_the_reason_is_the_sentence_of_the_error(instance: dg.DagsterInstance, t
 
 
 # fault E20
+@pytest.mark.slow
 def test_topics_that_fail_again_in_the_same_way_give_one_alert(
     instance: dg.DagsterInstance, tmp_path: Path
 ) -> None:  # audit E5
@@ -241,6 +242,7 @@ def test_no_other_evaluation_hides_a_failed_proof(instance: dg.DagsterInstance, 
 
 
 # fault E16
+@pytest.mark.slow
 @pytest.mark.parametrize("storage", ["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
 def test_checks_give_alerts_on_every_storage_at_every_tick(
     storage: str, tmp_path: Path, request: pytest.FixtureRequest
