@@ -14,6 +14,7 @@ from typing import Self
 
 import pyarrow.compute as pc
 import pyarrow.fs as pafs
+from deltalake import DeltaTable
 from deltalake.exceptions import CommitFailedError, DeltaError, DeltaProtocolError, SchemaMismatchError
 
 from kafka_io.errors import Where, system_reason
@@ -25,7 +26,15 @@ from pipelines.delta.reader import TableReader
 from pipelines.delta.scrub import ScrubResult, scrub
 from pipelines.delta.table_copy import first_commit
 from pipelines.delta.write_options import AFTER_COMMIT, AFTER_ENTRY, CONFIGURATION
-from pipelines.delta.writes import append, checkpoint_interval, convert, properties, replace_files, replace_rows
+from pipelines.delta.writes import (
+    append,
+    checkpoint_interval,
+    convert,
+    grow_maps,
+    properties,
+    replace_files,
+    replace_rows,
+)
 from pipelines.delta.written_files import check_files
 from pipelines.layout.layout import RAW, TableLayout
 from pipelines.layout.rows import decoded_rows
@@ -213,6 +222,14 @@ class LakeTable(TableReader):
                 {CLEANED: str(before)}, raise_if_not_exists=False, post_commithook_properties=AFTER_COMMIT
             )
 
+    def grow_maps(self, handle: DeltaTable, *, max_bytes: int) -> None:
+        """Write small files again that deltalake could not merge, because they are older than a member in a map.
+
+        Raises:
+            CommitFailedError: another writer was first.
+        """
+        grow_maps(handle, self.lake.options, max_bytes=max_bytes)
+
     def check(self, files: Sequence[SliceFacts]) -> None:
         """See TableStore and `check_files`."""
         check_files(self.uri, self.lake.options, self.where, files)
@@ -334,7 +351,7 @@ class LakeTable(TableReader):
         elif entry.kind in _OF_ALL_FILES:
             _OF_ALL_FILES[entry.kind](snapshot, entry, files)
         elif replaced is not None:
-            replace_rows(snapshot, entry, files, replaced, filesystem(self.uri, self.lake.options))
+            replace_rows(snapshot, entry, files, replaced, self.lake.options)
         else:
             append(snapshot, entry, files)
         failpoint("log entry written")

@@ -3,15 +3,19 @@
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import reduce
+from operator import or_
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
 
 import msgspec
 import pyarrow as pa
 import pyarrow.fs as pafs
 from deltalake import CommitProperties, DeltaTable, Field, Schema, Transaction, write_deltalake
-from deltalake.transaction import AddAction
+from deltalake.transaction import AddAction, RemoveAction
 
 from pipelines.delta.open_version import DeltaVersion
-from pipelines.delta.write_options import AFTER_ENTRY, WRITING
+from pipelines.delta.write_options import AFTER_COMMIT, AFTER_ENTRY, WRITING
 from pipelines.layout.delta_schema import DeltaField
 from pipelines.layout.event_days import EventDays
 from pipelines.layout.file_statistics import with_decimals
@@ -20,8 +24,14 @@ from pipelines.layout.rows import FILE_SCHEMA
 from pipelines.ledger.committed_range import CommittedRange
 from pipelines.ledger.ledger import KEY, SEQUENCE, LedgerEntry
 from pipelines.ledger.slice_facts import DataFile, SliceFacts
-from pipelines.table.table_store import TableSnapshot
+from pipelines.table.grown_maps import GrownFile, files_with_other_maps, have_other_maps, write_again
+from pipelines.table.row_filter import arrow_filter
+from pipelines.table.table_store import CommitConflict, TableSnapshot
 from resources.failpoints import failpoint
+from resources.stores.lake import filesystem
+
+if TYPE_CHECKING:  # it imports pandas
+    import pyarrow.dataset as pads
 
 _CHECKPOINT_INTERVAL = "delta.checkpointInterval"
 _COMMITS_PER_CHECKPOINT = 10
@@ -85,16 +95,23 @@ def replace_rows(
     entry: LedgerEntry,
     new_files: Sequence[SliceFacts],
     replaced: Sequence[CommittedRange],
-    store: pafs.FileSystem,
+    options: Mapping[str, str],
 ) -> None:
     """Write `entry` with the rows of the new files in place of the rows of the ranges.
 
     This process writes the new rows into new files, together with the other rows of the files that held replaced
     ones.
+
+    Raises:
+        CommitConflict: old files were written again first, so the entry belongs on top of that commit.
     """
     writer, committing = DeltaVersion.of(snapshot).writer, properties(snapshot, entry)
     ranges = [*replaced, *(facts.range for facts in new_files)]
+    rows = reduce(or_, (arrow_filter(committed, snapshot.layout) for committed in ranges))
+    if grow_maps(writer, options, schema=_with_grown_maps(writer, snapshot.layout, entry), rows=rows):
+        raise CommitConflict("files with older maps were written again")
     predicate = " OR ".join(sql_filter(committed, snapshot.layout) for committed in ranges)
+    store = filesystem(snapshot.opened.uri, options)
     if new_files:
         # "merge" adds the columns that a table of an older version lacks.
         write_deltalake(
@@ -111,6 +128,75 @@ def replace_rows(
         writer.delete(
             predicate, writer_properties=WRITING, commit_properties=committing, post_commithook_properties=AFTER_ENTRY
         )
+
+
+def grow_maps(
+    writer: DeltaTable,
+    options: Mapping[str, str],
+    *,
+    schema: Schema | None = None,
+    rows: "pads.Expression | None" = None,
+    max_bytes: int | None = None,
+) -> bool:
+    """Write files again that deltalake could not read; see grown_maps.py. Returns whether there was something to do.
+
+    The commits change no row. They land on the version of `writer`, or not at all, and `writer` follows them.
+
+    Args:
+        writer: the table.
+        options: the options of its store.
+        schema: the columns that the table gets before that.
+        rows: only files that may have such rows; by default all.
+        max_bytes: only files of less than this size; by default all.
+
+    Raises:
+        CommitFailedError: another commit was first.
+    """
+    wanted, partition_by = pa.schema((schema or writer.schema()).to_arrow()), writer.metadata().partition_columns
+    columns = pa.schema([column for column in wanted if column.name not in partition_by])
+    adds = {unquote(add["path"]): add for add in pa.table(writer.get_add_actions()).to_pylist()}
+    actions: list[AddAction | RemoveAction] = []
+    for file in files_with_other_maps(writer.to_pyarrow_dataset(), columns, rows):
+        old = adds[file.path]
+        if max_bytes is None or old["size_bytes"] < max_bytes:
+            actions += _in_place_of(old, write_again(file, writer.table_uri, options, columns))
+    if schema:
+        _write_same_rows(writer, [], schema)
+    if actions:
+        _write_same_rows(writer, actions)
+    return bool(schema or actions)
+
+
+def _in_place_of(old: Mapping[str, Any], new: GrownFile) -> Iterator[AddAction | RemoveAction]:
+    """The actions that put a new file with the same rows in the place of an old one."""
+    now_ms = int(datetime.now(UTC).timestamp() * 1000)
+    folders = {name: None if value is None else str(value) for name, value in (old.get("partition") or {}).items()}
+    yield RemoveAction(old["path"], False, now_ms, old["size_bytes"], folders)
+    yield AddAction(
+        path=new.path,
+        size=new.size,
+        partition_values=folders,
+        modification_time=now_ms,
+        data_change=False,
+        stats=msgspec.json.encode(new.stats).decode(),
+    )
+
+
+def _write_same_rows(
+    writer: DeltaTable, actions: Sequence[AddAction | RemoveAction], schema: Schema | None = None
+) -> None:
+    """Write a commit that changes no row. If it has a schema, the table gets its columns; see `append`."""
+    version, partition_by = writer.version(), writer.metadata().partition_columns
+    writer.create_write_transaction(
+        list(actions),
+        mode="overwrite" if schema else "append",
+        partition_filters=[(name, "=", day) for name in partition_by for day in _TWO_DAYS] if schema else None,
+        schema=schema or writer.schema(),
+        partition_by=partition_by,
+        commit_properties=CommitProperties(max_commit_retries=0),
+        post_commithook_properties=AFTER_COMMIT,
+    )
+    writer.load_as_version(version + 1)  # and not a newer one: a compaction must meet the commits after it
 
 
 def sql_filter(committed: CommittedRange, layout: TableLayout) -> str:
@@ -192,6 +278,13 @@ def _schema_after(handle: DeltaTable, layout: TableLayout, entry: LedgerEntry) -
     """The table's schema with the columns of the entry that it lacks; None if it lacks none."""
     fields = fields_after(json.loads(handle.schema().to_json())["fields"], layout, entry)
     return Schema.from_json(json.dumps({"type": "struct", "fields": fields})) if fields else None
+
+
+def _with_grown_maps(handle: DeltaTable, layout: TableLayout, entry: LedgerEntry) -> Schema | None:
+    """The table's schema with the columns of the entry, if these change a map that it has."""
+    schema = _schema_after(handle, layout, entry)
+    is_grown = schema and have_other_maps(pa.schema(handle.schema().to_arrow()), pa.schema(schema.to_arrow()))
+    return schema if is_grown else None
 
 
 def add_action(file: DataFile, layout: TableLayout) -> AddAction:

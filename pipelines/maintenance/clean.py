@@ -295,6 +295,7 @@ def _compacted(
             post_commithook_properties=AFTER_COMMIT,
         )
         failpoint("compaction announced")
+        table.grow_maps(handle, max_bytes=target_bytes)
         metrics = handle.optimize.compact(
             partition_filters=filters,
             target_size=target_bytes,

@@ -57,9 +57,9 @@ class DayTopic(TypedTopic):
         """Load the topic in this process, also if it has many slices."""
         return super().load(**{"fetch": fetch_here, **options})
 
-    def replay(self, since: str = "earliest", until: str = "latest") -> TopicReplay:
+    def replay(self, since: str = "earliest", until: str = "latest", partitions: Sequence[str] = ()) -> TopicReplay:
         """Fetch records again and replace their rows, in this process."""
-        request = ReplayRequest.parse("clicks", since, until, now=datetime(2026, 1, 1, tzinfo=UTC))
+        request = ReplayRequest.parse("clicks", since, until, partitions, now=datetime(2026, 1, 1, tzinfo=UTC))
         with open_cluster(self.settings, "main") as cluster:
             return replay(loader_of(self.settings, cluster, no_spark, fetch=fetch_here).run, self.table, request)
 

@@ -115,9 +115,9 @@ class TypedTopic:
                 open_registry=partial(open_schema_registry, self.settings),
             )
 
-    def replay(self, since: str = "earliest", until: str = "latest") -> TopicReplay:
+    def replay(self, since: str = "earliest", until: str = "latest", partitions: Sequence[str] = ()) -> TopicReplay:
         """Fetch records again and replace their rows."""
-        request = ReplayRequest.parse("clicks", since, until, now=datetime(2026, 1, 1, tzinfo=UTC))
+        request = ReplayRequest.parse("clicks", since, until, partitions, now=datetime(2026, 1, 1, tzinfo=UTC))
         with open_cluster(self.settings, "main") as cluster:
             return replay(Loader.of(self.settings, cluster, no_spark).run, self.table, request)
 
