@@ -1,17 +1,29 @@
 """`penstock erase`: take rows out of a table for ever."""
 
+import re
 import uuid
+from contextlib import ExitStack, suppress
+from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from pipelines.cli.options import GlobalOptions, cluster_option, confirm, only_cluster, table_of, topic_argument
-from pipelines.cli.output import console
+from pipelines.cli.output import certificates, console
 from pipelines.cli.output.log_lines import printable
 from pipelines.cli.output.result import CommandResult, prints_result, result_of_topic
+from resources.explanations.explanation import ExitCode
 from resources.printed import printed
+
+if TYPE_CHECKING:
+    from pipelines.layout.conditions import Condition
+    from resources.settings.settings import Settings
+
+_WHICH_ROWS = "say which rows: --where CONDITION, or --file FILE with --column NAME"
+_REQUEST = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
 @click.command("erase")
@@ -26,6 +38,10 @@ from resources.printed import printed
 @click.option("--also-raw", is_flag=True, help="Search for the values in undecoded bytes, keys and headers, too.")
 @click.option("--dry-run", is_flag=True, help="Only count the rows, and change nothing.")
 @click.option("--finish", is_flag=True, help="Delete the files from before earlier erasures and rewrites now.")
+@click.option(
+    "--request", metavar="ID", help="What you call this request: a number of a ticket, and no name of a person."
+)
+@click.option("--certificate", metavar="REQUEST", help="Print the certificate of an earlier erasure.")
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @cluster_option
 @prints_result
@@ -38,6 +54,8 @@ def erase_command(
     also_raw: bool,
     dry_run: bool,
     finish: bool,
+    request: str | None,
+    certificate: str | None,
     yes: bool,
     cluster: str | None,
 ) -> CommandResult:
@@ -53,42 +71,90 @@ def erase_command(
     housekeeping.erase_days. With --finish they are deleted now, and so are those from before `penstock rewrite`. Kafka
     has the records until it deletes them itself.
 
+    With --certificate the command changes nothing. It says what was erased, when its files were deleted, and what is
+    still open. Give the condition or the file again: then all bytes below the folder of the table are searched for its
+    values. The command ends with 0 only if the erasure is complete.
+
     \b
     Examples:
       penstock erase customers --where "email = 'zelda@example.org'" --dry-run
       penstock erase customers --file ids.txt --column id --also-raw --yes
       penstock erase customers --finish
+      penstock erase customers --certificate T-4711 --file ids.txt --column id
     """
     from pipelines.cli.output.progress import progress
-    from pipelines.layout.conditions import one_of, parse_condition
     from pipelines.maintenance.erase import EraseRequest, erase
 
+    if finish and (where or file):
+        raise click.UsageError("--finish takes no condition: it deletes files of earlier erasures")
     if finish:
-        if where or file:
-            raise click.UsageError("--finish takes no condition: it deletes files of earlier erasures")
         return _finished(options, topic, cluster, dry_run=dry_run)
-    if (where is None) == (file is None) or (file is None) != (column is None):
-        raise click.UsageError("say which rows: --where CONDITION, or --file FILE with --column NAME")
-    if where is not None:
-        condition = parse_condition(where)
-    else:
-        assert file is not None
-        condition = one_of(str(column), [line for line in file.read_text(encoding="utf-8").splitlines() if line])
+    condition = _condition(where, file, column)
+    if certificate is not None:
+        return _certified(options, topic, cluster, certificate, condition)
+    if condition is None:
+        raise click.UsageError(_WHICH_ROWS)
+    if request is not None and not _REQUEST.fullmatch(request):
+        raise click.UsageError(
+            "--request takes up to 64 letters, digits, dots, dashes and underscores: no address of a person"
+        )
     settings = options.settings()
     name = only_cluster(settings, cluster)
     if not dry_run:
         confirm(f"Erase the rows of {printable(topic)} for ever?", yes=yes)
     with progress() as on_progress:
-        request = EraseRequest(
+        erasure = EraseRequest(
             table=table_of(settings, name, topic),
             condition=condition,
             also_raw=also_raw,
             run=uuid.uuid4().hex,
+            name=request or uuid.uuid4().hex[:12],
             dry_run=dry_run,
             on_progress=on_progress(topic),
         )
-        result = erase(request)
+        result = erase(erasure)
     return result_of_topic(name, result, console.erasures)
+
+
+def _condition(where: str | None, file: Path | None, column: str | None) -> "Condition | None":
+    """The condition that the options give; None if they give none."""
+    from pipelines.layout.conditions import one_of, parse_condition
+
+    if (file is None) != (column is None) or (where is not None and file is not None):
+        raise click.UsageError(_WHICH_ROWS)
+    if file is not None:
+        return one_of(str(column), [line for line in file.read_text(encoding="utf-8").splitlines() if line])
+    return None if where is None else parse_condition(where)
+
+
+def _certified(
+    options: GlobalOptions, topic: str, cluster: str | None, request: str, condition: "Condition | None"
+) -> CommandResult:
+    """The certificate of an erasure. The brokers are asked, and if they do not answer, it says so."""
+    from kafka_io.errors import KafkaIOError
+    from pipelines.certificates.certify import CertificateRequest, certify
+    from resources.kafka import open_cluster
+
+    settings = options.settings()
+    name = only_cluster(settings, cluster)
+    asked = CertificateRequest(
+        table=table_of(settings, name, topic),
+        request=request,
+        condition=condition,
+        erase_days=settings.housekeeping.erase_days,
+    )
+    with ExitStack() as opened:
+        with suppress(KafkaIOError):
+            asked = replace(asked, cluster=opened.enter_context(open_cluster(_asking_once(settings), name)))
+        result = certify(asked)
+    records = [{"cluster": name, **printed(result)}]
+    ends = [] if result.complete else [ExitCode.NOT_PROVEN]
+    return CommandResult(records=records, show=certificates.certificates, ends=ends)
+
+
+def _asking_once(settings: "Settings") -> "Settings":
+    """The settings for a question to brokers that is not repeated."""
+    return settings.model_copy(update={"caps": settings.caps.model_copy(update={"attempts": 1})})
 
 
 def _finished(options: GlobalOptions, topic: str, cluster: str | None, *, dry_run: bool) -> CommandResult:

@@ -19,6 +19,7 @@ from pydantic import BaseModel, Field, TypeAdapter, create_model
 
 from kafka_io.cluster.open_transactions import OpenTransaction
 from kafka_io.model import OffsetRange
+from pipelines.certificates.certificate import Certificate
 from pipelines.cli.config_tests.result import CheckResult
 from pipelines.cli.init import CreatedSettings
 from pipelines.cli.publish import PublishedTopic
@@ -125,7 +126,9 @@ _RESULTS: Mapping[str, Any] = {
     "replay": _result(TopicReplay, cluster=str),
     "redecode": _result(TopicRedecode, cluster=str),
     "rewrite": _result(TopicRewrite, cluster=str),
-    "erase": _result(TopicErase, cluster=str) | _result(ErasedFiles, cluster=str, topic=str),
+    "erase": _result(TopicErase, cluster=str)
+    | _result(ErasedFiles, cluster=str, topic=str)
+    | _result(Certificate, cluster=str),
     "verify": _result(
         DeepProof,
         always=Proof,

@@ -39,11 +39,13 @@ class EraseChange(Change):
     Args:
         hits: the rows to erase.
         removed: the paths of the files that have them. Those of `facts` have their other rows.
+        request: the request for which they are erased.
     """
 
     kind: CommitKind = CommitKind.ERASE
     hits: Mapping[BrokerPartition, HitRows] = field(repr=False)
     removed: tuple[str, ...]
+    request: str
 
     def complete(
         self, entry: LedgerEntry, table: TableStore, snapshot: TableSnapshot
@@ -65,7 +67,7 @@ class EraseChange(Change):
         ranges = with_shared_sets((_left(table, *pair) for pair in pairs), table.store_exact)
         written = tuple(taken_out(pairs))
         files = CommittedRange(offsets=NOWHERE, paths=self.removed)
-        return replace(entry, ranges=tuple(ranges), written=written), (files,)
+        return replace(entry, ranges=tuple(ranges), written=written, request=self.request), (files,)
 
     def _erased(self, ranges: Sequence[CommittedRange]) -> Iterator[tuple[CommittedRange, ExactOffsets, int]]:
         """The ranges with hits, the offsets to erase, and the number of these rows."""

@@ -23,7 +23,7 @@ from pipelines.delta.append import appended_commit, can_append
 from pipelines.delta.delta_log_segment import DELTA_LOG, DeltaLogSegment, commit_file
 from pipelines.delta.open_version import CLEANED, DeltaVersion
 from pipelines.delta.reader import TableReader
-from pipelines.delta.scrub import ScrubResult, scrub
+from pipelines.delta.scrub import ScrubResult, objects_with_bounds, scrub
 from pipelines.delta.table_copy import first_commit
 from pipelines.delta.write_options import AFTER_COMMIT, AFTER_ENTRY, CONFIGURATION
 from pipelines.delta.writes import (
@@ -394,6 +394,10 @@ class LakeTable(TableReader):
     def scrub(self, names: Collection[str] = (), *, deleted: Collection[str] = (), after: int = -1) -> ScrubResult:
         """Replace bounds of personal columns, of deleted files, and wrong ones of deltalake; see `scrub`."""
         return scrub(self, names, deleted=deleted, after=after)
+
+    def objects_with_bounds(self, names: Collection[str] = (), *, deleted: Collection[str] = ()) -> int:
+        """The number of objects of the log in which `scrub` would hide bounds."""
+        return objects_with_bounds(self, names, deleted=deleted)
 
     def count_rows(self, snapshot: TableSnapshot, ranges: Sequence[CommittedRange]) -> list[int]:
         """The number of rows that the table has of each range: with its partition, offsets and loading time."""

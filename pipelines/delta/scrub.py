@@ -92,6 +92,18 @@ def scrub(
         return ScrubResult(columns=columns, commits=commits, others=others)
 
 
+def objects_with_bounds(table: "LakeTable", names: Collection[str] = (), *, deleted: Collection[str] = ()) -> int:
+    """The number of commit files and checkpoints in which a `scrub` with the same arguments would hide bounds.
+
+    Raises:
+        LakeUnavailable: the store does not answer.
+    """
+    opened = table.newest_version()
+    bounds = HiddenBounds.of(opened.schema(), names, deleted) if opened else HiddenBounds()
+    with lake_errors(table.uri):
+        return _Log(table=table, bounds=bounds, after=-1).count_with_bounds() if bounds.hides else 0
+
+
 @dataclass(frozen=True, kw_only=True)
 class _Log:
     """The objects of a delta log."""
@@ -132,6 +144,14 @@ class _Log:
                     changed += 1
                     failpoint("log entry scrubbed")
         return changed
+
+    def count_with_bounds(self) -> int:
+        """The number of commit files and checkpoints that have bounds."""
+        commits = (self._read(info.path) for info, _ in self._objects(_COMMITS))
+        checkpoints = (info.path for info, _ in self._objects(_CHECKPOINT))
+        return sum(self.bounds.hidden(content) != content for content in commits) + sum(
+            map(self._has_bounds, checkpoints)
+        )
 
     def scrub_checkpoints(self) -> int:
         """Replace or delete what has bounds besides commit files; returns how many objects these are."""

@@ -23,6 +23,7 @@ from pipelines.increments.output import IncrementOutput, OutputChange, OutputWri
 from pipelines.increments.rows import SpanRows, all_rows
 from pipelines.increments.source import NOTHING, SourceVersion
 from pipelines.increments.source_columns import SOURCE_COLUMNS, of_source_rows
+from pipelines.reports.table_notes import SeenConsumer, TableNotes, now
 from resources.errors import LakeUnavailable, OutputRefused, RowsReplaced, RowsRetired, SourceFilesCleaned
 from resources.failpoints import failpoint
 
@@ -31,6 +32,8 @@ if TYPE_CHECKING:  # Spark is imported by those who have a session
     from pyspark.sql import DataFrame, SparkSession
 
 WriterT = TypeVar("WriterT", bound=OutputWriter)
+_NAMES_OF_OUTPUTS = ("path", "schema", "table")
+"""The fields that say where an output is that has no URI. None of them has a secret."""
 OnReplaced = Literal["apply", "fail", "ignore"]
 """The choice for rows that a consumer has seen, and that the source has replaced or removed since."""
 OnRetired = Literal["fail", "ignore"]
@@ -238,6 +241,18 @@ def increments(
         increment.difference = _wanted(source.difference(writer.progress), increment)
     failpoint("increment known")
     yield increment
+    if increment.committed or (not increment and source.snapshot.entry and increment.since < increment.version):
+        _note_consumer(increment, into)
+
+
+def _note_consumer(increment: Increment, output: IncrementOutput) -> None:
+    """Leave a note in the folder of the source that the output has the version of the increment."""
+    table = increment.source.table
+    uri = getattr(output, "uri", "")
+    parts = [uri] if uri else [str(getattr(output, name)) for name in _NAMES_OF_OUTPUTS if hasattr(output, name)]
+    place = " ".join(parts) or type(output).__name__
+    note = SeenConsumer(consumer=increment.consumer, output=place, version=increment.version, time=now())
+    TableNotes(table.uri, table.lake.options, SeenConsumer).write(f"{note.consumer} {note.output}", note)
 
 
 def read_both(table: LakeTable, consumer: str, begin: Callable[[str, str], WriterT]) -> tuple[SourceVersion, WriterT]:

@@ -250,6 +250,7 @@ class LedgerEntry:
         written: the rows that a replay or a redecode has written in place of others. The ranges of a replay also name
             rows that it only copied, and a redecode has no ranges. For an erasure, the rows that it took out.
         planned_on: the digest of the commit before this one; empty in entries of earlier versions.
+        request: the request for which an erasure was made, as its user calls it; empty for other commits.
     """
 
     commit: str
@@ -266,6 +267,7 @@ class LedgerEntry:
     schemas: SchemaIds = NO_SCHEMAS
     written: tuple[LoadedRange, ...] = ()
     planned_on: str = ""
+    request: str = ""
 
     @property
     def topic(self) -> TopicIdentity:
@@ -319,6 +321,7 @@ class LedgerEntry:
             "key_schemas": self.schemas.keys,
             "written": self.written,
             "planned_on": self.planned_on,
+            "request": self.request,
             "event_time": state.event_time and state.event_time.as_dict(),
             "rules": state.rules.as_dict(),
             "schema_texts": self.schemas.value_texts,
@@ -367,6 +370,7 @@ class LedgerEntry:
             schemas=stored.schemas(),
             written=stored.take("written", tuple[LoadedRange, ...], ()),
             planned_on=stored.take("planned_on", str, ""),
+            request=stored.take("request", str, ""),
         )
         stored.fields.pop("target", None)
         if stored.fields:

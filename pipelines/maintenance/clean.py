@@ -29,6 +29,7 @@ from pipelines.delta.open_version import DeltaVersion
 from pipelines.delta.write_options import AFTER_COMMIT, CONFIGURATION, WRITING
 from pipelines.fetch.unreadable import QUARANTINE_FOLDER
 from pipelines.layout.layout import LAYOUTS, TableLayout
+from pipelines.reports.table_notes import DeletedFiles, TableNotes, now
 from pipelines.rewrites.staging import STAGING_FOLDER
 from pipelines.table.exact_sets import OFFSETS_FOLDER
 from pipelines.table.table_store import TableSnapshot
@@ -193,8 +194,8 @@ def delete_removed(table: LakeTable, snapshot: TableSnapshot, unneeded: Unneeded
     return unneeded
 
 
-def delete_files(table: LakeTable, paths: Iterable[str]) -> None:
-    """Delete these files."""
+def delete_files(table: LakeTable, paths: Collection[str]) -> None:
+    """Delete these files, and note when."""
     files = filesystem(table.uri, table.lake.options)
 
     def delete(path: str) -> None:
@@ -204,6 +205,9 @@ def delete_files(table: LakeTable, paths: Iterable[str]) -> None:
 
     with ThreadPoolExecutor(_DELETES_AT_ONCE) as deleting:
         list(deleting.map(delete, paths))
+    if paths:
+        note = DeletedFiles(time=now(), paths=sorted(paths))
+        TableNotes(table.uri, table.lake.options, DeletedFiles).write(uuid.uuid4().hex, note)
 
 
 def with_deleted(

@@ -55,6 +55,7 @@ class EraseRequest:
         condition: the rows for which it is true are erased.
         also_raw: erase rows too that have a text of the condition in undecoded bytes, in the key or in a header.
         run: the run's id in the ledger.
+        name: what the user calls the request; the entry of the ledger has it, and a certificate finds it by it.
         dry_run: only count the rows.
         on_progress: is called with how many of how many files are searched.
     """
@@ -63,6 +64,7 @@ class EraseRequest:
     condition: Condition = field(repr=False)
     also_raw: bool = False
     run: str
+    name: str = ""
     dry_run: bool = False
     on_progress: Callable[[int, int], None] = lambda _done, _total: None
 
@@ -84,7 +86,7 @@ def erase(request: EraseRequest) -> TopicErase:
     """Erase the rows. An error is in the result; only interruptions are raised."""
     began = monotonic()
     table = request.table
-    result = TopicErase(topic=table.where.topic or "", table=table.uri, dry_run=request.dry_run)
+    result = TopicErase(topic=table.where.topic or "", table=table.uri, request=request.name, dry_run=request.dry_run)
     try:
         result = _Erasure(request).result(result)
     except LocatedError as error:
@@ -176,6 +178,7 @@ class _Erasure:
             run=self._request.run,
             hits=_together(hits.values()),
             removed=tuple(hits),
+            request=self._request.name,
         )
         return commit(self._request.table, snapshot, change).version
 

@@ -21,6 +21,7 @@ class TopicErase(Failable):
     Args:
         topic: the topic's name.
         table: the table's URI.
+        request: the request for which the rows were erased; `--certificate` takes it.
         version: the table's version afterwards.
         dry_run: whether nothing was to be changed.
         rows: the number of erased rows.
@@ -33,6 +34,7 @@ class TopicErase(Failable):
 
     topic: str
     table: str
+    request: str = ""
     version: int | None = None
     dry_run: bool = False
     rows: int = 0

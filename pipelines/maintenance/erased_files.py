@@ -8,11 +8,12 @@ Everything here can be done again. What was killed in the middle is continued by
 """
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Self
 
 import pyarrow.fs as pafs
+from deltalake import DeltaTable
 
 from pipelines.delta.commits import DeltaCommit
 from pipelines.delta.delta_table import DAMAGED, LakeTable
@@ -90,8 +91,9 @@ def delete_erased(table: LakeTable, *, older_than: timedelta, dry_run: bool) -> 
         return result
     version = erasures.newest.version
     with lake_errors(table.uri):
-        outdated = erasures.named - table.paths(version) - file_paths(snapshot.opened)
-        result = _with_files(replace(result, version=version), table, outdated, _beside(table, erasures.newest.time))
+        outdated = outdated_files(table, snapshot, version)
+        beside = copies_beside(table, erasures.newest.time)
+        result = _with_files(replace(result, version=version), table, outdated, beside)
         return result if dry_run else _deleted(result, table, snapshot, outdated)
 
 
@@ -111,14 +113,24 @@ def delete_erased_of_state(topic_table: LakeTable, erased: ErasedFiles, *, dry_r
     if writer.progress.version < erased.version:
         return replace(result, waiting=1)
     with lake_errors(table.uri):
-        newest = writer.handle.version()
-        named = {path for commit in table.commits(newest) for path in commit.added}
-        outdated = named - file_paths(DeltaVersion.of_handle(writer.handle))
-        result = _with_files(replace(result, version=newest), table, outdated, ())
+        outdated = outdated_state_files(table, writer.handle)
+        result = _with_files(replace(result, version=writer.handle.version()), table, outdated, ())
         if not dry_run:
             delete_files(table, result.deleted)
             result = _scrubbed(result, table, outdated, topic_table.newest())
     return result
+
+
+def outdated_files(table: LakeTable, snapshot: TableSnapshot, version: int) -> set[str]:
+    """The data files that a table had before a version, and has neither at this version nor at that of the snapshot."""
+    named = {path for commit in table.commits(version) for path in commit.added}
+    return named - table.paths(version) - file_paths(snapshot.opened)
+
+
+def outdated_state_files(table: LakeTable, newest: DeltaTable) -> set[str]:
+    """The data files that a state table had before its newest version."""
+    named = {path for commit in table.commits(newest.version()) for path in commit.added}
+    return named - file_paths(DeltaVersion.of_handle(newest))
 
 
 def _with_files(
@@ -149,7 +161,7 @@ def _scrubbed(
     return replace(result, log_entries=scrubbed.commits, unsupported=scrubbed.unsupported)
 
 
-def _beside(table: LakeTable, time: datetime) -> Iterator[pafs.FileInfo]:
+def copies_beside(table: LakeTable, time: datetime) -> Iterator[pafs.FileInfo]:
     """The files in hidden folders that are older than an erasure."""
     for folder in _BESIDE:
         yield from (info for info in files_in(table, folder) if info.mtime < time)
@@ -161,23 +173,19 @@ class _Erasures:
 
     Args:
         newest: the commit of the newest one that is old enough; None without one.
-        named: the data files that its version, or one before it, ever had.
         waiting: the number of those that are too young.
     """
 
     newest: DeltaCommit | None = None
-    named: set[str] = field(default_factory=set)
     waiting: int = 0
 
     @classmethod
     def read(cls, table: LakeTable, version: int, until: datetime) -> Self:
         """The erasures up to a version. Those are old enough that were committed until this time."""
-        newest, named, waiting = None, set[str](), 0
+        waiting = 0
         for commit in table.commits(version):
-            erases = commit.entry is not None and commit.entry.kind in _ERASING
-            if newest is None and erases and commit.time <= until:
-                newest = commit
-            waiting += erases and newest is None
-            if newest is not None:
-                named.update(commit.added)
-        return cls(newest=newest, named=named, waiting=waiting)
+            if commit.entry is not None and commit.entry.kind in _ERASING:
+                if commit.time <= until:
+                    return cls(newest=commit, waiting=waiting)
+                waiting += 1
+        return cls(waiting=waiting)

@@ -49,6 +49,8 @@ class PrintedCommit(CommitOfOthers):
     """The ledger stores them in this form."""
     columns: Sequence[Mapping[str, Any]] = ()
     """The columns that the commit added to a typed table, as fields of Delta's schema."""
+    request: str = ""
+    """The request for which an erasure was made; empty for other commits."""
     event_time: Mapping[str, Any] | None = None
     """The event time after the commit, as the ledger stores it; None if the settings do not ask for it."""
 
@@ -110,10 +112,11 @@ class HistoryEntry:
         choices = map(str, self.entry.choices) if self.entry else ()
         sources = (f"from {', '.join(self.sources)}",) if self.sources else ()
         code = (f"by {self.entry.code}",) if self.entry else ()
+        request = (f"request {self.entry.request}",) if self.entry and self.entry.request else ()
         columns = [
             f"column {field['name']} {type_text(field['type'])}" for field in (self.entry.columns if self.entry else ())
         ]
-        return (*undone, *restored, *columns, *choices, *self._event_time_notes, *sources, *code)
+        return (*undone, *restored, *request, *columns, *choices, *self._event_time_notes, *sources, *code)
 
     @property
     def _event_time_notes(self) -> Iterator[str]:
@@ -131,7 +134,7 @@ class HistoryEntry:
         common = {name: getattr(self.commit, name) for name in ("version", "time", "operation", "restored")}
         if entry is None:
             return CommitOfOthers(undone_by=self.undone_by, **common)
-        names = ("kind", "run", "commit", "sequence", "code", "target", "columns")
+        names = ("kind", "run", "commit", "sequence", "code", "target", "columns", "request")
         return PrintedCommit(
             **common,
             **{name: getattr(self, name) for name in ("undone_by", "rows", "bytes", "files", "gaps", "sources")},

@@ -14,7 +14,7 @@ from urllib.parse import unquote, urlsplit
 from resources.stores.store_options import store_options
 
 NOT_INSTALLED = "botocore is not installed (the extra `s3` of penstock-etl has it)"
-_S3 = {"s3", "s3a"}
+S3_SCHEMES = {"s3", "s3a"}
 _NAMES: Mapping[str, tuple[str, ...]] = {
     "endpoint_url": ("aws_endpoint_url", "aws_endpoint", "endpoint_url", "endpoint"),
     "region_name": ("aws_region", "region", "aws_default_region", "default_region"),
@@ -45,10 +45,10 @@ class UnfinishedUploads:
             UploadsUnknown: botocore is not installed, or the store refuses the request.
         """
         url = urlsplit(uri)
-        if url.scheme not in _S3:
+        if url.scheme not in S3_SCHEMES:
             return None
-        client, prefix = _client(options), f"{unquote(url.path).strip('/')}/"
-        with _refusals():
+        client, prefix = s3_client(options), f"{unquote(url.path).strip('/')}/"
+        with refusals():
             pages = client.get_paginator("list_multipart_uploads").paginate(Bucket=url.netloc, Prefix=prefix)
             unfinished = (upload for page in pages for upload in page.get("Uploads", ()))
             old = tuple((upload["Key"], upload["UploadId"]) for upload in unfinished if upload["Initiated"] < before)
@@ -60,12 +60,17 @@ class UnfinishedUploads:
         Raises:
             UploadsUnknown: the store refuses a request.
         """
-        with _refusals():
+        with refusals():
             for key, upload_id in self.uploads:
                 self.client.abort_multipart_upload(Bucket=self.bucket, Key=key, UploadId=upload_id)
 
 
-def _client(options: Mapping[str, str]) -> Any:
+def s3_client(options: Mapping[str, str]) -> Any:
+    """A client of botocore for the store with these options.
+
+    Raises:
+        UploadsUnknown: botocore is not installed.
+    """
     try:
         from botocore.config import Config  # noqa: PLC0415 - an optional package, and slow to import
         from botocore.session import get_session  # noqa: PLC0415
@@ -80,12 +85,12 @@ def _client(options: Mapping[str, str]) -> Any:
     is_virtual = resolved.get("aws_virtual_hosted_style_request", resolved.get("virtual_hosted_style_request", "false"))
     style = "virtual" if is_virtual.lower() == "true" else "path" if "endpoint_url" in arguments else "auto"
     config = Config(s3={"addressing_style": style}, connect_timeout=10, read_timeout=30)
-    with _refusals():
+    with refusals():
         return get_session().create_client("s3", config=config, **arguments)
 
 
 @contextmanager
-def _refusals() -> Iterator[None]:
+def refusals() -> Iterator[None]:
     """Turn the errors of botocore inside a `with` block into UploadsUnknown."""
     from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 - an optional package
 

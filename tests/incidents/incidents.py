@@ -161,6 +161,16 @@ def a_condition_is_wrong(world: IncidentWorld) -> None:
     world.publish(numbers(1000, 3000))
 
 
+def a_person_asks(world: IncidentWorld) -> None:
+    """The table has rows of a person who asks to be forgotten."""
+    world.configure({"topics": {TOPIC: {"format": "json"}}})
+    emails = ["zelda" if number in {3, 7} else f"p{number}" for number in range(20)]
+    values = [b'{"number": %d, "email": "%s@example.org"}' % (n, name.encode()) for n, name in enumerate(emails)]
+    for part in (values[:10], values[10:]):
+        world.publish(part)
+        world.load()
+
+
 def rows_are_deleted(world: IncidentWorld) -> None:
     """Somebody deletes rows with another program."""
     loaded(world)
@@ -248,6 +258,7 @@ INCIDENTS = (
     Incident(section="A record is too large", happen=a_batch_is_too_large, rows=11),
     Incident(section="Values do not decode", happen=values_have_another_type, sights=(0, 1), rows=410),
     Incident(section="A condition leaves out too much", happen=a_condition_is_wrong, sights=(0, 1), rows=3000),
+    Incident(section="A person asks to be forgotten", happen=a_person_asks, rows=18, lost=2),
     Incident(section="Somebody changed the table", happen=rows_are_deleted, rows=20),
     Incident(section="Somebody changed the table", happen=rows_are_updated, sights=(1,), rows=20),
     Incident(section="Somebody changed the table", happen=an_old_version_is_restored, sights=(2,), rows=20),

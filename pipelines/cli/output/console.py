@@ -154,6 +154,8 @@ def erasures(results: PrintedResults) -> None:
             f"{result['topic']}: {count(result['rows'])} rows {word}, in {count(result['files'])} of "
             f"{count(result['searched'])} files; version {result['version']}"
         )
+        if result["rows"] and not result["dry_run"]:
+            print_sentence(f"{result['topic']}: the request is {result['request']}; --certificate takes it")
 
 
 def history(entries: Sequence["HistoryEntry"]) -> None:

@@ -62,6 +62,40 @@ def test_a_wrong_use_changes_nothing(arguments: tuple[str, ...], settings: Path,
     assert "zelda" not in result.output
 
 
+def certificate(settings: Path, *arguments: str) -> Result:
+    return run(settings, "--certificate", "T-4711", *arguments)
+
+
+def test_a_certificate_is_printed_and_ends_with_what_is_open(settings: Path, small: SmallTable) -> None:  # fault Y13
+    where = ("--where", "value = 'zelda'")
+    erased = run(settings, *where, "--yes", "--request", "T-4711")
+    assert "the request is T-4711" in erased.output
+    waiting = certificate(settings, *where)
+    assert waiting.exit_code == 5
+    assert "files from before the erasure will be deleted until" in waiting.output
+    assert "\nopen clicks: until 20" in waiting.output
+    assert run(settings, "--finish").exit_code == 0
+    complete = certificate(settings, *where)
+    assert complete.exit_code == 0, complete.output
+    assert "Erased: 2 rows (2 of partition 0-0)" in " ".join(complete.output.split())
+    assert complete.output.splitlines()[-1] == "complete clicks: Penstock has no copy of the rows any more"
+    assert "Not of Penstock: Kafka: the brokers were not asked" in complete.output
+    by_offsets = certificate(settings)
+    assert by_offsets.exit_code == 0
+    assert "give the values to search for them" in by_offsets.output
+    [record] = json.loads(certificate(settings, *where, "--json").stdout)["results"]
+    assert (record["complete"], record["searched"], record["erasures"][0]["rows"]) == (True, 1, 2)
+    for result in (erased, waiting, complete, by_offsets):
+        assert "zelda" not in result.output
+
+
+def test_a_request_is_no_address(settings: Path, small: SmallTable) -> None:
+    result = run(settings, "--where", "value = 'zelda'", "--yes", "--request", "zelda@a.org")
+    assert (result.exit_code, small.rows()) == (2, 4)
+    assert "zelda" not in result.output
+    assert "no erasure with the request" in run(settings, "--certificate", "T-1").output
+
+
 def test_a_condition_that_does_not_fit_has_its_own_code(settings: Path) -> None:
     result = run(settings, "--where", "email = 'zelda'", "--yes")
     assert result.exit_code != 0

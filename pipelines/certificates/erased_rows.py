@@ -1,0 +1,121 @@
+"""The rows that the erasures of one request took out of a table, as exact sets of offsets from the ledger.
+
+The set of a commit is what is in the sets of the table after it, and not before it. Other requests are not in it.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Self
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kafka_io.model import BrokerPartition
+from pipelines.delta.commits import DeltaCommit
+from pipelines.delta.delta_table import LakeTable
+from pipelines.ledger.committed_range import ExactCause
+from pipelines.ledger.exact_offsets import NO_OFFSETS, ExactOffsets
+from pipelines.ledger.incarnations import RangeFold
+from pipelines.ledger.ledger import LedgerEntry, TopicIdentity
+from pipelines.maintenance.erase_result import ErasedRows
+from pipelines.table.exact_sets import ExactSets
+
+_Mask = npt.NDArray[np.bool_]
+_Sets = Mapping[BrokerPartition, ExactOffsets]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ErasedByCommit:
+    """The erased rows of a table before and after one commit, by partition."""
+
+    before: _Sets
+    after: _Sets
+
+    @classmethod
+    def of(cls, table: LakeTable, commit: DeltaCommit) -> Self:
+        """Read them from the ledger.
+
+        Raises:
+            ExactSetLost: a set is missing or damaged.
+            LoadError: the log cannot be read.
+        """
+        assert commit.entry is not None
+        topic = commit.entry.topic
+        return cls(before=_erased(table, commit.version - 1, topic), after=_erased(table, commit.version, topic))
+
+    def counts(self) -> Sequence[ErasedRows]:
+        """The number of rows that the commit took out of each partition."""
+        counts = {id_: own.count - self.before.get(id_, NO_OFFSETS).count for id_, own in sorted(self.after.items())}
+        return [
+            ErasedRows(broker=id_.broker, partition=id_.partition, rows=rows) for id_, rows in counts.items() if rows
+        ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ErasedOffsets:
+    """The rows of all commits of a request.
+
+    Args:
+        commits: the commits.
+        former_us: the loading times of rows of former topics of the same name. They have the same offsets.
+    """
+
+    commits: Sequence[ErasedByCommit] = ()
+    former_us: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+
+    @classmethod
+    def of(cls, table: LakeTable, version: int, commits: Sequence[DeltaCommit]) -> Self:
+        """The rows of these commits, in a table with this newest version."""
+        topics = {commit.entry.topic for commit in commits if commit.entry}
+        former = {
+            committed.loaded_at_us
+            for topic, committed in RangeFold().effective(_entries(table, version))
+            if topic not in topics
+        }
+        return cls(
+            commits=[ErasedByCommit.of(table, commit) for commit in commits],
+            former_us=np.array(sorted(former), np.int64),
+        )
+
+    def last_offsets(self) -> Mapping[BrokerPartition, int]:
+        """The largest erased offset of each partition."""
+        last: dict[BrokerPartition, int] = {}
+        for commit in self.commits:
+            for id_, own in commit.after.items():
+                if own.count > commit.before.get(id_, NO_OFFSETS).count:
+                    stop = int(own.firsts[-1]) + 1 if own.by_row else int(own.seconds[-1])
+                    last[id_] = max(last.get(id_, 0), stop - 1)
+        return last
+
+    def count_in(self, rows: pa.RecordBatch) -> int:
+        """How many of the rows, which have the columns IDENTIFYING in this order, are erased ones."""
+        broker, partition, offset, inner, loaded_at = (column.cast(pa.int64()) for column in rows.columns)
+        offsets, positions, loaded_us = (pc.fill_null(column, 0).to_numpy() for column in (offset, inner, loaded_at))
+        present = ~np.isin(loaded_us, self.former_us)
+        erased: _Mask = np.zeros(rows.num_rows, np.bool_)
+        for commit in self.commits:
+            for id_, own in commit.after.items():
+                mask = pc.equal(partition, id_.partition)
+                mask = pc.and_(mask, pc.equal(broker, id_.broker)) if id_.broker is not None else mask
+                is_own = pc.fill_null(mask, fill_value=False).to_numpy(zero_copy_only=False)
+                before = commit.before.get(id_, NO_OFFSETS).contains(offsets, positions)
+                erased |= is_own & own.contains(offsets, positions) & ~before
+        return int(np.count_nonzero(erased & present))
+
+
+def _erased(table: LakeTable, version: int, topic: TopicIdentity) -> _Sets:
+    """The erased rows of a version by partition."""
+    stored, parts = ExactSets.at(table.uri, table.lake.options), defaultdict[BrokerPartition, list[ExactOffsets]](list)
+    for incarnation, committed in RangeFold().effective(_entries(table, version)):
+        if incarnation == topic and ExactCause.ERASED in committed.exact:
+            own = stored.of(committed.exact[ExactCause.ERASED]).within(committed.offsets)
+            parts[committed.partition].append(own)
+    return {id_: ExactOffsets.union(sets) for id_, sets in parts.items()}
+
+
+def _entries(table: LakeTable, version: int) -> Iterator[tuple[int, LedgerEntry]]:
+    commits: Iterable[DeltaCommit] = table.commits(version)
+    return ((commit.version, commit.entry) for commit in commits if commit.entry is not None)

@@ -1,0 +1,90 @@
+"""The certificate of an erasure for people, as a text that can be filed."""
+
+from collections.abc import Iterator, Sequence
+
+from pipelines.cli.output.console import named, print_sentence
+from pipelines.cli.output.printed_table import PrintedResult, PrintedResults
+from resources.quantities import count, size
+
+
+def certificates(results: PrintedResults) -> None:
+    """Print each certificate, which ends with one line: complete, or what is open."""
+    for result in results:
+        for line in _lines(result):
+            print_sentence(line)
+        print_sentence(_end(result), "complete" if result["complete"] else "open")
+
+
+def _lines(result: PrintedResult) -> Iterator[str]:
+    made_at = _time(result["made_at"])
+    yield f"Certificate of the erasure {result['request']} from the table {result['table']}, made at {made_at}"
+    for erasure in result["erasures"]:
+        partitions = ", ".join(
+            f"{part['rows']} of partition {part['partition']}" for part in map(named, erasure["partitions"])
+        )
+        yield (
+            f"Erased: {count(erasure['rows'])} rows ({partitions}) at {_time(erasure['time'])}, "
+            f"version {erasure['before']} to {erasure['version']}"
+        )
+    word = "proves" if result["proven"] else "does not prove"
+    yield f"Proof: `penstock verify` {word} that exactly these rows, and no others, are gone from the table"
+    for table in result["tables"]:
+        yield from _table(table, result)
+    for consumer in result["consumers"]:
+        word = "has taken the rows out" if consumer["has_followed"] else "still has the rows"
+        yield (
+            f"Consumer: {consumer['consumer']} with the output {consumer['output']} {word} (version "
+            f"{consumer['version']}, seen at {_time(consumer['seen_at'])})"
+        )
+    for place in result["elsewhere"]:
+        yield f"Not of Penstock: {place['place']}: {place['says']}"
+
+
+def _table(table: PrintedResult, result: PrintedResult) -> Iterator[str]:
+    """What happened to the files of a table, and what the search has found."""
+    scan, files = table["scan"], table["files"]
+    there = [file for file in files if file["is_there"]]
+    times = sorted(file["deleted_at"] for file in files if file["deleted_at"])
+    unknown = len(files) - len(there) - len(times)
+    yield f"Folder: {table['table']}, with version {table['topic_version']} of the table of the topic"
+    if times:
+        period = f"from {_time(times[0])} to {_time(times[-1])}"
+        yield f"  {count(len(times))} files from before the erasure were deleted {period}"
+    if unknown:
+        yield f"  {count(unknown)} files from before the erasure are gone; when they were deleted is not known"
+    if there:
+        yield f"  {count(len(there))} files from before the erasure will be deleted until {_time(result['deadline'])}"
+    yield (
+        f"  searched: {count(scan['objects'])} objects of {size(scan['bytes'])}, {_what(result)}: "
+        f"{_found(scan['hits'])}"
+    )
+    for hit in scan["hits"]:
+        yield f"  {hit['path']}: {hit['place']}"
+
+
+def _what(result: PrintedResult) -> str:
+    if result["searched"] is None:
+        return "for the erased offsets only, because no values were given"
+    left_out = f" ({count(result['left_out'])} short ones in columns only)" if result["left_out"] else ""
+    return f"for {count(result['searched'])} values{left_out} and for the erased offsets"
+
+
+def _found(hits: Sequence[PrintedResult]) -> str:
+    return f"found in {count(len(hits))} places" if hits else "nothing was found"
+
+
+def _end(result: PrintedResult) -> str:
+    topic, tasks = result["topic"], result["tasks"]
+    if not tasks:
+        by_offsets = (
+            "" if result["searched"] is not None else ", as far as offsets show; give the values to search for them"
+        )
+        return f"{topic}: Penstock has no copy of the rows any more{by_offsets}"
+    dates = [task["until"] for task in tasks]
+    until = f"until {_time(max(dates))}" if all(dates) else "until somebody acts"
+    return f"{topic}: {until}: {'; '.join(task['what'] for task in tasks)}"
+
+
+def _time(text: str) -> str:
+    """A time in UTC without its seconds' fraction."""
+    return f"{text[:10]} {text[11:19]} UTC"
