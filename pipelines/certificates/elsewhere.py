@@ -54,13 +54,13 @@ def _in_kafka(topic: str, last: Mapping[BrokerPartition, int], cluster: "Cluster
         return unknown
     try:
         bounds = cluster.bounds(topic, sorted(last))
-        held = [id_ for id_, offset in last.items() if not _is_past(bounds.get(id_), offset)]
-        if not held:
+        holding = [id_ for id_, offset in last.items() if not _is_past(bounds.get(id_), offset)]
+        if not holding:
             return "the logs of the partitions begin after the erased offsets: the brokers have none of the records"
         retention = cluster.retention([topic]).get(topic)
     except KafkaIOError:
         return unknown
-    return f"{count(len(held))} partitions may have the records: {_limits(retention)}"
+    return f"{count(len(holding))} partitions may have the records: {_limits(retention)}"
 
 
 def _is_past(bounds: Bounds | KafkaIOError | None, offset: int) -> bool:

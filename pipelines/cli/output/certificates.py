@@ -56,7 +56,7 @@ def _table(table: PrintedResult, result: PrintedResult) -> Iterator[str]:
         yield f"  {count(len(there))} files from before the erasure will be deleted until {_time(result['deadline'])}"
     yield (
         f"  searched: {count(scan['objects'])} objects of {size(scan['bytes'])}, {_what(result)}: "
-        f"{_found(scan['hits'])}"
+        f"{_result_of(scan['hits'])}"
     )
     for hit in scan["hits"]:
         yield f"  {hit['path']}: {hit['place']}"
@@ -69,7 +69,7 @@ def _what(result: PrintedResult) -> str:
     return f"for {count(result['searched'])} values{left_out} and for the erased offsets"
 
 
-def _found(hits: Sequence[PrintedResult]) -> str:
+def _result_of(hits: Sequence[PrintedResult]) -> str:
     return f"found in {count(len(hits))} places" if hits else "nothing was found"
 
 
