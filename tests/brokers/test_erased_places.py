@@ -81,6 +81,7 @@ class World:
 
     @property
     def settings(self) -> Settings:
+        """The settings, as in a file."""
         return Settings.model_validate(
             {
                 "lake": self.lake.root,
@@ -94,10 +95,12 @@ class World:
 
     @property
     def table(self) -> LakeTable:
+        """The topic's table."""
         return LakeTable.of(self.lake, CLUSTER, self.topic, TableLayout(is_typed=bool(self.format_)))
 
     @property
     def has_state(self) -> bool:
+        """Whether the topic has a state table."""
         return "state" in self.format_
 
     @property
@@ -107,17 +110,21 @@ class World:
 
     @property
     def delta(self) -> DeltaOutput:
+        """The output of the consumer `delta`, beside the table."""
         return DeltaOutput(uri=f"{self.lake.root}/out/{self.topic}", options=self.lake.options)
 
     @property
     def duckdb(self) -> DuckDBOutput:
+        """The output of the consumer `duckdb`, on the disk."""
         return DuckDBOutput(path=self.folder / "out.duckdb", table="rows")
 
     def publish(self, records: list[Record], headers: list[tuple[str, bytes]] | None = None) -> None:
+        """Send records, each with these headers, in a compressed batch."""
         details = [{"headers": headers or []} for _ in records]
         self.broker.broker.produce(self.topic, records, codec="zstd", details=details)
 
     def load(self) -> None:
+        """Load the new records, in this process."""
         with open_cluster(self.settings, CLUSTER) as cluster:
             result = Loader.of(self.settings, cluster, _no_spark).load(self.topic)
         assert result.error is None, result.error
@@ -149,15 +156,18 @@ class World:
             write_file(files, f"{name}/copy", key)
 
     def erase(self) -> int:
+        """Erase the person; returns the number of rows."""
         condition = parse_condition(self.where)
         result = erase(EraseRequest(table=self.table, condition=condition, also_raw=True, run="run", name="T-1"))
         assert result.failure is None
         return result.rows
 
     def finish(self) -> None:
+        """Delete what the erasure took out, without waiting."""
         finish_erasures(self.table, older_than=timedelta(), dry_run=False)
 
     def certificate(self) -> Certificate:
+        """The certificate of the erasure, with the values."""
         condition = parse_condition(self.where)
         with open_cluster(self.settings, CLUSTER) as cluster:
             return certify(
