@@ -46,6 +46,11 @@ class FirstRecordSearch(Generic[T]):
     to_answer: Callable[[pa.RecordBatch], T]
     answers: PartitionAnswers[T | None] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        # A batch of rows ends after the first entry with rows, so what is behind the record is not decoded.
+        limits = replace(self.read_settings.limits, batch_bytes=1)
+        self.read_settings = replace(self.read_settings, limits=limits)
+
     def run(self) -> PartitionAnswers[T | None]:
         """The answer for each record; None if there is no record, or it is left unknown."""
         sizes = self.read_settings.sizes
@@ -53,12 +58,14 @@ class FirstRecordSearch(Generic[T]):
         for _ in range(_ROUNDS):
             partitions = tuple(self.pending)
             count = max(1, sizes.fetch_bytes // size)  # so many fit into one request
-            for first in range(0, len(partitions), count):
-                self._fetch(partitions[first : first + count], size)
-            size = min(_GROWTH * size, sizes.max_fetch_bytes)
+            largest = [self._fetch(partitions[at : at + count], size) for at in range(0, len(partitions), count)]
+            # The first batch of an answer is whole, also if it has more bytes. Then the others likely have as many.
+            likely = 1 << max(largest, default=0).bit_length()
+            size = min(max(_GROWTH * size, likely), sizes.max_fetch_bytes)
         return {**dict.fromkeys(self.pending), **self.answers}
 
-    def _fetch(self, partitions: tuple[TopicPartition, ...], size: int) -> None:
+    def _fetch(self, partitions: tuple[TopicPartition, ...], size: int) -> int:
+        """Fetch from these partitions, and settle those whose record is there; returns the size of the most records."""
         leaders = {partition: self.leaders[partition] for partition in partitions}
         positions = {partition: (self.pending[partition], size) for partition in partitions}
         request = fetch_request(leaders, positions, committed=self.read_settings.committed, max_wait_ms=0)
@@ -70,6 +77,7 @@ class FirstRecordSearch(Generic[T]):
                 self.answers[partition] = error  # the next answer shows whether an offset is wrong
             except KafkaIOError as error:
                 self._settle(partition, error)
+        return max((len(answer.records or b"") for answer in answers.values()), default=0)
 
     def _search(self, partition: TopicPartition, answer: FetchPartitionResponse) -> None:
         """Settle the partition if the answer contains the record, or the log ends before it."""
@@ -77,15 +85,14 @@ class FirstRecordSearch(Generic[T]):
         end = answer.high_watermark
         if self.read_settings.committed and answer.last_stable_offset >= 0:  # brokers send it from v4 on
             end = min(end, answer.last_stable_offset)
-        if self.pending[partition] < end:
+        if answer.records and self.pending[partition] < end:
             # numba is slow to import, and a load with nothing new decodes nothing.
             from kafka_io.records.decoder import decode  # noqa: PLC0415
             from kafka_io.records.record_set import RequestedOffsets  # noqa: PLC0415
 
             requested = RequestedOffsets(start=self.pending[partition], high_watermark=answer.high_watermark)
             aborted, limits = aborted_ranges(answer), self.read_settings.limits
-            data = answer.records or b""
-            for decoded in decode(data, requested, columns=self.columns, aborted=aborted, limits=limits):
+            for decoded in decode(answer.records, requested, columns=self.columns, aborted=aborted, limits=limits):
                 if decoded.batch.num_rows:
                     self._settle(partition, self.to_answer(decoded.batch))
                     return

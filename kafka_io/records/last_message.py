@@ -23,8 +23,8 @@ class LastMessage:
         digest = blake2b(digest_size=16)
         for name in _COLUMNS:
             if name in rows.schema.names:
-                column = rows.column(name).slice(index, 1)
-                [content] = (column.cast(pa.int64()) if pa.types.is_timestamp(column.type) else column).to_pylist()
+                scalar = rows.column(name)[index]
+                content = scalar.value if isinstance(scalar, pa.TimestampScalar) else scalar.as_py()
                 data = content if isinstance(content, bytes) else str(content).encode()
                 digest.update(f"{name} {type(content).__name__} {len(data)} ".encode() + data)
         return cls(offset=rows.column("offset")[index].as_py(), digest=digest.hexdigest())

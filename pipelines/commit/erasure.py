@@ -107,8 +107,7 @@ def taken_out(erased: Sequence[tuple[CommittedRange, ExactOffsets]]) -> Iterator
     """
     is_few = sum(len(offsets.firsts) for _, offsets in erased) <= MAX_WRITTEN
     for committed, offsets in erased:
-        stops = offsets.firsts + 1 if offsets.by_row else offsets.seconds
-        starts = offsets.firsts
+        starts, stops = offsets.firsts, offsets.stops
         runs = zip(starts.tolist(), stops.tolist(), strict=True) if is_few else [(int(starts[0]), int(stops[-1]))]
         for start, stop in dict.fromkeys(runs):
             yield LoadedRange(OffsetRange(committed.partition, start, stop), committed.loaded_at_us)

@@ -3,7 +3,7 @@
 The rows were read, and their results may stay where they are. So for a consumer of the table nothing is removed.
 """
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -12,7 +12,7 @@ from typing import NamedTuple, Self
 from kafka_io.model import BrokerPartition
 from pipelines.commit.commit import Change
 from pipelines.ledger.committed_range import NOWHERE, CommittedRange, ExactCause
-from pipelines.ledger.exact_offsets import ExactOffsets
+from pipelines.ledger.exact_offsets import NO_OFFSETS, ExactOffsets
 from pipelines.ledger.incarnations import ranges_of
 from pipelines.ledger.ledger import CommitKind, LedgerEntry
 from pipelines.table.exact_sets import with_shared_sets
@@ -44,14 +44,14 @@ class RetiredRows:
     """
 
     ranges: Sequence[CommittedRange]
-    _starts: dict[tuple[BrokerPartition, int], list[tuple[int, int]]] = field(init=False)
+    _numbers: dict[tuple[BrokerPartition, int], list[int]] = field(init=False)
     _taken: dict[int, list[ExactOffsets]] = field(init=False)
 
     def __post_init__(self) -> None:
-        self._taken, self._starts = defaultdict(list), defaultdict(list)
+        self._taken, self._numbers = defaultdict(list), defaultdict(list)
         for number, committed in enumerate(self.ranges):
             if committed.rows:
-                self._starts[committed.partition, committed.loaded_at_us].append((committed.offsets.start, number))
+                self._numbers[committed.partition, committed.loaded_at_us].append(number)
 
     def take(self, rows: Sequence[FileRows]) -> bool:
         """Take out the rows of a file. If some belong to no range, no row is taken out, and the answer is False."""
@@ -62,10 +62,11 @@ class RetiredRows:
         return is_complete
 
     def _within(self, rows: FileRows) -> Iterator[tuple[int, ExactOffsets]]:
-        starts = self._starts.get((rows.partition, rows.loaded_at_us), ())
-        last_offset = int(rows.offsets.firsts[-1]) if rows.offsets.by_row else int(rows.offsets.seconds[-1]) - 1
-        first = max(bisect_right(starts, int(rows.offsets.firsts[0]), key=lambda start: start[0]) - 1, 0)
-        for _, number in starts[first : bisect_right(starts, last_offset, key=lambda start: start[0])]:
+        numbers = self._numbers.get((rows.partition, rows.loaded_at_us), ())
+        start, stop = int(rows.offsets.firsts[0]), int(rows.offsets.stops[-1])
+        first = bisect_right(numbers, start, key=lambda number: self.ranges[number].offsets.stop)
+        after = bisect_left(numbers, stop, key=lambda number: self.ranges[number].offsets.start)
+        for number in numbers[first:after]:
             part = rows.offsets.within(self.ranges[number].offsets)
             if part.count:
                 yield number, part
@@ -78,11 +79,11 @@ class RetiredRows:
         """
         for number in sorted(self._taken):
             committed, parts = self.ranges[number], self._taken[number]
-            before = table.exact_sets(committed) if committed.exact else {}
-            earlier = before.get(ExactCause.RETIRED)
-            retired = ExactOffsets.union([*parts, *([earlier] if earlier else [])])
+            before = table.exact_sets(committed)
+            earlier = before.get(ExactCause.RETIRED, NO_OFFSETS)
+            retired = ExactOffsets.union([*parts, earlier])
             count = sum(part.count for part in parts)
-            if count > committed.rows or retired.count != count + (earlier.count if earlier else 0):
+            if count > committed.rows or retired.count != count + earlier.count:
                 raise CommitRefused(
                     f"{committed} has {committed.rows} rows, and {count} of them would be retired, some of them again: "
                     "`penstock verify` shows what is wrong; nothing was retired"
@@ -154,8 +155,8 @@ def merged(ranges: Iterable[tuple[CommittedRange, _Sets]]) -> Iterator[tuple[Com
 
 def _adjoin(before: CommittedRange, now: CommittedRange) -> bool:
     """Whether two ranges without rows are one after the other."""
-    is_next = before.partition == now.partition and before.offsets.stop == now.offsets.start
-    return is_next and not before.rows and not now.rows and before.isolation == now.isolation
+    end = (before.partition, before.offsets.stop, before.isolation, before.rows)
+    return end == (now.partition, now.offsets.start, now.isolation, 0) and not now.rows
 
 
 def _can_split(committed: CommittedRange, causes: Collection[str]) -> bool:

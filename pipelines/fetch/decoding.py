@@ -148,9 +148,8 @@ class Decoding:
             yield f"event_time: the column {times.name!r} has the type {kind}; it must be timestamp, date or long"
 
     def fix_columns(self, columns: pa.Schema) -> None:
-        """Plan from now on as if the table had these columns already, because files with them were written."""
+        """Make later plans as if the table had these columns already, because files with them were written."""
         self._columns_of_files = columns
-        self.learn(())
 
     def keep_columns(self, facts: Iterable[SliceFacts]) -> None:
         """Keep the plan's columns in later plans, if a slice has a file with them (fault L18).
@@ -158,7 +157,7 @@ class Decoding:
         Without that, an older schema that a later fetch finds could give a column of this file another type.
         """
         if self.plan and any(slice_facts.files for slice_facts in facts):
-            self._columns_of_files = self.plan.stored
+            self.fix_columns(self.plan.stored)
 
     @property
     def needs_sample(self) -> bool:

@@ -58,7 +58,7 @@ def compare_logs(
     choices: Choices,
     *,
     loads_older: bool,
-    with_idle: bool = False,
+    with_idle: bool,
 ) -> LogComparison:
     """Compare the logs with the table: by leader epochs, and by messages (faults A01, A02, P11).
 

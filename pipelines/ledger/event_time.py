@@ -88,8 +88,9 @@ class PartitionTime:
 
     @property
     def _earlier_answer(self) -> Sequence[LogAnswer]:
-        if self.end is None or self.asked_ms is None:
+        if self.asked_ms is None:
             return ()
+        assert self.end is not None
         return (LogAnswer(self.end, self.held_back, self.asked_ms),)
 
 

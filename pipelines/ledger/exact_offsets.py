@@ -74,6 +74,11 @@ class ExactOffsets:
         """The number of offsets, or of rows."""
         return len(self.firsts) if self.by_row else int((self.seconds - self.firsts).sum())
 
+    @property
+    def stops(self) -> _Numbers:
+        """The offset after each run, or after each row."""
+        return self.firsts + 1 if self.by_row else self.seconds
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, ExactOffsets) and self.encode() == other.encode()
 

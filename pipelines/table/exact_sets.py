@@ -77,7 +77,7 @@ class ExactSets:
 
         def read(path: str) -> bytes:
             with table_errors(uri), table_files(uri, options).open_input_file(path) as file:
-                return bytes(file.read(MAX_ENCODED_BYTES + 1))
+                return bytes(file.read(MAX_ENCODED_BYTES))
 
         return cls(read)
 
@@ -99,7 +99,7 @@ class ExactSets:
             raise ExactSetLost(f"the ledger names {stored.path} as a set of offsets, which no Penstock has written")
         name = f"the file {stored.path}" if stored.path else "a set of offsets in the ledger"
         try:
-            data = self._read(stored.path) if stored.path else b64decode(stored.inline, validate=True)
+            data = self._read(stored.path) if stored.path else b64decode(stored.inline)
         except ValueError as error:
             raise ExactSetLost(f"{name} is damaged: {error}") from error
         except Exception as error:
@@ -133,15 +133,6 @@ class ExactSets:
                 by_cause[cause].append(own)
         together = {cause: ExactOffsets.union(sets) for cause, sets in by_cause.items()}
         return {cause: own for cause, own in together.items() if own.count}
-
-
-def with_exact(
-    committed: CommittedRange, sets: Mapping[ExactCause, ExactOffsets], store: Callable[[ExactOffsets], StoredSet]
-) -> CommittedRange:
-    """The range with these sets as its exact causes, and with their numbers in its gaps; empty sets are left out."""
-    bare = replace(committed, gaps=committed.visible_gaps, exact={})
-    own = {cause: offsets.within(committed.offsets) for cause, offsets in sets.items()}
-    return with_shared_sets([(bare, own)], store)[0]
 
 
 def with_shared_sets(

@@ -1,7 +1,7 @@
 """Takes rows out of a table as an erasure does, or as a broken one would."""
 
 import uuid
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,12 +12,12 @@ import pyarrow.parquet as pq
 
 from kafka_io.model import BrokerPartition
 from pipelines.delta.delta_table import LakeTable
-from pipelines.ledger.committed_range import CommittedRange, ExactCause
+from pipelines.ledger.committed_range import CommittedRange, ExactCause, StoredSet
 from pipelines.ledger.exact_offsets import NO_OFFSETS, ExactOffsets
 from pipelines.ledger.incarnations import incarnations
 from pipelines.ledger.ledger import CommitKind, LedgerEntry
 from pipelines.ledger.slice_facts import DataFile, SliceFacts
-from pipelines.table.exact_sets import store_exact, with_exact
+from pipelines.table.exact_sets import store_exact, with_shared_sets
 from pipelines.table.row_filter import arrow_filter
 from pipelines.table.table_store import TableSnapshot
 
@@ -26,6 +26,15 @@ def rows_of(*offsets: int, inner: int | None = None) -> ExactOffsets:
     """The set of these offsets; from the rows with this inner position in 0.7."""
     numbers = np.array(offsets, np.int64)
     return ExactOffsets.of(numbers, None if inner is None else np.full(len(numbers), inner, np.int64))
+
+
+def with_exact(
+    committed: CommittedRange, sets: Mapping[ExactCause, ExactOffsets], store: Callable[[ExactOffsets], StoredSet]
+) -> CommittedRange:
+    """The range with these sets as its exact causes, and with their numbers in its gaps; empty sets are left out."""
+    bare = replace(committed, gaps=committed.visible_gaps, exact={})
+    own = {cause: offsets.within(committed.offsets) for cause, offsets in sets.items()}
+    return with_shared_sets([(bare, own)], store)[0]
 
 
 def take_out(

@@ -167,6 +167,36 @@ def test_the_time_in_a_batch_above_the_largest_fetch_is_unknown(open_brokers: Op
     assert sizes == [16_384, *[20_000] * 5]
 
 
+def test_the_size_of_one_batch_shows_how_much_room_the_others_need(open_brokers: OpenBrokers) -> None:
+    """A broker returns the first batch of an answer whole (KIP-74)."""
+    entries = [(0, record_batch([record(0, value=b"x" * 100_000)]))]
+    logs = {number: Log(entries=entries, end=1) for number in range(3)}
+    with FakeCluster(logs=logs) as cluster:
+        sizes: list[list[int]] = []
+
+        def answer(received: ReceivedRequest) -> Any:
+            request: Any = received.request
+            sizes.append([part.partition_max_bytes for part in request.topics[0].partitions])
+            response = cluster.fetch(0, received)
+            [topic] = response.responses
+            first, *others = topic.partitions
+            fitting = [replace(part, records=part.records if sizes[-1][0] > 100_000 else b"") for part in others]
+            return replace(response, responses=(replace(topic, partitions=(first, *fitting)),))
+
+        cluster.brokers[0].handlers[FETCH] = answer
+        asked = {TopicPartition("clicks", number): 0 for number in logs}
+        assert ask(open_brokers(cluster), asked) == dict.fromkeys(asked, START_MS)
+    assert sizes == [[16_384] * 3, [131_072] * 2]
+
+
+def test_what_is_behind_the_record_is_not_decoded(open_brokers: OpenBrokers) -> None:
+    damaged = bytearray(batch(3)[1])
+    damaged[-1] ^= 1
+    entries = [batch(0), (2, record_batch([], span=(1, 2))), (3, bytes(damaged))]
+    assert only(Log(entries=entries, end=4), 0, open_brokers) == START_MS
+    assert isinstance(only(Log(entries=entries, end=4), 1, open_brokers), Corrupt)
+
+
 # fault R01
 def test_invalid_records_are_an_error(open_brokers: OpenBrokers) -> None:
     data = bytearray(batch(0)[1])
@@ -240,7 +270,7 @@ def test_a_moved_leader_of_0_8_is_an_error_with_its_code(open_brokers: OpenBroke
 def test_records_after_the_high_watermark_of_the_same_answer_are_fetched_again(
     lasts: bool, open_brokers: OpenBrokers
 ) -> None:
-    with FakeCluster(logs={0: Log(entries=[batch(0, 1), batch(2)], end=2)}) as cluster:
+    with FakeCluster(logs={0: Log(entries=[batch(0), batch(1, 2)], end=2)}) as cluster:
 
         def fetch(received: ReceivedRequest) -> object:
             answer = cluster.fetch(0, received)

@@ -41,7 +41,7 @@ def test_a_log_that_became_shorter_is_searched_although_a_cut_removed_its_last_m
     search.has_bytes, search.with_expired.return_value = not is_typed, set()
     search.cluster.truncations.return_value = {}
     bounds = {A: Bounds(earliest=0, latest=12)}
-    comparison = compare_logs(search, bounds, Choices(on_truncated="rewind"), loads_older=False)
+    comparison = compare_logs(search, bounds, Choices(on_truncated="rewind"), loads_older=False, with_idle=False)
     assert comparison.divergences == ({} if is_typed else {A: another})
 
 

@@ -9,11 +9,12 @@ import pytest
 
 from kafka_io.model import BrokerPartition, OffsetRange
 from pipelines.ledger.committed_range import CommittedRange, ExactCause, StoredSet
-from pipelines.ledger.exact_offsets import ExactOffsets
+from pipelines.ledger.exact_offsets import NO_OFFSETS, ExactOffsets
 from pipelines.table import exact_sets
-from pipelines.table.exact_sets import ExactSets, store_exact, with_exact
+from pipelines.table.exact_sets import ExactSets, store_exact, with_shared_sets
 from resources.errors import ExactSetLost
 from resources.stores import durable
+from tests.pipelines.taken_out import with_exact
 
 ONE = BrokerPartition(None, 0)
 SMALL, LARGE = ExactOffsets.of(np.arange(0, 100, 2)), ExactOffsets.of(np.arange(0, 10_000, 7))
@@ -51,6 +52,37 @@ def test_a_range_names_only_its_own_part_of_a_set_and_counts_it() -> None:
     assert replace(changed, exact={}, gaps={}).visible_gaps == {}
 
 
+def test_large_sets_of_a_partition_with_the_same_cause_share_a_file(tmp_path: Path) -> None:
+    stored: list[ExactOffsets] = []
+
+    def store(offsets: ExactOffsets) -> StoredSet:
+        stored.append(offsets)
+        return store_exact(str(tmp_path), {}, offsets)
+
+    kept = StoredSet(sha256="0" * 64, size=9, path="_offsets/kept.offsets")
+    first = CommittedRange(offsets=OffsetRange(ONE, 0, 5_000), gaps={"compacted": 2, "erased": 5, "filtered": 7})
+    first = replace(first, exact={ExactCause.ERASED: kept, ExactCause.FILTERED: kept})
+    second = CommittedRange(offsets=OffsetRange(ONE, 5_000, 10_000))
+    parts = [LARGE.within(committed.offsets) for committed in (first, second)]
+    sets = [
+        {ExactCause.RETIRED: parts[0], ExactCause.ERASED: NO_OFFSETS},
+        {ExactCause.RETIRED: parts[1], ExactCause.ERASED: ExactOffsets.of(np.array([5_001]))},
+    ]
+    ranges = with_shared_sets(zip((first, second), sets, strict=True), store)
+    assert stored == [LARGE]
+    assert ranges[0].exact[ExactCause.RETIRED] == ranges[1].exact[ExactCause.RETIRED]
+    assert [part.gaps for part in ranges] == [
+        {"compacted": 2, "filtered": 7, "retired": parts[0].count},
+        {"erased": 1, "retired": parts[1].count},
+    ]
+    assert ranges[0].exact[ExactCause.FILTERED] == kept
+    assert [set(part.exact) for part in ranges] == [
+        {ExactCause.FILTERED, ExactCause.RETIRED},
+        {ExactCause.ERASED, ExactCause.RETIRED},
+    ]
+    assert ranges[1].exact[ExactCause.ERASED].inline
+
+
 def test_a_range_without_exact_sets_is_stored_as_ever() -> None:
     committed = CommittedRange(offsets=OffsetRange(ONE, 10, 20), rows=10)
     assert "exact" not in committed.as_dict()
@@ -80,7 +112,8 @@ def test_a_lost_or_damaged_set_is_an_error(tmp_path: Path) -> None:
     damaged(stored, tmp_path)
     file.unlink()
     damaged(stored, tmp_path)
-    damaged(replace(inline, inline="%%%"), tmp_path)
+    for text in ("%%%", "A"):
+        damaged(replace(inline, inline=text), tmp_path)
     damaged(replace(inline, sha256="0" * 64), tmp_path)
 
 
@@ -94,3 +127,12 @@ def test_a_set_that_nobody_could_read_is_not_written(tmp_path: Path, monkeypatch
     monkeypatch.setattr(exact_sets, "MAX_ENCODED_BYTES", 300)
     with pytest.raises(ExactSetLost, match="too many for one set"):
         store_exact(str(tmp_path), {}, LARGE)
+    monkeypatch.setattr(exact_sets, "MAX_ENCODED_BYTES", len(LARGE.encode()))
+    assert ExactSets.at(str(tmp_path), {}).of(store_exact(str(tmp_path), {}, LARGE)) == LARGE
+
+
+@pytest.mark.parametrize(("count", "is_text"), [(253, True), (254, False)])
+def test_a_set_of_few_bytes_is_a_text(count: int, is_text: bool, tmp_path: Path) -> None:
+    offsets = ExactOffsets.of(np.arange(0, 2 * count, 2))
+    assert len(offsets.encode()) == count + 3
+    assert bool(store_exact(str(tmp_path), {}, offsets).inline) == is_text

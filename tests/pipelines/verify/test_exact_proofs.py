@@ -12,11 +12,11 @@ from deltalake import DeltaTable
 from kafka_io.model import BrokerPartition, OffsetRange
 from pipelines.ledger.committed_range import CommittedRange, ExactCause
 from pipelines.ledger.exact_offsets import ExactOffsets
-from pipelines.table.exact_sets import ExactSets, store_exact, with_exact
+from pipelines.table.exact_sets import ExactSets, store_exact
 from pipelines.verify.exact_file import exact_problems
 from pipelines.verify.verify import verify
 from tests.pipelines.loaded import call_compaction
-from tests.pipelines.taken_out import rows_of, take_out
+from tests.pipelines.taken_out import rows_of, take_out, with_exact
 from tests.small_table import SmallTable
 
 OF_07, ONE = BrokerPartition(0, 0), BrokerPartition(None, 0)
