@@ -18,17 +18,20 @@ entries: those that say when the replaced rows were loaded.
 
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import chain, tee
 
 from kafka_io.model import BrokerPartition, OffsetRange
 from pipelines.increments.offset_sets import OffsetSet
 from pipelines.ledger.committed_range import CommittedRange, ExactCause, LoadedRange
+from pipelines.ledger.exact_offsets import ExactOffsets
 from pipelines.ledger.incarnations import effective_entries
 from pipelines.ledger.ledger import CommitKind, Coverage, LedgerEntry, TopicIdentity
 
 Entries = Iterable[tuple[int, LedgerEntry]]
+ReadSets = Callable[[CommittedRange], Mapping[ExactCause, ExactOffsets]]
+"""Reads the exact sets of a range: see TableStore."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +62,9 @@ class LedgerDifference:
         replaced: offsets that have other rows than in the old version, with the loading times of the rows of now.
         withdrawn: the rows of the old version in place of which there are those of `replaced`.
         taken_back: offsets that are only in the old version.
-        erased: offsets of which rows were erased since the old version, with the loading times of before. In 0.7, or if
-            they are very many, other rows are among them.
+        erased: offsets of which rows were erased since the old version, with all loading times of before: a consumer
+            that ignores replaced rows has older rows of the same records. In 0.7, or if they are very many, other rows
+            are among them.
         left_of_erased: the same offsets, with the loading times of the rows that the new version still has.
         retired: offsets of ranges that are `new`, `restarted` or `replaced`, and of which rows were retired since:
             nobody can read these rows any more.
@@ -86,35 +90,38 @@ class LedgerDifference:
         return (*self.withdrawn, *self.taken_back, *self.erased)
 
 
-def ledger_difference(entries: Entries, since: int, version: int) -> LedgerDifference:
+def ledger_difference(entries: Entries, since: int, version: int, exact_sets: ReadSets) -> LedgerDifference:
     """The difference between the versions `since` and `version`; -1 is the state before a table exists.
 
     `entries` are those of the Delta log up to `version`, newest first. They are read only as far as needed.
+    `exact_sets` reads the sets of a range.
     """
-    sides = _Sides.find(iter(entries), since, version)
+    read: list[tuple[int, LedgerEntry]] = []
+    sides = _Sides.find(_remembered(entries, read), since, version, exact_sets)
     before, now = sides.contents(sides.old), sides.contents(sides.new)
-    kinds = {name: _ByTopic() for name in ("new", "restarted", "replaced", "taken_back", "erased")}
+    kinds = {name: _ByTopic() for name in ("new", "restarted", "replaced", "taken_back", "erased", "left")}
     unread: list[OffsetRange] = []
     for topic in dict.fromkeys([*now, *before]):
         old, new = before.get(topic, OffsetSet()), now.get(topic, OffsetSet())
         # For a new consumer all rows are new. Only one that has rows of another incarnation sees a restart (fault N43).
         is_restart = any(before.values()) and topic not in before
-        kinds["restarted" if is_restart else "new"][topic] = new - old
-        kinds["taken_back"][topic] = old - new
+        erased = sides.erased(topic)
+        kinds["erased"][topic] = erased = erased & (old | sides.seen(topic, read, since)) if erased else erased
+        kinds["left"][topic] = erased & new
+        kinds["restarted" if is_restart else "new"][topic] = new - old - erased
+        kinds["taken_back"][topic] = old - new - erased
         # Both versions have the offset, but one of them loaded it after the base: a replay, or a load after a rewind or
         # a cut.
-        kinds["erased"][topic] = old & new & sides.erased(topic)
-        loaded = (old & new & sides.loaded(topic)) - kinds["erased"][topic]
+        loaded = (old & new & sides.loaded(topic)) - erased
         # What was replaced and then retired has no row that could be there in place of the old one.
-        kinds["replaced"][topic] = loaded - sides.retired(topic, wholly=True)
-        unread += sides.retired(topic, since_old=True) & ((new - old) | loaded)
+        kinds["replaced"][topic] = loaded - sides.retired(topic)
+        unread += sides.unread(topic, new - old)
     # Three walks continue in the entries at the base and below it, which are read once.
     below_now, below_before, below = tee((entry for _, entry in sides.below), 3)
-    needed_now = (kinds[name] for name in ("new", "restarted", "replaced", "erased"))
-    times_now = _LoadingTimes(chain(sides.new, below_now), *needed_now)
-    times_before = _LoadingTimes(
-        chain(sides.old, below_before), kinds["replaced"], kinds["taken_back"], kinds["erased"]
-    )
+    needed_now = (kinds[name] for name in ("new", "restarted", "replaced", "left"))
+    times_now = _LoadingTimes(chain(sides.new, below_now), sides.retired_in, *needed_now)
+    needed_before = (kinds["replaced"], kinds["taken_back"])
+    times_before = _LoadingTimes(chain(sides.old, below_before), sides.retired_in, *needed_before)
     decoded = _decoded_in_both(sides, below, before, now)
     return LedgerDifference(
         new=times_now.spans(kinds["new"]),
@@ -122,8 +129,8 @@ def ledger_difference(entries: Entries, since: int, version: int) -> LedgerDiffe
         replaced=(*times_now.spans(kinds["replaced"]), *decoded),
         withdrawn=(*times_before.spans(kinds["replaced"]), *decoded),
         taken_back=times_before.spans(kinds["taken_back"]),
-        erased=times_before.spans(kinds["erased"]),
-        left_of_erased=times_now.spans(kinds["erased"]),
+        erased=tuple(_with_all_times(kinds["erased"], [entry for number, entry in read if number <= since])),
+        left_of_erased=times_now.spans(kinds["left"]),
         retired=tuple(LoadedSpan(offsets, ()) for offsets in unread),
     )
 
@@ -139,15 +146,18 @@ class _Sides:
     If an entry changed all rows, for example by converting a raw table, the sides have all entries, and no base.
     """
 
+    exact_sets: ReadSets
     new: list[LedgerEntry] = field(default_factory=list)
     old: list[LedgerEntry] = field(default_factory=list)
     base: LedgerEntry | None = None
     below: Iterator[tuple[int, LedgerEntry]] = field(default_factory=lambda: iter(()))
 
     @classmethod
-    def find(cls, entries: Iterator[tuple[int, LedgerEntry]], since: int, version: int) -> "_Sides":
+    def find(
+        cls, entries: Iterator[tuple[int, LedgerEntry]], since: int, version: int, exact_sets: ReadSets
+    ) -> "_Sides":
         """Walk down from both versions until they have an entry in common."""
-        sides = cls()
+        sides = cls(exact_sets=exact_sets)
         for number, entry in entries:
             if number <= version and number <= since:
                 sides._end_at(effective_entries(chain([(number, entry)], entries)))
@@ -189,29 +199,107 @@ class _Sides:
         return {topic: OffsetSet.of_coverage(coverage) for topic, coverage in covered.items()}
 
     def loaded(self, topic: TopicIdentity) -> OffsetSet:
-        """The offsets of the incarnation that entries of one version only have loaded."""
-        own = (entry for entry in self.both if entry.topic == topic)
-        return OffsetSet(part.offsets for entry in own for part in _loaded(entry))
+        """The offsets of the incarnation that entries of one version only have loaded, or that a rewind brought back.
+
+        A consumer that began after a retirement has not seen the rows that come back.
+        """
+        own = (part.offsets for entry in self.both if entry.topic == topic for part in self.loaded_by(entry))
+        _, of_old = self._apart
+        back = (offsets for entry in of_old for offsets in self._retired_by(entry, topic))
+        return OffsetSet(chain(own, back))
+
+    @property
+    def _apart(self) -> tuple[Sequence[LedgerEntry], Sequence[LedgerEntry]]:
+        """The entries of the new version that the old one does not have, and those of the old one."""
+        common = {entry.commit for entry in self.old} & {entry.commit for entry in self.new}
+        new, old = ([entry for entry in side if entry.commit not in common] for side in (self.new, self.old))
+        return new, old
 
     def erased(self, topic: TopicIdentity) -> OffsetSet:
         """The offsets of the incarnation of which entries of the new version only have erased rows."""
         erasures = (entry for entry in self.new if entry.topic == topic and entry.kind is CommitKind.ERASE)
         return OffsetSet(part.offsets for entry in erasures for part in entry.written)
 
-    def retired(self, topic: TopicIdentity, *, wholly: bool = False, since_old: bool = False) -> OffsetSet:
-        """The ranges of the incarnation of which entries of the new version have retired rows.
+    def seen(self, topic: TopicIdentity, read: Sequence[tuple[int, LedgerEntry]], since: int) -> OffsetSet:
+        """The offsets of the incarnation that a consumer may have seen, also before a rewind: `read` has all entries.
 
-        Left out is what a later entry has loaded again: its rows are there. With `wholly`, ranges that still have rows
-        are left out too. With `since_old`, the entries of the old version are.
+        If the consumer ignored that they were taken back, its output still has them (fault P21).
         """
-        earlier = {entry.commit for entry in self.old} if since_old else set[str]()
+        self.below = iter(list(self.below))
+        earlier = (entry for number, entry in read if number <= since and entry.topic == topic)
+        return OffsetSet(part.offsets for entry in earlier for part in self.loaded_by(entry))
+
+    def retired(self, topic: TopicIdentity) -> OffsetSet:
+        """The offsets of the incarnation whose rows entries of the new version have retired.
+
+        Left out is what a later entry has loaded again: its rows are there.
+        """
         retired, loaded = OffsetSet(), list[LoadedRange | CommittedRange]()
         for entry in (entry for entry in self.new if entry.topic == topic):
-            loaded += _loaded(entry)
-            if entry.kind is CommitKind.RETIRE and entry.commit not in earlier:
-                ranges = OffsetSet(part.offsets for part in entry.ranges if not (wholly and part.rows))
-                retired |= ranges - OffsetSet(part.offsets for part in loaded)
+            loaded += self.loaded_by(entry)
+            if own := self._retired_by(entry, topic):
+                retired |= own - OffsetSet(part.offsets for part in loaded)
         return retired
+
+    def unread(self, topic: TopicIdentity, unseen: OffsetSet) -> OffsetSet:
+        """The retired offsets of the incarnation whose rows the old version did not have.
+
+        `unseen` are the offsets that only the new version covers.
+        """
+        new, old = self._apart
+        changed, unread = unseen, OffsetSet()
+        for entry in (entry for entry in chain(old, reversed(new)) if entry.topic == topic):
+            changed |= OffsetSet(part.offsets for part in self._changed_by(entry))
+            unread -= OffsetSet(part.offsets for part in self.loaded_by(entry))
+            unread |= changed & self._retired_by(entry, topic)
+        return unread
+
+    def _retired_by(self, entry: LedgerEntry, topic: TopicIdentity) -> OffsetSet:
+        """The offsets that are retired in the ranges of an entry, if it is a retirement of the incarnation."""
+        if entry.kind is not CommitKind.RETIRE or entry.topic != topic:
+            return OffsetSet()
+        return OffsetSet(offsets for part in entry.ranges for offsets in self.retired_in(part))
+
+    def retired_in(self, committed: CommittedRange) -> OffsetSet:
+        """The offsets of a range whose rows were retired."""
+        stored = committed.exact.get(ExactCause.RETIRED)
+        if stored is None:
+            return OffsetSet()
+        own = self.exact_sets(replace(committed, exact={ExactCause.RETIRED: stored}))[ExactCause.RETIRED]
+        stops = own.firsts + 1 if own.by_row else own.seconds
+        bounds = zip(own.firsts.tolist(), stops.tolist(), strict=True)
+        return OffsetSet(OffsetRange(committed.partition, start, stop) for start, stop in bounds)
+
+    def loaded_by(self, entry: LedgerEntry) -> Iterable[LoadedRange | CommittedRange]:
+        """The ranges whose rows an entry loaded. A replay and a cut also copy rows, which stay what they were.
+
+        A replay leaves retired rows out, so what was made of them stays too (fault P22).
+        """
+        if entry.kind is CommitKind.LOAD:
+            return entry.ranges
+        if entry.kind is not CommitKind.REPLAY:
+            return ()
+        # Versions before 0.7.0 do not name them: they come first, and have the loading time of the replay.
+        first_us = entry.ranges[0].loaded_at_us if entry.ranges else 0
+        loaded = entry.written or [part for part in entry.ranges if part.loaded_at_us == first_us]
+        retired = OffsetSet(offsets for part in entry.ranges for offsets in self.retired_in(part))
+        if not retired:
+            return loaded
+        times = _by_loading_time(LoadedRange(part.offsets, part.loaded_at_us) for part in loaded)
+        return [LoadedRange(left, loaded_us) for loaded_us, own in times.items() for left in own - retired]
+
+    def _changed_by(self, entry: LedgerEntry) -> Iterable[LoadedRange | CommittedRange | LoadedSpan]:
+        """The ranges whose rows an entry loaded or decoded again."""
+        if _changes_all_rows(entry):
+            return [LoadedSpan(offsets, ()) for offsets in OffsetSet.of_coverage(entry.covered)]
+        return entry.written if entry.kind is CommitKind.REDECODE else self.loaded_by(entry)
+
+
+def _remembered(entries: Entries, read: list[tuple[int, LedgerEntry]]) -> Iterator[tuple[int, LedgerEntry]]:
+    """The entries, each of which is put into `read` when it is taken."""
+    for numbered in entries:
+        read.append(numbered)
+        yield numbered
 
 
 def _changes_all_rows(entry: LedgerEntry) -> bool:
@@ -224,21 +312,16 @@ def _changes_all_rows(entry: LedgerEntry) -> bool:
     return entry.kind is CommitKind.REDECODE and not entry.written
 
 
-def _loaded(entry: LedgerEntry) -> Iterable[LoadedRange | CommittedRange]:
-    """The ranges whose rows an entry loaded. A replay and a cut also copy rows, which stay what they were."""
-    if entry.kind is CommitKind.LOAD:
-        return entry.ranges
-    if entry.kind is CommitKind.REPLAY:
-        # Versions before 0.7.0 do not name them: they come first, and have the loading time of the replay.
-        first_us = entry.ranges[0].loaded_at_us if entry.ranges else 0
-        return entry.written or [part for part in entry.ranges if part.loaded_at_us == first_us]
-    return ()
-
-
 class _LoadingTimes:
     """Finds when rows were loaded: the newest entry that names an offset says it. Older entries are not read."""
 
-    def __init__(self, entries: Iterable[LedgerEntry], *needed: _ByTopic) -> None:
+    def __init__(
+        self,
+        entries: Iterable[LedgerEntry],
+        retired_in: Callable[[CommittedRange], OffsetSet],
+        *needed: _ByTopic,
+    ) -> None:
+        self._retired_in = retired_in
         self._known: dict[TopicIdentity, dict[BrokerPartition, list[LoadedRange]]] = {}
         missing = _ByTopic()
         for by_topic in needed:
@@ -255,12 +338,15 @@ class _LoadingTimes:
     def _take(self, entry: LedgerEntry, missing: OffsetSet) -> OffsetSet:
         """Note the missing offsets that the entry names; returns the others."""
         known = self._known.setdefault(entry.topic, defaultdict(list))
-        # If all rows of a range are retired, an older entry says when they were loaded.
-        ranges = [part for part in entry.ranges if part.rows or ExactCause.RETIRED not in part.exact]
-        for committed in ranges:
-            for offsets in missing.within(committed.offsets):
+        named = OffsetSet()
+        for committed in entry.ranges:
+            # If a row is retired, an older entry says when it was loaded.
+            own = OffsetSet(missing.within(committed.offsets))
+            own -= self._retired_in(committed) if own else own
+            for offsets in own:
                 known[committed.partition].append(LoadedRange(offsets, committed.loaded_at_us))
-        return missing - OffsetSet(committed.offsets for committed in ranges)
+            named |= own
+        return missing - named
 
     def pieces(self, wanted: _ByTopic) -> Iterator[tuple[OffsetRange, list[LoadedRange]]]:
         """The wanted ranges of offsets, each with the known pieces that overlap it."""
@@ -279,6 +365,16 @@ class _LoadingTimes:
         )
 
 
+def _with_all_times(wanted: _ByTopic, entries: Sequence[LedgerEntry]) -> Iterator[LoadedSpan]:
+    """The wanted offsets with all loading times that some of the entries give them."""
+    for topic, offsets in wanted.items():
+        times: dict[OffsetRange, set[int]] = {part: set() for part in offsets}
+        for committed in (part for entry in entries if entry.topic == topic for part in entry.ranges):
+            for part in offsets.touching(committed.offsets):
+                times[part].add(committed.loaded_at_us)
+        yield from (LoadedSpan(part, tuple(sorted(own))) for part, own in times.items())
+
+
 def _decoded_in_both(
     sides: _Sides,
     below: Iterable[LedgerEntry],
@@ -295,9 +391,9 @@ def _decoded_in_both(
         return ()
     topic, covered = sides.base.topic, OffsetSet.of_coverage(sides.base.covered)
     kept = before.get(topic, OffsetSet()) & now.get(topic, OffsetSet())
-    taken = _ByTopic({topic: (covered - kept) | (covered & sides.loaded(topic))})
-    of_base = (piece for _, pieces in _LoadingTimes(below, taken).pieces(taken) for piece in pieces)
-    of_sides = (LoadedRange(part.offsets, part.loaded_at_us) for entry in sides.both for part in _loaded(entry))
+    taken = _ByTopic({topic: (covered - kept) | (covered & (sides.loaded(topic) | sides.retired(topic)))})
+    of_base = (piece for _, pieces in _LoadingTimes(below, sides.retired_in, taken).pieces(taken) for piece in pieces)
+    of_sides = (LoadedRange(part.offsets, part.loaded_at_us) for entry in sides.both for part in sides.loaded_by(entry))
     other = _by_loading_time(chain(of_base, of_sides))
     return tuple(
         LoadedSpan(part, (loaded_us,))

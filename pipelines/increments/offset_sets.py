@@ -64,6 +64,11 @@ class OffsetSet:
         for start, stop in self._overlapping(offsets):
             yield OffsetRange(offsets.partition, max(start, offsets.start), min(stop, offsets.stop))
 
+    def touching(self, offsets: OffsetRange) -> Iterator[OffsetRange]:
+        """The ranges of the set that have offsets of a range, as a whole."""
+        for start, stop in self._overlapping(offsets):
+            yield OffsetRange(offsets.partition, start, stop)
+
     def _outside(self, offsets: OffsetRange) -> Iterator[OffsetRange]:
         """The parts of a range that are not in the set. Some of them may be empty."""
         begin = offsets.start

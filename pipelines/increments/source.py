@@ -84,7 +84,8 @@ class SourceVersion:
                 f"{self.snapshot.version}"
             )
         try:
-            return ledger_difference(self._checked_entries(since), since.version, self.snapshot.version)
+            entries, exact_sets = self._checked_entries(since), self.table.exact_sets
+            return ledger_difference(entries, since.version, self.snapshot.version, exact_sets)
         except LogTorn as error:
             raise _named(self.table, error) from error
 

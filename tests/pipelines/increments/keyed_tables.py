@@ -1,6 +1,7 @@
 """Small tables whose rows have keys, values, tombstones and times; and what their state tables must have."""
 
 from collections import defaultdict
+from collections.abc import Collection
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -8,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 from deltalake import DeltaTable
 
-from kafka_io.model import BrokerPartition, OffsetRange
+from kafka_io.model import BrokerPartition
 from pipelines.ledger.slice_facts import SliceFacts
 from pipelines.state_tables.state_table import state_output
 from resources.settings.topic_options import TopicOptions
@@ -45,9 +46,11 @@ class KeyedHistory(TableHistory):
             if (time_us := self.random.randint(1, self.clock_error_us)) not in self.incarnations
         )
 
-    def write(self, start: int, stop: int, *, partition: int = 0, rows: int | None = None) -> SliceFacts:
+    def write(
+        self, start: int, stop: int, *, partition: int = 0, rows: int | None = None, without: Collection[int] = ()
+    ) -> SliceFacts:
         """Write a slice's file. Each offset has a row with a random key."""
-        offsets = list(range(start, stop, 10))[:rows]
+        offsets = [offset for offset in range(start, stop, 10) if offset not in without][:rows]
         records = [self._record(partition) for _ in offsets]
         return self.write_records(start, stop, partition, dict(zip(offsets, records, strict=True)))
 
@@ -62,13 +65,12 @@ class KeyedHistory(TableHistory):
     def write_records(self, start: int, stop: int, partition: int, records: dict[int, Row]) -> SliceFacts:
         """Write a slice's file with these records by offset."""
         rows = list(records.values())
-        columns = {
-            "offset": pa.array(list(records), pa.int64()),
+        others = {
             "key": pa.array([row["key"] for row in rows], pa.binary()),
-            "value": pa.array([row["value"] for row in rows], pa.binary()),
             "timestamp": pa.array([row.get("timestamp") for row in rows], pa.int64()),
         }
-        facts = self.write_columns(OffsetRange(BrokerPartition(0, partition), start, stop), columns)
+        values = {offset: row["value"] for offset, row in records.items()}
+        facts = self.write_values(start, stop, partition, values, others)
         self.incarnations[self._loaded_at] = self.topic.incarnation
         return facts
 

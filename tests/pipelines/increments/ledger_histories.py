@@ -1,15 +1,22 @@
 """Random histories of a ledger without a table, and what each version contains, row by row."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from random import Random
 
+import numpy as np
+
 from kafka_io.model import BrokerPartition, OffsetRange
-from pipelines.ledger.committed_range import CommittedRange, LoadedRange
+from pipelines.ledger.committed_range import CommittedRange, ExactCause, LoadedRange, StoredSet
+from pipelines.ledger.exact_offsets import ExactOffsets
 from pipelines.ledger.ledger import CommitKind, Coverage, LedgerEntry, TableState, TopicIdentity
+from pipelines.table.exact_sets import inline_exact
 
 PARTITIONS = (BrokerPartition(None, 0), BrokerPartition(None, 1))
-KINDS = ("load", "load", "load", "backfill", "replay", "cut", "rewind", "compaction", "restart", "redecode", "convert")
+KINDS = (
+    *("load", "load", "load", "backfill", "replay", "cut", "rewind", "compaction", "restart", "redecode", "convert"),
+    *("rewrite", "erase", "erase", "retire"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,17 +31,38 @@ class LedgerRow:
 
 
 Rows = frozenset[LedgerRow]
+LedgerPlace = tuple[TopicIdentity, BrokerPartition, int]
+
+
+def place_of(row: LedgerRow) -> LedgerPlace:
+    """Where a row is from."""
+    return row.topic, row.partition, row.offset
+
+
+def retired_set(offsets: Collection[int]) -> Mapping[ExactCause, StoredSet]:
+    """The exact sets of a range in which these offsets are retired."""
+    stored = inline_exact(ExactOffsets.of(np.array(sorted(offsets), np.int64)))
+    return {ExactCause.RETIRED: stored} if stored and offsets else {}
 
 
 @dataclass(slots=True)
 class LedgerHistory:
-    """A ledger and the rows of each version. `entries` has None for versions without an entry, as of a compaction."""
+    """A ledger and the rows of each version. `entries` has None for versions without an entry, as of a compaction.
+
+    Attributes:
+        retired: the places of rows that were retired, of each version.
+        erased: the places of rows that were erased, of each version.
+        erased_in: the version of the newest erasure. No rewind goes below it.
+    """
 
     entries: list[LedgerEntry | None]
     rows: list[Rows]
     random: Random
     with_written: bool = True
     clock_us: int = 1000
+    retired: list[frozenset[LedgerPlace]] = field(default_factory=lambda: [frozenset()])
+    erased: list[frozenset[LedgerPlace]] = field(default_factory=lambda: [frozenset()])
+    erased_in: int = 0
 
     @classmethod
     def of(cls, kinds: list[str], random: Random, *, with_written: bool = True) -> "LedgerHistory":
@@ -79,6 +107,10 @@ class LedgerHistory:
         )
         self.entries.append(replace(entry, **more))  # type: ignore[arg-type] # fields of an entry
         self.rows.append(rows)
+        # What is covered no longer, or is there again, is not retired.
+        there = {place_of(row) for row in rows}
+        self.retired.append(self.retired[-1] - there)
+        self.erased.append(self.erased[-1] - there)
 
     def _covered(self) -> dict[BrokerPartition, tuple[int, int]]:
         newest = self._newest()
@@ -151,10 +183,13 @@ class LedgerHistory:
         if offsets is None:
             return
         covered = self._covered()
-        fetched = [self._range(offsets.partition, offsets.start, offsets.stop)]
+        gone = self.erased[-1] | self.retired[-1]
+        bare = self._range(offsets.partition, offsets.start, offsets.stop)
+        retired = [place for place in self.retired[-1] if self._is_in(place, bare)]
+        fetched = [replace(bare, exact=retired_set([offset for _, _, offset in retired]))]
         copied = self._copied(offsets, covered[offsets.partition][1])
         written = tuple(map(LoadedRange.of, fetched)) if self.with_written else ()
-        rows = self._without(fetched) | self._loaded(fetched)
+        rows = self._without(fetched) | {row for row in self._loaded(fetched) if place_of(row) not in gone}
         self._append(CommitKind.REPLAY, rows, covered, *fetched, *copied, written=written)
 
     def _cut(self) -> None:
@@ -165,21 +200,26 @@ class LedgerHistory:
         start, stop = covered[offsets.partition]
         covered[offsets.partition] = start, offsets.start
         copied = self._copied(OffsetRange(offsets.partition, offsets.start, stop), offsets.start)
-        rows = self._without([self._range(offsets.partition, offsets.start, stop)])
-        self._append(CommitKind.CUT, rows, covered, *copied)
+        cut = self._range(offsets.partition, offsets.start, stop)
+        self._append(CommitKind.CUT, self._without([cut]), covered, *copied)
+        for places in (self.retired, self.erased):
+            places[-1] = frozenset(place for place in places[-1] if not self._is_in(place, cut))
 
     def _rewind(self) -> None:
-        target = self.random.randint(0, self.version)
+        target = self.random.randint(self.erased_in, self.version)
         if self._newest() is None or target == self.version:
             return
         restored = next((entry for _, entry in self.newest_first(target)), None)
         covered = dict(restored.covered) if restored else {}
         topic = restored.topic if restored else self._topic()
         self._append(CommitKind.REWIND, self.rows[target], covered, target=target, topic=topic)
+        self.retired[-1], self.erased[-1] = self.retired[target], self.erased[target]
 
     def _compaction(self) -> None:
         self.entries.append(None)
         self.rows.append(self.rows[-1])
+        self.retired.append(self.retired[-1])
+        self.erased.append(self.erased[-1])
 
     def _restart(self) -> None:
         if self._newest() is None:
@@ -188,6 +228,43 @@ class LedgerHistory:
         ranges = [self._range(PARTITIONS[0], 10, 10 + self.random.randint(1, 9))]
         rows = self.rows[-1] | self._loaded(ranges, topic)
         self._append(CommitKind.LOAD, rows, {PARTITIONS[0]: (10, ranges[0].offsets.stop)}, *ranges, topic=topic)
+
+    def _is_in(self, place: LedgerPlace, part: CommittedRange) -> bool:
+        topic, partition, offset = place
+        is_own = (topic, partition) == (self._topic(), part.partition)
+        return is_own and part.offsets.start <= offset < part.offsets.stop
+
+    def _erase(self) -> None:
+        offsets = self._some()
+        if offsets is None:
+            return
+        erased = self._range(offsets.partition, offsets.start, offsets.stop)
+        hits = frozenset(row for row in self.rows[-1] if self._is_in(place_of(row), erased))
+        if hits:
+            written = tuple(LoadedRange(self._offset(row), row.loaded_at_us) for row in hits)
+            ranges = (CommittedRange(offsets=part.offsets, loaded_at_us=part.loaded_at_us) for part in written)
+            self._append(CommitKind.ERASE, self.rows[-1] - hits, self._covered(), *ranges, written=written)
+            self.erased[-1] |= {place_of(row) for row in hits}
+            self.erased_in = self.version
+
+    def _retire(self) -> None:
+        """Retire the rows of the present topic that were loaded until some time."""
+        until = self.clock_us - self.random.randint(0, 6)
+        hits = frozenset(row for row in self.rows[-1] if row.topic == self._topic() and row.loaded_at_us <= until)
+        if hits:
+            ranges = (
+                CommittedRange(
+                    offsets=self._offset(row),
+                    loaded_at_us=row.loaded_at_us,
+                    exact=retired_set([row.offset]),
+                )
+                for row in hits
+            )
+            self._append(CommitKind.RETIRE, self.rows[-1] - hits, self._covered(), *ranges)
+            self.retired[-1] |= {place_of(row) for row in hits}
+
+    def _offset(self, row: LedgerRow) -> OffsetRange:
+        return OffsetRange(row.partition, row.offset, row.offset + 1)
 
     def _redecode(self) -> None:
         """Decode the rows of some loading times again, of any incarnation."""
@@ -199,14 +276,16 @@ class LedgerHistory:
             for row in self.rows[-1]
             if row.loaded_at_us in set(self.random.sample(times, self.random.randint(1, len(times))))
         }
-        written = tuple(
-            LoadedRange(OffsetRange(row.partition, row.offset, row.offset + 1), row.loaded_at_us) for row in chosen
-        )
+        written = tuple(LoadedRange(self._offset(row), row.loaded_at_us) for row in chosen)
         self._decoded_again(CommitKind.REDECODE, frozenset(chosen), written if self.with_written else ())
 
     def _convert(self) -> None:
         if self.random.random() < 0.3 and self._newest():
             self._decoded_again(CommitKind.CONVERT, self.rows[-1], ())
+
+    def _rewrite(self) -> None:
+        if self.random.random() < 0.3 and self._newest():
+            self._decoded_again(CommitKind.REWRITE, self.rows[-1], ())
 
     def _decoded_again(self, kind: CommitKind, chosen: Rows, written: tuple[LoadedRange, ...]) -> None:
         again = frozenset(replace(row, decoded=self.clock_us) for row in chosen)

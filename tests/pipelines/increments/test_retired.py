@@ -1,5 +1,6 @@
 """A retirement takes no result out of an output, and a consumer that has not seen the rows hears of it."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,9 @@ from pipelines.commit.replacement import CutChange
 from pipelines.identity.identity import table_state
 from pipelines.increments.delta_output import DeltaOutput
 from pipelines.increments.increment import Increment, apply_increment, increments
+from pipelines.ledger.slice_facts import SliceFacts
+from pipelines.maintenance.rewind import plan_rewind, rewind
+from pipelines.rewrites.exact_slices import exact_of_slices
 from pipelines.rewrites.replay import ReplayChange
 from resources.errors import RowsRetired
 from tests.pipelines.maintenance.old_rows import ONE, DatedTable
@@ -45,13 +49,13 @@ def seen(output: DeltaOutput) -> list[int]:
     return sorted(offsets)
 
 
-def replay(table: DatedTable, start: int, stop: int) -> None:
+def replay(table: DatedTable, start: int, stop: int, facts: SliceFacts | None = None) -> None:
     snapshot = table.table.snapshot()
     change = ReplayChange(
         fetched_rows=lambda part: part.rows,
         state=table_state(snapshot, table.topic),
         ranges=(OffsetRange(ONE, start, stop),),
-        facts=(table.records(start, stop),),
+        facts=(facts or table.records(start, stop),),
         run="replay",
     )
     commit(table.table, snapshot, change)
@@ -116,6 +120,38 @@ def test_rows_that_were_replaced_and_then_retired_are_not_seen_either(dated: Dat
         apply(dated, output)
     apply(dated, output, on_retired="ignore")
     assert seen(output) == list(range(30))
+
+
+def test_a_replay_of_retired_rows_takes_no_result_out(  # fault P22
+    dated: DatedTable, output: DeltaOutput
+) -> None:
+    """Its slice has the offsets of a retired day and of a later one."""
+    apply(dated, output)
+    dated.retire(1)
+    offsets = OffsetRange(ONE, 5, 15)
+    exact = exact_of_slices(dated.table, {ONE: dated.ranges()}, [offsets])[offsets]
+    dated.today = 3
+    facts = dated.records(5, 15, without=range(5, 10), cause="retired")
+    replay(dated, 5, 15, replace(facts, range=replace(facts.range, exact=exact)))
+    assert apply(dated, output)["replaced"] == 5
+    assert seen(output) == list(range(30))
+    snapshot = dated.table.snapshot()
+    cut = CutChange(state=table_state(snapshot, dated.topic), ranges=(OffsetRange(ONE, 7, 30),), run="cut")
+    commit(dated.table, snapshot, cut)
+    apply(dated, output)
+    assert seen(output) == list(range(7))
+
+
+def test_rows_that_a_rewind_brings_back_are_delivered_once(dated: DatedTable, output: DeltaOutput) -> None:  # fault P22
+    """The first consumer has seen them before they were retired, and the second one has not."""
+    apply(dated, output)
+    dated.retire(2)
+    later = DeltaOutput(uri=f"{output.uri}-later")
+    apply(dated, later)
+    rewind(plan_rewind(dated.table, dated.table.snapshot().version - 1, run="rewind"))
+    for own in (output, later):
+        apply(dated, own)
+        assert seen(own) == list(range(30))
 
 
 def test_rows_that_were_retired_and_are_loaded_again_are_seen(dated: DatedTable, output: DeltaOutput) -> None:

@@ -338,6 +338,20 @@ def test_outputs_lose_erased_rows_whatever_they_chose(
     assert apply_increment(topic.table, copy, consumer="c", into=output, on_replaced=on_replaced) is None
 
 
+def test_results_of_an_earlier_load_of_erased_rows_go_too(topic: TypedTopic, tmp_path: Path) -> None:  # fault P21
+    """The output ignores that a replay replaced the rows, so it has them with their first loading time."""
+    output = DeltaOutput(uri=str(tmp_path / "out"))
+    apply_increment(topic.table, copy, consumer="c", into=output, on_replaced="ignore")
+    DeltaTable(topic.table.uri).update(updates={"email": "'spoilt'"}, predicate="id = 2")
+    assert topic.replay().changed
+    append(topic.fake.logs[0], [person(30)])
+    topic.load()
+    apply_increment(topic.table, copy, consumer="c", into=output, on_replaced="ignore")
+    erased(topic)
+    apply_increment(topic.table, copy, consumer="c", into=output, on_replaced="ignore")
+    assert sorted(DeltaTable(output.uri).to_pyarrow_table().column("id").to_pylist()) == [*WITHOUT, 30]
+
+
 def test_a_consumer_that_comes_after_the_files_are_deleted_loses_the_rows_too(
     topic: TypedTopic, tmp_path: Path
 ) -> None:

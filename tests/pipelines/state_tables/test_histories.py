@@ -20,8 +20,9 @@ pytestmark = pytest.mark.slow  # long histories
 def test_a_state_table_equals_a_full_recomputation(seed: int, clock_error_us: int, tmp_path: Path) -> None:
     random = Random(seed)
     history = KeyedHistory(tmp_path / "lake", random, clock_error_us=clock_error_us)
-    for event in random.choices(EVENTS, k=18):
+    for event in ["load", *random.choices(EVENTS, k=18)]:
         history.happen(event)
+        history.check()
         if random.random() < 0.4:
             update_state(history.table, BY_KEY)
             assert history.state() == history.expected(), history.events
