@@ -41,7 +41,11 @@ if TYPE_CHECKING:  # it imports pandas
     import pyarrow.dataset as pads
 
 _BATCH_ROWS = 65_536
+_SEARCHED_ROWS = 8_192
+"""The search in a file ends at the first hit, because all of the file is read again then. So its batches are small."""
 _MAX_TRIES = 20
+_NO_BROKER = -1
+"""Stands for null in columns of numbers."""
 _MIN_SEARCHED_BYTES = 4
 """Shorter texts are part of too many others to be searched in bytes."""
 
@@ -198,7 +202,7 @@ class _Search:
 
     def hits(self, fragment: "pads.Fragment", schema: pa.Schema) -> _FileHits:
         """The hits of a file. If it has some, and this is no dry run, its other rows are written into a new file."""
-        if not any(self._masks(rows)[0].any() for rows in _batches(fragment, schema, self._columns)):
+        if not any(self._masks(rows)[0].any() for rows in _batches(fragment, schema, self._columns, _SEARCHED_ROWS)):
             return NO_HITS
         layout, request = self._layout, self._request
         identifying = [layout.name(name) for name in IDENTIFYING]
@@ -215,10 +219,10 @@ class _Search:
         parts: list[pa.RecordBatch] = []
         in_bytes = 0
         with SliceFile(target) as file:
-            for rows in _batches(fragment, schema, columns):
+            for rows in _batches(fragment, schema, columns, _BATCH_ROWS):
                 mask, only_bytes = self._masks(rows)
                 in_bytes += int(np.count_nonzero(only_bytes))
-                parts.append(rows.filter(pa.array(mask)).select(identifying))
+                parts.append(rows.select(identifying).filter(pa.array(mask)))
                 if not request.dry_run and not mask.all():
                     file.write(_with_all_columns(rows.filter(pa.array(~mask)), layout.file_schema))
         hits = pa.Table.from_batches(parts)
@@ -281,9 +285,11 @@ class _BytesSearch:
         return result
 
 
-def _batches(fragment: "pads.Fragment", schema: pa.Schema, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+def _batches(
+    fragment: "pads.Fragment", schema: pa.Schema, columns: Sequence[str], batch_rows: int
+) -> Iterator[pa.RecordBatch]:
     yield from fragment.to_batches(
-        schema=schema, columns=list(columns), batch_size=_BATCH_ROWS, batch_readahead=2, fragment_readahead=1
+        schema=schema, columns=list(columns), batch_size=batch_rows, batch_readahead=2, fragment_readahead=1
     )
 
 
@@ -298,16 +304,14 @@ def _with_all_columns(rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch
 
 
 def _by_partition(hits: pa.Table, identifying: Sequence[str]) -> dict[BrokerPartition, HitRows]:
-    broker, partition, offset, inner, loaded_at = identifying
+    columns = (hits.column(name).cast(pa.int64()) for name in identifying)
+    brokers, partitions, *others = (column.fill_null(_NO_BROKER).to_numpy() for column in columns)
+    rows = HitRows(*others)
     result = {}
-    for key in hits.select([broker, partition]).group_by([broker, partition]).aggregate([]).to_pylist():
-        id_ = BrokerPartition(key[broker], key[partition])
-        is_own = pc.equal(hits.column(partition), id_.partition)
-        if id_.broker is not None:
-            is_own = pc.and_(is_own, pc.equal(hits.column(broker), id_.broker))
-        own = hits.filter(is_own)
-        columns = (own.column(name).cast(pa.int64()).fill_null(0).to_numpy() for name in (offset, inner, loaded_at))
-        result[id_] = HitRows(*columns)
+    for broker, partition in set(zip(brokers.tolist(), partitions.tolist(), strict=True)):
+        is_own = (brokers == broker) & (partitions == partition)
+        id_ = BrokerPartition(None if broker == _NO_BROKER else broker, partition)
+        result[id_] = HitRows(*(column[is_own] for column in rows))
     return result
 
 

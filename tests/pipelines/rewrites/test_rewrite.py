@@ -2,16 +2,28 @@
 
 import hmac
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
+from pipelines.increments.delta_output import DeltaOutput
+from pipelines.increments.increment import Increment, OnReplaced, apply_increment
 from pipelines.ledger.ledger import CommitKind
+from pipelines.maintenance.clean import clean
 from pipelines.rewrites.rewrite import RewriteRequest, rewrite
 from pipelines.rewrites.rewrite_result import TopicRewrite
+from pipelines.state_tables.proof import prove_state
+from pipelines.state_tables.state_table import state_output
+from pipelines.state_tables.update import update_state
 from pipelines.verify.verify import verify
+from resources.errors import RowsReplaced
+from resources.settings.topic_formats import TopicFormat
+from resources.settings.topic_options import TopicOptions
+from resources.settings.topic_state import StateSettings
 from tests.fakes.cluster import FakeCluster
 from tests.fakes.typed import TypedTopic, append, log_of
 
@@ -165,3 +177,50 @@ def test_what_was_dropped_from_older_rows_is_still_not_compared(topic: TypedTopi
     assert [row["password"] for row in topic.rows("password")] == [None, None, None, None, "geheim"]
     assert topic.entry.state.rules.varying == ("password",)
     assert topic.deep().problems == ()
+
+
+def copy(increment: Increment) -> pa.Table:
+    return increment.arrow(["id", "email"]).read_all()
+
+
+@pytest.mark.parametrize("on_replaced", ["apply", "ignore", "fail"])
+@pytest.mark.parametrize("cleaned", [False, True])
+def test_outputs_follow_a_rewrite_as_they_chose(
+    cleaned: bool, on_replaced: OnReplaced, topic: TypedTopic, tmp_path: Path
+) -> None:
+    """An output that ignores replaced rows has the values of before, until somebody builds it again."""
+    output = DeltaOutput(uri=str(tmp_path / "out"))
+    options: dict[str, Any] = {"consumer": "c", "into": output, "on_replaced": on_replaced}
+    apply_increment(topic.table, copy, **options)
+    assert rewritten(topic, **RULES).failure is None
+    if cleaned:
+        clean(topic.table, keep=timedelta(), target_bytes=1, dry_run=False)
+    append(topic.fake.logs[0], [b'{"id": 9, "email": "new@shop.example"}'])
+    assert topic.load().error is None
+    if on_replaced == "fail":
+        with pytest.raises(RowsReplaced):
+            apply_increment(topic.table, copy, **options)
+        return
+    apply_increment(topic.table, copy, **options)
+    rows = DeltaTable(output.uri).to_pyarrow_table().sort_by("_source_offset").column("email").to_pylist()
+    old = "zelda@example.org" if on_replaced == "ignore" else hash_of("zelda@example.org")
+    assert rows == [old, None, None, old, hash_of("new@shop.example")]
+    assert apply_increment(topic.table, copy, **options) is None
+
+
+def test_a_state_table_follows_a_rewrite_of_its_keys(topic: TypedTopic) -> None:
+    state = TopicOptions(format=TopicFormat(format="json"), state=StateSettings(key=("email",)))
+
+    def newest() -> dict[str | None, int]:
+        update_state(topic.table, state)
+        table = state_output(topic.table).open()
+        assert table is not None
+        return {row["email"]: row["_kafka_offset"] for row in table.to_pyarrow_table().to_pylist()}
+
+    assert newest() == {"zelda@example.org": 3}
+    assert rewritten(topic, **RULES).failure is None
+    assert newest() == {hash_of("zelda@example.org"): 3}
+    append(topic.fake.logs[0], [ZELDA])
+    assert topic.load().error is None
+    assert newest() == {hash_of("zelda@example.org"): 4}
+    assert prove_state(topic.table, state).problems == ()
