@@ -9,7 +9,17 @@ import pytest
 from tests.bench.judging import missed_ratios
 from tests.docs.pages import ROOT
 
-QUICK = ["", "avro_values", "message_values", "increment_cost", "state_cost", "day_cost", "store_cost", "many_slices"]
+QUICK = [
+    "",
+    "avro_values",
+    "message_values",
+    "increment_cost",
+    "state_cost",
+    "day_cost",
+    "store_cost",
+    "many_slices",
+    "erase_cost",
+]
 PARTS = [*QUICK, "cold_start", "many_topics"]
 
 

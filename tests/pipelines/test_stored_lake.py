@@ -42,12 +42,18 @@ def repaired(tmp_path_factory: pytest.TempPathFactory) -> StoredLake:
 
 
 @pytest.fixture(scope="module")
+def erased(tmp_path_factory: pytest.TempPathFactory) -> StoredLake:
+    """A copy from which rows are erased."""
+    return unpacked(tmp_path_factory.mktemp("erased"))
+
+
+@pytest.fixture(scope="module")
 def running(
-    tmp_path_factory: pytest.TempPathFactory, dagster_lake: StoredLake, repaired: StoredLake
+    tmp_path_factory: pytest.TempPathFactory, dagster_lake: StoredLake, repaired: StoredLake, erased: StoredLake
 ) -> Iterator[StoredLake]:
     """A copy whose clusters run. The lakes of the other copies are loaded from the same clusters."""
     lake = unpacked(tmp_path_factory.mktemp("running"))
-    with servers(lake, dagster_lake, repaired):
+    with servers(lake, dagster_lake, repaired, erased):
         yield lake
 
 
@@ -105,6 +111,30 @@ def test_a_stored_table_is_continued(running: StoredLake, name: str) -> None:
     assert proof["proven"], proof["problems"]
     newest, *_ = running.penstock("history", topic, "--cluster", cluster)
     assert (newest["kind"], newest["version"]) == ("load", EXPECTED[name]["history"][0]["version"] + 1)
+
+
+@pytest.mark.zookeeper
+@pytest.mark.parametrize("name", NAMES)
+def test_rows_of_a_stored_table_are_erased_and_it_is_continued(
+    running: StoredLake, erased: StoredLake, name: str
+) -> None:
+    """All rows with the value of the oldest one go. The brokers still have some of these records."""
+    cluster, topic = name.split("/")
+    values = Counter(erased.table(name).to_pyarrow_table().column("value").to_pylist())
+    value, count = next((value, count) for value, count in values.items() if value and b"'" not in value)
+    [result] = erased.penstock("erase", topic, "--cluster", cluster, "--where", f"value = '{value.decode()}'", "--yes")
+    assert result["rows"] == count
+    for command in (("verify",), ("load",), ("verify", "--deep")):
+        if command == ("load",):
+            running.publish(cluster, topic, b"after the erasure\n" * MORE)
+        [proof] = erased.penstock(*command, topic, "--cluster", cluster)
+        assert proof.get("proven", True), proof["problems"]
+        assert not proof.get("errors")
+    after = Counter(erased.table(name).to_pyarrow_table().column("value").to_pylist())
+    assert after[value] == 0
+    assert after[b"after the erasure"] == MORE
+    del values[value]
+    assert after >= values
 
 
 @pytest.mark.zookeeper
