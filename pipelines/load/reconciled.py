@@ -101,11 +101,10 @@ def compare(run: Run, discovered: Discovered) -> tuple[TableState, LogComparison
     if comparison.all_same:
         state = with_topic_id(state, bounds)
     state = check_divergence(snapshot, state, comparison.divergences, run.choices)
-    if state.findings.replaced or state.findings.adopted:
-        # The rows of a former topic that was replaced or adopted by choice are no rows that this log has lost. With an
-        # adopted cluster the table keeps its leader epochs, so they show what was truncated.
-        truncated = {partition: end for partition, end in comparison.truncated.items() if partition in state.epochs}
-        comparison = replace(comparison, divergences={}, truncated=truncated, outdated=frozenset())
+    if "on_recreated" in state.findings.followed:
+        # The rows of a former topic that was replaced or adopted by choice are no rows that this log has lost. The logs
+        # of an adopted cluster are those of the table, so what they lack is lost (fault N17).
+        comparison = replace(comparison, divergences={}, truncated={}, outdated=frozenset())
     return state, comparison
 
 

@@ -145,7 +145,6 @@ class IdentityLaw:
         This holds whatever ids the topic has (faults A01, A02). A leader epoch below the one of the table needs a
         choice (fault B02).
         """
-        settings = {choice.setting for choice in entry.choices}
         bounds = answers.bounds[-1].bounds
         is_load = entry.kind is CommitKind.LOAD  # a replay compares the logs after it has read
         for id_ in read & bounds.keys() if is_load else ():
@@ -156,11 +155,11 @@ class IdentityLaw:
                 f"{entry.run} was answered an epoch below {epoch} of {id_}, and committed",
             )
         now = dict(self._contradicting_logs(planned_on, answers))
-        for id_ in now.keys() & read - answers.silent if is_load and "on_cluster_changed" not in settings else ():
+        for id_ in now.keys() & read - answers.silent if is_load else ():
             same_since = answers.planned_on_other.get(id_) == (now[id_], now[id_].losses)
             require(not same_since, f"{entry.run} continued {id_} after a message that its log did not have then")
         # A run that has taken rows back plans on its cut.
-        if is_load and "on_cluster_changed" not in settings and planned_on is self._entry(answers.bounds[-1].version):
+        if is_load and planned_on is self._entry(answers.bounds[-1].version):
             logs = self.cluster.logs
             others = {
                 id_

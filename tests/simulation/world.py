@@ -122,10 +122,11 @@ class World:
     if `is_by_day` is None.
 
     `store` creates the store; a test may pass one with a deliberate fault. `has_times` says whether the settings of the
-    topic ask for its event time. `is_restored` says whether disks are put back to older copies, `is_deposed` whether
-    deposed leaders still answer, and `is_skewed` whether the clocks of loaders are hours apart; if one is None, the
-    seed decides. If `has_steps` is set, loads have many steps, which are begun ahead in Spark. With
-    `has_first_answers`, loads ask the brokers before they read the table, as a run over many topics does.
+    topic ask for its event time. `is_rebuilt` says whether the cluster behind the address changes, `is_restored`
+    whether disks are put back to older copies, `is_deposed` whether deposed leaders still answer, and `is_skewed`
+    whether the clocks of loaders are hours apart; if one is None, the seed decides. If `has_steps` is set, loads have
+    many steps, which are begun ahead in Spark. With `has_first_answers`, loads ask the brokers before they read the
+    table, as a run over many topics does.
 
     A test of one rule can make the events more frequent that the rule needs. The brokers are of one of the `eras`, and
     new tables begin at `start`; if it is None, the seed decides. `favours` multiplies the weights of events by name,
@@ -142,6 +143,7 @@ class World:
         has_times: bool = False,
         has_steps: bool = False,
         has_first_answers: bool = False,
+        is_rebuilt: bool | None = None,
         is_restored: bool | None = None,
         is_deposed: bool | None = None,
         is_skewed: bool | None = None,
@@ -189,7 +191,8 @@ class World:
         self.store.removed, self.workers.on_read = self.oracle.begin_table, self.identity.note_read
         actors: dict[str, Any] = {"cluster": self.cluster, "store": self.store, "scheduler": self.scheduler}
         cleaners: list[Iterator[str]] = []
-        self.rebuilds = seed % _REBUILT_EVERY == 0 and not self.cluster.era.in_bytes
+        is_rebuilt = seed % _REBUILT_EVERY == 0 if is_rebuilt is None else is_rebuilt
+        self.rebuilds = is_rebuilt and not self.cluster.era.in_bytes
         # Each of these worlds is one of eight. Without epochs, nothing shows an older copy that lacks the last message.
         has_epochs = self.cluster.era.has_epochs
         self.is_skewed = (seed % _RARE == 7 and not has_times) if is_skewed is None else is_skewed

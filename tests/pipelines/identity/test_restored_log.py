@@ -12,7 +12,7 @@ from resources.settings.choices import Choices
 from tests.fakes.cluster import EVERYTHING, FakeCluster
 from tests.fakes.records import holding
 from tests.pipelines.load.test_choices import load
-from tests.simulation.sim_log import ERAS, SimLog
+from tests.simulation.sim_log import ERAS, Era, SimLog
 from tests.simulation.test_found import SimTopic
 
 REWIND = Choices(on_truncated="rewind")
@@ -91,6 +91,42 @@ def test_the_last_message_is_learned_by_the_next_commit_of_a_table_of_an_earlier
     log.starts = [*older.starts[:-1]]
     log.grow(range(200, 230), lambda: 1)
     assert (sim.load(Choices()).error or "").startswith("LogTruncated: offsets [105, 110)")
+
+
+@pytest.mark.parametrize("era", ERAS[1:], ids=lambda era: era.name)
+@pytest.mark.parametrize("elections", [0, 1])
+def test_what_a_log_lost_while_its_cluster_was_rebuilt_waits_for_a_choice(era: Era, elections: int) -> None:
+    """The new leader does not know an epoch in which nothing was written. Then messages show what is lost."""
+    sim = SimTopic(era)  # faults B04, N17
+    sim.cluster.add_partition()
+    log, other = sim.cluster.logs.values()
+    log.grow(range(100), lambda: 1)
+    for _ in range(elections):
+        log.elect()
+    assert sim.load(Choices()).error is None
+    sim.cluster.cluster_number += 1
+    sim.cluster.answers.cluster_id = ""
+    log.cut(50, tick=1)
+    log.grow(range(200, 260), lambda: 1)
+    for choices, count in ((Choices(on_cluster_changed="adopt"), 5), (Choices(), 10)):
+        other.grow(range(295 + count, 300 + count), lambda: 1)
+        assert (sim.load(choices).error or "").startswith("LogTruncated: offsets [50, 100)")
+        assert payloads(sim) == [*range(100), *range(300, 300 + count)]
+    assert sim.load(REWIND).error is None
+    assert payloads(sim) == [*range(50), *range(200, 260), *range(300, 310)]
+
+
+def test_a_lower_epoch_in_a_rebuilt_cluster_waits_for_a_choice() -> None:  # faults B02, N17
+    sim, older = loaded()
+    log = sim.cluster.logs[sim.id]
+    sim.cluster.cluster_number += 1
+    sim.cluster.answers.cluster_id = ""
+    log.put_back(older, tick=1)
+    log.grow(range(50, 110), lambda: 1)
+    for choices in (Choices(on_cluster_changed="adopt"), Choices()):
+        assert "the table was loaded from epoch 2" in (sim.load(choices).error or "")
+    assert sim.load(REWIND).error is None
+    assert payloads(sim) == [*range(110)]
 
 
 def test_all_records_of_a_log_that_lost_its_disk_are_taken_back_by_choice() -> None:  # fault A01
