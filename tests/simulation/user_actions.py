@@ -116,6 +116,8 @@ class UserActions:
         bound = bounds[interval.partition]
         if not bound.earliest <= interval.start < interval.stop <= bound.latest:
             return f"the brokers do not have {interval}"
+        if state.with_older_leader({interval.partition: bound}):
+            return f"a deposed leader answers about {interval}"
         truncated = truncations(self.cluster, state, bounds)
         epoch = truncated.get(interval.partition)
         if epoch and (epoch.end is None or epoch.end < interval.stop):

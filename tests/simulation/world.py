@@ -122,11 +122,11 @@ class World:
     if `is_by_day` is None.
 
     `store` creates the store; a test may pass one with a deliberate fault. `has_times` says whether the settings of the
-    topic ask for its event time. `is_rebuilt` says whether the cluster behind the address changes, `is_restored`
-    whether disks are put back to older copies, `is_deposed` whether deposed leaders still answer, and `is_skewed`
-    whether the clocks of loaders are hours apart; if one is None, the seed decides. If `has_steps` is set, loads have
-    many steps, which are begun ahead in Spark. With `has_first_answers`, loads ask the brokers before they read the
-    table, as a run over many topics does.
+    topic ask for its event time. `is_rebuilt` says whether the cluster behind the address changes, and `is_restored`
+    whether disks are put back to older copies. `is_deposed` says whether deposed leaders still answer, and `is_skewed`
+    whether the clocks of loaders are hours apart. If one of these is None, the seed decides. If `has_steps` is set,
+    loads have many steps, which are begun ahead in Spark. With `has_first_answers`, loads ask the brokers before they
+    read the table, as a run over many topics does.
 
     A test of one rule can make the events more frequent that the rule needs. The brokers are of one of the `eras`, and
     new tables begin at `start`; if it is None, the seed decides. `favours` multiplies the weights of events by name,
