@@ -40,7 +40,7 @@ def table_state(
     # other, and the strongest of them decides: a topic id, then the zxid of the node.
     difference = stored.ids.difference(new.ids)
     if difference:
-        return other_incarnation(snapshot, new, difference, choices, followed)
+        return other_incarnation(snapshot, new, difference, choices, followed, same_ids=False)
     # Two empty ids are equal and prove nothing. Then the last messages of the logs are compared (fault P11).
     same_topic_id = bool(new.ids.topic_id) and stored.ids.topic_id == new.ids.topic_id
     # Until this run commits, another run may still commit with the former ids. `state_after` recognises its commit by
@@ -77,7 +77,7 @@ def other_incarnation(
     choices: Choices,
     followed: Mapping[str, str],
     *,
-    same_ids: bool = False,
+    same_ids: bool,
 ) -> TableState:
     """The state from which the user chose to load a topic that is not the one of the table.
 

@@ -31,7 +31,7 @@ def erased(ranges: Sequence[CommittedRange], *offsets: int, check: Mock | None =
     """The ranges that lose rows in an erasure of these offsets of partition 0, and the number of rows that stay."""
     rows = np.array(offsets, np.int64)
     hits = HitRows(offsets=rows, inner=np.zeros_like(rows), loaded_us=np.ones_like(rows))
-    change = EraseChange(state=STATE, run="erasure", hits={ONE: hits}, removed=("a.parquet",))
+    change = EraseChange(state=STATE, run="erasure", hits={ONE: hits}, removed=("a.parquet",), request="7")
     table = Mock(
         check=check or Mock(),
         entries=lambda _: [(1, entry_of(CommitKind.LOAD, *ranges))],
@@ -39,6 +39,7 @@ def erased(ranges: Sequence[CommittedRange], *offsets: int, check: Mock | None =
         store_exact=lambda own: store_exact("", {}, own),
     )
     entry, _ = change.complete(entry_of(CommitKind.ERASE), table, Mock())
+    assert entry.request == "7"
     return [(str(part), part.rows) for part in entry.ranges]
 
 

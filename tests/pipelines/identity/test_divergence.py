@@ -262,6 +262,25 @@ def test_a_search_asks_for_few_of_many_messages_that_the_log_does_not_show(hides
     assert asked.call_count < 100
 
 
+def test_offsets_without_a_row_at_the_end_of_a_log_that_is_the_same_are_not_taken_back() -> None:
+    search = search_in({})
+    rows = Mock(side_effect=lambda _, committed: range(committed.offsets.start, min(committed.offsets.stop, 17)))
+    with patch.object(search.table, "row_offsets", rows):
+        assert search.run(A, Bounds(earliest=0, latest=30)) == Divergence(offset=20, common=True)
+
+
+def test_a_message_after_the_end_of_a_log_is_not_asked_for() -> None:
+    search = search_in({"end": 17})
+    assert search.has_message_at(A, Bounds(earliest=0, latest=17), 17)
+    assert search.has_message_at(A, Bounds(earliest=0, latest=17), 16)
+    assert not search_in({"end": 17, "other": 16}).has_message_at(A, Bounds(earliest=0, latest=17), 16)
+
+
+@pytest.mark.parametrize(("end", "offset"), [(10, 10), (15, 15), (20, 15)])
+def test_a_log_has_diverged_where_it_has_other_records_and_not_later(end: int, offset: int) -> None:
+    assert Divergence(offset=15, common=True).at_most(end) == Divergence(offset=offset, common=True)
+
+
 def test_rows_whose_messages_expire_during_the_search_are_not_taken_back() -> None:  # fault P12
     """The log had the message at offset 15 when its bounds were read."""
     with pytest.raises(OffsetOutOfRange):
@@ -318,6 +337,16 @@ def test_a_typed_table_diverges_after_the_last_commit_whose_message_the_log_has(
     log_of: Mapping[str, int], bound: tuple[int, int], divergence: Divergence
 ) -> None:  # fault P11
     assert search_in_typed(log_of).run(A, Bounds(earliest=bound[0], latest=bound[1])) == divergence
+
+
+def test_a_typed_table_without_messages_to_compare_is_the_same_unless_its_log_is_shorter() -> None:
+    for latest, divergence in ((20, Divergence(offset=20, common=True)), (19, Divergence(offset=0, common=False))):
+        assert search_in_typed({}, []).run(A, Bounds(earliest=0, latest=latest)) == divergence
+
+
+def test_records_without_a_row_after_the_last_common_message_are_compared_again() -> None:
+    search = search_in_typed({"other": 14}, [commit(20, 19, "table"), commit(15, 12, "table")])
+    assert search.run(A, Bounds(earliest=0, latest=30)) == Divergence(offset=13, common=True)
 
 
 @pytest.mark.parametrize(

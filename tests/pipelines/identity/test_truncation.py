@@ -1,14 +1,26 @@
 """What a log has lost is taken back by choice, and what was read is the topic's only if it is still the same one."""
 
-from unittest.mock import Mock
+from typing import Any
+from unittest.mock import Mock, patch
 
 import pytest
 
-from kafka_io.model import Bounds, BrokerPartition, OffsetRange, TopicIds
+from kafka_io.errors import ConnectFailed, KafkaIOError, OffsetOutOfRange
+from kafka_io.model import Bounds, BrokerPartition, EpochEnd, OffsetRange, TopicIds
+from kafka_io.records.last_message import LastMessage
+from pipelines.commit.replacement import CutChange
+from pipelines.identity import truncation
 from pipelines.identity.divergence import Divergence
-from pipelines.identity.truncation import LogComparison, check_incarnation, compare_logs, lost_offsets
-from pipelines.ledger.ledger import TableState, TopicIdentity
-from resources.errors import TopicRecreated
+from pipelines.identity.truncation import (
+    LogComparison,
+    check_incarnation,
+    compare_logs,
+    lost_offsets,
+    take_back,
+    vanished_partitions,
+)
+from pipelines.ledger.ledger import TableState, TopicFindings, TopicIdentity
+from resources.errors import CommitRefused, PartitionsVanished, TopicRecreated
 from resources.settings.choices import Choices
 
 A = BrokerPartition(None, 0)
@@ -43,6 +55,106 @@ def test_a_log_that_became_shorter_is_searched_although_a_cut_removed_its_last_m
     bounds = {A: Bounds(earliest=0, latest=12)}
     comparison = compare_logs(search, bounds, Choices(on_truncated="rewind"), loads_older=False, with_idle=False)
     assert comparison.divergences == ({} if is_typed else {A: another})
+
+
+STORED, OTHER = LastMessage(offset=19, digest="table"), LastMessage(offset=19, digest="log")
+CLICKS = TopicIdentity(cluster="main", name="clicks", incarnation="7")
+FAIL = Choices()
+
+
+def search_of(
+    answer: object,
+    *,
+    same_topic_id: bool = False,
+    error: KafkaIOError | None = None,
+    end: EpochEnd | None = None,
+) -> Mock:
+    """A search in a log that answers this for the last message, and for the end of the epoch of the table."""
+    findings = TopicFindings(same_topic_id=same_topic_id)
+    state = TableState(topic=CLICKS, covered={A: (0, 20)}, last_messages={A: STORED}, findings=findings)
+    run = Mock(side_effect=error, return_value=Divergence(offset=5, common=True))
+    search = Mock(state=state, run=run, has_bytes=True)
+    search.cluster.last_messages.side_effect = lambda _, ranges: dict.fromkeys(ranges, answer)
+    search.cluster.truncations.return_value = {A: end} if end else {}
+    search.with_expired.return_value = set()
+    return search
+
+
+def compared(search: Mock, latest: int = 30, choices: Choices = FAIL) -> LogComparison:
+    bounds = {A: Bounds(earliest=0, latest=latest)}
+    return compare_logs(search, bounds, choices, loads_older=False, with_idle=False)
+
+
+@pytest.mark.parametrize(
+    ("search", "latest", "all_same"),
+    [
+        (search_of(STORED), 30, True),
+        (search_of(STORED), 20, False),  # without news nothing is compared
+        (search_of(OTHER), 30, False),
+        (search_of(OffsetOutOfRange("gone")), 30, False),
+        (search_of(ConnectFailed("away")), 30, False),
+        (search_of(STORED), 19, False),
+    ],
+)
+def test_a_log_is_that_of_the_table_only_if_it_was_compared_and_nothing_differs(
+    search: Mock, latest: int, all_same: bool
+) -> None:  # fault N05
+    assert compared(search, latest).all_same == all_same
+
+
+def test_a_log_that_differs_and_cannot_be_searched_may_be_another_topic_s_unless_its_id_is_the_same() -> None:
+    error = ConnectFailed("away")
+    with pytest.raises(ConnectFailed):
+        compared(search_of(OTHER, error=error))
+    assert compared(search_of(OTHER, error=error, same_topic_id=True)).errors == {A: error}
+    # A log that became shorter shows no other message.
+    shorter = compared(search_of(STORED, error=error), latest=19, choices=Choices(on_truncated="rewind"))
+    assert shorter.errors == {A: error}
+
+
+@pytest.mark.parametrize(
+    ("end", "has_message", "truncated"),
+    [
+        (EpochEnd(20), True, 20),
+        (EpochEnd(20, is_exact=False), True, 20),
+        (EpochEnd(25, is_exact=False), True, 20),
+        (EpochEnd(12), True, None),  # fault E09
+        (EpochEnd(12), False, 12),
+    ],
+)
+def test_a_log_with_the_last_message_has_lost_what_is_behind_the_end_of_its_epoch(
+    end: EpochEnd, has_message: bool, truncated: int | None
+) -> None:
+    search = search_of(STORED, end=end)
+    search.has_message_at.return_value = has_message
+    assert compared(search).truncated == ({} if truncated is None else {A: truncated})
+
+
+def taken_back(**entry: Any) -> TableState:
+    change = CutChange(state=TableState(topic=CLICKS, covered={A: (0, 20)}), ranges=(), run="r", commit="mine")
+    after = Mock(commit="mine", sequence=4, state=TableState(topic=CLICKS, covered={A: (0, 12)}))
+    after.configure_mock(**entry)
+    with patch.object(truncation, "commit"):
+        newest = Mock(entry=after if entry.get("is_there", True) else None)
+        return take_back(Mock(newer=lambda _: newest), Mock(next_sequence=4), change)[1]
+
+
+def test_a_load_continues_after_a_cut_only_if_the_cut_is_all_that_changed_the_table() -> None:
+    assert taken_back().covered == {A: (0, 12)}
+    for entry in ({"commit": "other"}, {"sequence": 5}, {"is_there": False}):
+        with pytest.raises(CommitRefused, match="another run committed meanwhile"):
+            taken_back(**entry)
+
+
+def test_a_partition_that_vanished_is_down_in_0_7_and_lost_later() -> None:
+    of_07 = BrokerPartition(0, 0)
+    assert vanished_partitions({A: (0, 20)}, Mock(partitions=(A,)), Choices()) == []
+    with pytest.raises(PartitionsVanished, match=r"not these, which the table holds: 0 \(loaded up to 20\)"):
+        vanished_partitions({A: (0, 20)}, Mock(partitions=()), Choices())
+    [waiting] = vanished_partitions({A: (0, 20)}, Mock(partitions=()), Choices(on_vanished="wait"))
+    [down] = vanished_partitions({of_07: (0, 20)}, Mock(partitions=()), Choices())
+    assert "its load continues at 20 when it is back" in waiting
+    assert down.startswith("partition 0-0 is not registered")
 
 
 def test_rows_of_another_incarnation_are_refused() -> None:
