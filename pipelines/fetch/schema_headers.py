@@ -24,9 +24,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kafka_io.values.decoding import FailedValue
-from pipelines.layout.columns import VALUE_SCHEMA_HEADER
+from pipelines.layout.columns import AZURE_CONTENT, AZURE_HEADER, VALUE_SCHEMA_HEADER
 
-_CONTENT_TYPE, _AZURE_CONTENT = "content-type", b"avro/binary+"
 _AZURE_REASON = "the header content-type names a schema of Azure's registry: for Avro, set `avro_file` and `avro_frame`"
 SHORT_ID_BYTES = 4
 _ID_BYTES, _GUID_BYTES = 1 + SHORT_ID_BYTES, 17
@@ -142,9 +141,9 @@ def with_azure_frames(values: pa.BinaryArray, headers: pa.ListArray) -> pa.Binar
 
 def _azure_ids(headers: pa.ListArray) -> tuple[_Rows, pa.BinaryArray]:
     """The rows with a header of Azure, and the ids in it."""
-    rows, contents = _contents(headers, _CONTENT_TYPE)
-    is_azure = pc.fill_null(pc.starts_with(contents, _AZURE_CONTENT), fill_value=False)
-    ids = pc.binary_slice(contents.filter(is_azure), len(_AZURE_CONTENT), _END)
+    rows, contents = _contents(headers, AZURE_HEADER)
+    is_azure = pc.fill_null(pc.starts_with(contents, AZURE_CONTENT), fill_value=False)
+    ids = pc.binary_slice(contents.filter(is_azure), len(AZURE_CONTENT), _END)
     return rows[is_azure.to_numpy(zero_copy_only=False)], ids
 
 

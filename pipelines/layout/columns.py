@@ -20,6 +20,8 @@ HEADER_PREFIX = "_kafka_header_"
 """The prefix of the names of columns for headers."""
 SCHEMA_ID_COLUMN = "_kafka_schema_id"
 VALUE_SCHEMA_HEADER, KEY_SCHEMA_HEADER = "__value_schema_id", "__key_schema_id"
+AZURE_HEADER, AZURE_CONTENT = "content-type", b"avro/binary+"
+"""The header that names a schema of Azure's registry, and what is in it before the id."""
 """The headers in which serializers write the id of the schema of a value or of a key."""
 _KEY_FIELD = "key."  # the prefix of the name of such a field in the metadata of its column
 ERROR_COLUMN = "_error"

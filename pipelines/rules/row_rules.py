@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipelines.layout.columns import KEY_SCHEMA_HEADER, RAW_COLUMN, VALUE_SCHEMA_HEADER
+from pipelines.layout.columns import AZURE_CONTENT, AZURE_HEADER, KEY_SCHEMA_HEADER, RAW_COLUMN, VALUE_SCHEMA_HEADER
 from pipelines.layout.layout import TableLayout
 from pipelines.layout.rows import without_empty_lists
 from pipelines.ledger.table_rules import DROP, KEEP, TableRules
@@ -125,9 +125,7 @@ class RowRules:
             changed[name] = self._keys(rows.column(name))
         if self.headers is not None:
             name = layout.name("headers")
-            # Without these two, the bytes of a value that does not decode, or of a raw table, could never be decoded.
-            names = *self.headers, VALUE_SCHEMA_HEADER, KEY_SCHEMA_HEADER
-            changed[name] = _with_headers(rows.column(name), names)
+            changed[name] = _with_headers(rows.column(name), self.headers)
         if self.raw == DROP and layout.is_typed:
             changed[RAW_COLUMN] = pa.nulls(rows.num_rows, pa.binary())
         if not changed:
@@ -151,11 +149,17 @@ def _column_rules(load: "LoadRules") -> Iterator[ColumnRule]:
 
 
 def _with_headers(headers: pa.ListArray, names: Sequence[str]) -> pa.ListArray:
-    """The headers with these names, in their order; null for a record that has none of them."""
+    """The headers with these names, in their order; null for a record that has none of them.
+
+    Those that name a schema stay too: without them, the bytes of a value that does not decode, or of a raw table, could
+    never be decoded.
+    """
     if headers.null_count == len(headers):
         return headers
     items, rows = headers.flatten(), pc.list_parent_indices(headers)
-    is_kept = pc.is_in(items.field("key"), pa.array(names, pa.string()))
+    named = pa.array([*names, VALUE_SCHEMA_HEADER, KEY_SCHEMA_HEADER], pa.string())
+    is_azure = pc.and_(pc.equal(items.field("key"), AZURE_HEADER), pc.starts_with(items.field("value"), AZURE_CONTENT))
+    is_kept = pc.or_(pc.is_in(items.field("key"), named), pc.fill_null(is_azure, fill_value=False))
     counts = np.bincount(rows.filter(is_kept).to_numpy(), minlength=len(headers))
     starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
     lists = pa.ListArray.from_arrays(pa.array(starts), items.filter(is_kept), type=headers.type)

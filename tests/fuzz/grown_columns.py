@@ -110,6 +110,8 @@ def _types_of_members(schema: Any) -> Mapping[str, Any]:
 
 def _leaf(value: Any, schema: Any, column: pa.DataType) -> Any:
     if pa.types.is_float64(column):
+        if isinstance(value, int) and int(float(value)) != value:
+            raise oracle.Refused("a double would round the number")
         return float(value)
     if pa.types.is_binary(column) and isinstance(value, str):
         is_fixed_uuid = schema["type"] == "fixed" and schema.get("logicalType") == "uuid"

@@ -32,6 +32,7 @@ _REASONS = {
     avro_program.BIG_DECIMAL: "a decimal needs more than 38 digits",
     avro_program.TOO_DEEP: f"values are nested deeper than {avro_program.MAX_DEPTH} levels",
     avro_program.TOO_MANY: f"arrays have more than {avro_program.FREE_ITEMS} items without bytes",
+    avro_program.INEXACT: "the column has doubles, and would round the number",
     avro_program.TOO_LONG: "bytes are left after the last field",
 }
 

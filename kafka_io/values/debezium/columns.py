@@ -185,7 +185,7 @@ def is_about(column: pa.Field) -> bool:
 def lacking(columns: pa.Schema) -> list[str]:
     """The fields of the envelope for which there is no column."""
     present = {field_name(column) for column in columns}
-    return [name for column, name in ENVELOPE_FIELDS.items() if column not in present and column != OP]
+    return [name for column, name in ENVELOPE_FIELDS.items() if column not in present]
 
 
 def _envelope(columns: pa.Schema, row: pa.DataType) -> pa.Schema:
@@ -194,7 +194,7 @@ def _envelope(columns: pa.Schema, row: pa.DataType) -> pa.Schema:
         *(pa.field(name, row) for name in (BEFORE, AFTER)),
         pa.field("op", pa.string()),
         *(column for column in about if column.metadata[FIELD] != b"op"),
-        *map(json_text, lacking(columns)),
+        *(json_text(name) for name in lacking(columns) if name != "op"),
     ]
     return pa.schema([*members, pa.field(PAYLOAD, pa.struct(members))])
 

@@ -20,6 +20,7 @@ from kafka_io.values.kernels.avro_program import (
     FIXED,
     FIXED_TEXT,
     FLOAT,
+    INEXACT,
     LITTLE_UINT32,
     LONG,
     LONG_TO_DOUBLE,
@@ -41,6 +42,7 @@ from kafka_io.values.kernels.column_buffers import (
     OK,
     BufferArrays,
     full,
+    put_as_real,
     put_bytes,
     put_end,
     put_number,
@@ -108,12 +110,12 @@ def put_long(op: int, number: int, place: int, node: int, program: AvroProgram, 
     units_per_day = program.ops[place, C]
     if units_per_day and not FIRST_DAY * units_per_day <= number < (LAST_DAY + 1) * units_per_day:
         return OUT_OF_RANGE
-    if op == LONG:
+    if op in (SCALED, LONG_TO_DOUBLE):
+        number = number // -factor if factor <= 0 else number * factor
+    if op == LONG_TO_DOUBLE:
+        return OK if put_as_real(node, number, buffers) else INEXACT
+    if op in (LONG, SCALED):
         put_number(node, number, buffers)
-    elif op == SCALED:
-        put_number(node, number // -factor if factor <= 0 else number * factor, buffers)
-    elif op == LONG_TO_DOUBLE:
-        put_real(node, float(number) * float(factor), buffers)
     return OK
 
 

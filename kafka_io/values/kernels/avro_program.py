@@ -15,7 +15,7 @@ PROGRAM_COLUMNS = 5
 # Ops that begin with a varint.
 LONG = 0  # to a buffer of longs; B: 1 if it is an int; C: of a date or time, its units in a day, to check its range
 SCALED = 1  # as LONG, multiplied by A, or divided by -A and rounded down
-LONG_TO_DOUBLE = 2  # to a buffer of doubles, multiplied by A; B as for LONG
+LONG_TO_DOUBLE = 2  # as SCALED, to a buffer of doubles
 TEXT = 3  # a length and a text in UTF-8
 BYTES_OP = 4  # a length and bytes
 ENUM = 5  # index of a symbol; A: the first symbol, B: their number
@@ -58,7 +58,7 @@ SYMBOL = 35  # reads nothing; A: the symbol, B: 1
 
 # Results, after OK and FULL.
 CUT, BAD_NUMBER, BAD_LENGTH, BAD_COUNT, BAD_TEXT, BAD_SYMBOL, BAD_BRANCH, BAD_BOOLEAN = range(2, 10)
-OUT_OF_RANGE, BIG_DECIMAL, TOO_DEEP, TOO_MANY, TOO_LONG, REFUSED = range(10, 16)
+OUT_OF_RANGE, BIG_DECIMAL, TOO_DEEP, TOO_MANY, TOO_LONG, REFUSED, INEXACT = range(10, 17)
 
 MAX_DEPTH = 128
 # Items can have no bytes, for example nulls, so a short value could state any number of them. A value may have one such

@@ -33,6 +33,7 @@ NODE_COLUMNS = 7
 # Kinds of buffers. A list has one node directly inside, a map has two: key and value.
 STRUCT, NUMBER, PAIR, TEXT, LIST, MAP = range(6)
 ROOT = 0
+_AFTER_INT64 = float(1 << 63)
 
 # Columns of the table of failures. The place is an op, field or node, the position is that within the value.
 FAILED_ROW, FAILED_STATUS, FAILED_PLACE, FAILED_POSITION = range(4)
@@ -143,6 +144,16 @@ def put_number(node: int, number: int, buffers: BufferArrays) -> None:
 def put_real(node: int, number: float, buffers: BufferArrays) -> None:
     """Append a double to a buffer of numbers."""
     put_number(node, int(np.float64(number).view(np.int64)), buffers)
+
+
+@device_function
+def put_as_real(node: int, number: int, buffers: BufferArrays) -> bool:
+    """Append an integer to a buffer of doubles, unless a double would round it: whether it was appended."""
+    real = np.float64(number)
+    if real >= _AFTER_INT64 or np.int64(real) != number:
+        return False
+    put_real(node, real, buffers)
+    return True
 
 
 @device_function

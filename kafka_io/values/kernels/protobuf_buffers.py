@@ -13,6 +13,7 @@ from kafka_io.values.kernels.column_buffers import (
     TEXT,
     BufferArrays,
     full,
+    put_as_real,
     put_bytes,
     put_end,
     put_item,
@@ -32,6 +33,7 @@ from kafka_io.values.kernels.protobuf_program import (
     CLOSE_VALUE,
     ENTRY,
     FLOAT,
+    INEXACT,
     INT32,
     KIND,
     MAX_COMPARED_KEYS,
@@ -95,14 +97,14 @@ def make_room(field: int, item: int, flags: int, program: ProtobufProgram, buffe
 
 
 @device_function
-def put_value(op: int, node: int, value: int, flags: int, buffers: BufferArrays) -> None:
-    """Append a number to its buffer."""
+def put_value(op: int, node: int, value: int, flags: int, buffers: BufferArrays) -> int:
+    """Append a number to its buffer: OK, or INEXACT if the buffer is one of doubles, and would round it."""
     if op == FLOAT:
         put_real(node, float_of_bits(value), buffers)
-        return
+        return OK
     if op == UINT64:
         put_pair(node, value, 0, buffers)
-        return
+        return OK
     if op == INT32:
         value = ((value & LOW_32) ^ SIGN_32) - SIGN_32
     elif op == UINT32:
@@ -115,9 +117,9 @@ def put_value(op: int, node: int, value: int, flags: int, buffers: BufferArrays)
     elif op == BOOL:
         value = 1 if value != 0 else 0
     if flags & TO_DOUBLE:
-        put_real(node, float(value), buffers)
-    else:
-        put_number(node, value, buffers)
+        return OK if put_as_real(node, value, buffers) else INEXACT
+    put_number(node, value, buffers)
+    return OK
 
 
 @device_function

@@ -9,7 +9,7 @@ VARINT, FIXED64, LENGTH, GROUP, GROUP_END, FIXED32 = range(6)
 
 # Results, after OK and FULL.
 UNUSUAL, CUT, BAD_TAG, BAD_NUMBER, BAD_LENGTH, BAD_TEXT, BAD_GROUP, BAD_WIRE = range(2, 10)
-WRONG_WIRE, BAD_TIME, TOO_DEEP, REFUSED = range(10, 14)
+WRONG_WIRE, BAD_TIME, TOO_DEEP, REFUSED, INEXACT = range(10, 15)
 
 MAX_DEPTH = 100
 # Columns of the stack of open messages; the last one is that of groups that are skipped.

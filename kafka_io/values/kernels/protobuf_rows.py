@@ -325,7 +325,7 @@ def _put_field(
         return status, _FIELD, position, size
     if op <= LAST_NUMBER:
         if node >= 0:
-            put_value(op, node, value, flags, buffers)
+            status = put_value(op, node, value, flags, buffers)
     elif op == ENUM:
         if node >= 0:
             status = put_symbol(symbol, value, node, program, buffers)

@@ -35,6 +35,7 @@ _REASONS = {
     protobuf_program.BAD_WIRE: "a field has an unknown wire type",
     protobuf_program.WRONG_WIRE: "the field has another wire type than in the schema",
     protobuf_program.BAD_TIME: "a time is not between the years 1 and 9999, or a duration longer than 10,000 years",
+    protobuf_program.INEXACT: "the column has doubles, and would round the number",
     protobuf_program.TOO_DEEP: f"messages are nested deeper than {protobuf_program.MAX_DEPTH} levels",
 }
 FIRST_MESSAGE = ""

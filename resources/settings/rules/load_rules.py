@@ -70,8 +70,8 @@ class LoadRules(Section):
     bytes of the key, and to the columns of a `key_format`."""
 
     headers: Texts | None = None
-    """The headers of records that are stored. All by default. The headers `__value_schema_id` and `__key_schema_id`,
-    which name schemas, are always stored."""
+    """The headers of records that are stored. All by default. Headers that name schemas are always stored:
+    `__value_schema_id`, `__key_schema_id`, and Azure's `content-type`."""
 
     raw: Literal["keep", "drop"] | None = None
     """Typed tables: whether the bytes of records that do not decode are stored. They contain all fields, so by default

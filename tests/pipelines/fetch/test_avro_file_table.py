@@ -116,6 +116,26 @@ def test_the_id_in_the_content_type_of_azure_is_that_of_the_settings(topic: Type
     assert topic.deep().problems == ()
 
 
+def test_the_id_in_the_content_type_is_stored_although_headers_are_left_out(topic: TypedTopic) -> None:  # fault F14
+    """Otherwise a redecode could not decode the value."""
+    other = 32 * "f"
+    topic.format_ = {**topic.format_, "avro_frame": f"azure:{other}", "load": {"headers": ["a"], "raw": "keep"}}
+    own: Headers = [("a", b"1"), ("b", b"2"), ("content-type", b"avro/binary+" + AZURE.encode())]
+    plain: Headers = [("content-type", b"application/json; of=zelda")]
+    topic.fake.logs = {0: log_with_headers([(BODIES[0], own), (BODIES[1], plain)])}
+    load = topic.load()
+    assert (load.error, load.bad_records) == (None, 2)
+    stored = [row["_kafka_headers"] for row in topic.rows("_kafka_headers")]
+    kept = [[(header["key"], header["value"]) for header in row or ()] for row in stored]
+    assert kept == [[own[0], own[2]], []]
+    topic.format_ = {**topic.format_, "avro_frame": f"azure:{AZURE}"}
+    settings, registries = topic.settings.format_of("clicks"), partial(open_schema_registry, topic.settings)
+    result = redecode(RedecodeRequest(table=topic.table, format=settings, open_registry=registries, run="again"))
+    assert (result.failure, result.decoded) == (None, 1)
+    assert [row["id"] for row in topic.rows("id")] == [1, None]
+    assert topic.deep().problems == ()
+
+
 def test_a_raw_table_becomes_one_with_the_columns_of_the_file(topic: TypedTopic) -> None:
     format_, topic.format_ = topic.format_, {}
     assert topic.load().error is None

@@ -178,6 +178,19 @@ def test_the_first_load_of_events_without_a_row_has_their_columns(topic: TypedTo
     assert topic.deep().problems == ()
 
 
+@pytest.mark.parametrize("is_wrapped", [False, True])
+def test_the_first_events_may_have_only_an_operation(topic: TypedTopic, is_wrapped: bool) -> None:  # fault A09
+    events = [{"op": "d", "before": None, "after": {}}, {"op": "t"}]
+    topic.fake.logs = {
+        0: log_of(values(*({"schema": None, "payload": each} if is_wrapped else each for each in events)))
+    }
+    assert topic.load().error is None
+    append(topic.fake.logs[0], values(event("c", None, {"id": 1})))
+    assert topic.load().error is None
+    assert [row["__op"] for row in topic.rows("__op")] == ["d", "t", "c"]
+    assert topic.deep().problems == ()
+
+
 def test_a_field_of_events_that_comes_later_gets_a_column_with_its_first_rows(topic: TypedTopic) -> None:  # fault A10
     topic.fake.logs = {0: log_of(values({"op": "c", "after": {"id": 1}, "transaction": None}))}
     assert topic.load().error is None

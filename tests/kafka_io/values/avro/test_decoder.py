@@ -560,3 +560,29 @@ def test_a_map_of_a_type_that_contains_itself_has_each_key_once() -> None:
         None,
         None,
     ]
+
+
+_WHOLE = [0, -1, 1 << 53, (1 << 53) + 2, -(1 << 63), 1 << 62, 2_147_483_647]
+_ROUNDED = [(1 << 53) + 1, -(1 << 53) - 1, (1 << 63) - 1, 10**18 + 1]
+
+
+def test_a_double_takes_no_integer_that_it_would_round() -> None:  # fault A27
+    schema, columns = (
+        record(a={"type": "array", "items": "long"}, b="long"),
+        pa.schema({"a": pa.list_(DOUBLE), "b": DOUBLE}),
+    )
+    values = [{"a": [number], "b": 1} for number in (*_WHOLE, *_ROUNDED)]
+    decoded = decode_bodies(schema, *(encoded(schema, value) for value in values), columns=columns)
+    assert [row["a"] for row in decoded.rows.to_pylist()[: len(_WHOLE)]] == [[float(number)] for number in _WHOLE]
+    assert [failure.row for failure in decoded.failures] == [*range(len(_WHOLE), len(values))]
+    assert {failure.reason.split(" (")[0] for failure in decoded.failures} == {
+        "a[]: the column has doubles, and would round the number"
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "sent", "stored"), [("NanoTime", 5_999, 5.0), ("NanoTime", -1, -1.0), ("Time", 7, 7e3)]
+)
+def test_a_double_takes_a_time_of_day_in_microseconds(name: str, sent: int, stored: float) -> None:  # fault A27
+    schema = record(a={"type": "int" if name == "Time" else "long", "connect.name": f"io.debezium.time.{name}"})
+    assert rows_of(schema, {"a": sent}, columns=pa.schema({"a": DOUBLE})) == [{"a": stored}]

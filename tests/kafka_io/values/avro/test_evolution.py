@@ -51,11 +51,24 @@ def check_evolution(rng: random.Random, record: Record, order: tuple[int, ...]) 
     types = {id_: parse_avro(json.dumps(schema)) for id_, schema in enumerate(schemas, 1)}
     framed_values = [framed(1 + version, body) for version, body in zip(versions, bodies, strict=True)]
     decoded = AvroDecoder(columns, types).decode(pa.array(framed_values, pa.binary()))
-    assert decoded.failures == [], schemas
+    refused = {failure.row for failure in decoded.failures}
+    assert all("would round the number" in failure.reason for failure in decoded.failures), schemas
     judges = [FastavroSchema(schema) for schema in schemas]
     for row, (version, body) in enumerate(zip(versions, bodies, strict=True)):
-        expected = record.in_column(judges[version].row(body), version, order)
-        assert same(row_of(decoded, row), expected), (schemas, version)
+        written = judges[version].row(body)
+        if row in refused:
+            assert _is_rounded(written), (schemas, version)
+        else:
+            assert same(row_of(decoded, row), record.in_column(written, version, order)), (schemas, version)
+
+
+def _is_rounded(value: Any) -> bool:
+    """Whether a value has an integer that no double holds."""
+    if isinstance(value, dict):
+        return any(map(_is_rounded, value.values()))
+    if isinstance(value, list | tuple):
+        return any(map(_is_rounded, value))
+    return isinstance(value, int) and int(float(value)) != value
 
 
 @pytest.mark.parametrize("order", ORDERS)

@@ -16,6 +16,7 @@ from kafka_io.values.kernels import protobuf_rows
 from kafka_io.values.protobuf.columns import columns_of_protobuf
 from kafka_io.values.protobuf.decoder import ProtobufDecoder, warm
 from kafka_io.values.protobuf.descriptors import ProtobufSchema, fields_of, message_class, parse_protobuf
+from tests.kafka_io.values.avro.making import varint
 
 IMPORTS = "".join(
     f'import "google/protobuf/{name}.proto"; ' for name in ("timestamp", "duration", "wrappers", "struct")
@@ -458,6 +459,19 @@ def test_columns_of_the_table_take_fields_of_other_types_that_fit() -> None:
     assert [(failure.row, failure.reason) for failure in decoded.failures] == [
         (1, "b: a text is not valid UTF-8 (byte 0)"),
         (2, "d: the column has type string, and the value int64 (byte 0)"),
+    ]
+
+
+def test_a_double_takes_no_integer_that_it_would_round() -> None:  # fault A27
+    schema = proto3("message A { sint64 a = 1; repeated sint64 c = 3; }")
+    columns = pa.schema({"a": pa.float64(), "c": pa.list_(pa.float64())})
+    exact, rounded = varint((1 << 53) + 2), varint((1 << 53) + 1)
+    values = (b"\x08" + exact, b"\x08" + rounded, b"\x18" + exact + b"\x18" + rounded, b"")
+    decoded = decode(schema, *values, columns=columns)
+    assert [rows(decoded)[number] for number in (0, 3)] == [{"a": 9007199254740994.0, "c": []}, {"a": 0.0, "c": []}]
+    assert [(failure.row, failure.reason.split(" (")[0]) for failure in decoded.failures] == [
+        (1, "a: the column has doubles, and would round the number"),
+        (2, "c[]: the column has doubles, and would round the number"),
     ]
 
 
