@@ -1,6 +1,6 @@
 """Checks whether the topic and its table agree: truncated logs, vanished partitions, another incarnation."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from kafka_io.cluster.cluster import Cluster
@@ -15,6 +15,8 @@ from pipelines.identity.divergence import (
     has_news,
     unexplained_beginnings,
 )
+from pipelines.ledger.committed_range import ExactCause
+from pipelines.ledger.incarnations import ranges_of
 from pipelines.ledger.ledger import Coverage, TableState
 from pipelines.table.table_store import TableSnapshot, TableStore
 from resources.errors import CommitRefused, CursorAheadOfLog, LogTruncated, PartitionsVanished, TopicRecreated
@@ -259,6 +261,29 @@ def _outdated_error(state: TableState, partition: BrokerPartition, bound: Bounds
         'older copy, and on_truncated = "rewind" takes back what they have lost',
         state.topic.where.within(Where(partition=str(partition), offset=cursor)),
     )
+
+
+def erased_again(
+    table: TableStore,
+    snapshot: TableSnapshot,
+    state: TableState,
+    lost: Iterable[OffsetRange],
+    bounds: Mapping[BrokerPartition, Bounds],
+) -> Iterator[str]:
+    """Warnings for erased rows among the offsets that a cut takes back and the load fetches from the log again.
+
+    Nobody can see whether the log has the erased records there or others, so they are loaded (fault Y11).
+    """
+    again = [replace(offsets, stop=min(offsets.stop, bounds[offsets.partition].latest)) for offsets in lost]
+    for committed in ranges_of(table.entries(snapshot), state.topic) if again else ():
+        for offsets in again if ExactCause.ERASED in committed.exact else ():
+            part = committed.offsets.intersection(offsets)
+            erased = table.exact_sets(replace(committed, offsets=part))[ExactCause.ERASED].count if part else 0
+            if erased:
+                yield (
+                    f"erased rows of {part}: {erased}; the log may still have them, and then this load brings them "
+                    "back: run `penstock erase` again"
+                )
 
 
 def take_back(table: TableStore, snapshot: TableSnapshot, change: CutChange) -> tuple[TableSnapshot, TableState]:

@@ -12,6 +12,7 @@ from pipelines.identity.truncation import (
     LogComparison,
     check_incarnation,
     compare_logs,
+    erased_again,
     lost_offsets,
     take_back,
     vanished_partitions,
@@ -69,6 +70,7 @@ def reconcile(run: Run, discovered: Discovered) -> Reconciled:
     moved = {id_ for id_, error in compared.errors.items() if isinstance(error, LeaderMoved)}
     if suspected := {*truncated, *moved, *(offsets.partition for offsets in lost)}:
         check_incarnation(run.cluster, topic, suspected)
+    erased = tuple(erased_again(discovered.table, snapshot, state, lost, known))
     if lost:
         cut = CutChange(state=state, ranges=lost, run=run.id, choices=choices)
         snapshot, state = take_back(discovered.table, snapshot, cut)
@@ -80,7 +82,7 @@ def reconcile(run: Run, discovered: Discovered) -> Reconciled:
         known_bounds=known,
         bounds=_without(known, truncated),
         errors={**compared.errors, **truncated},
-        warnings=(*warnings, *map(str, choices)),
+        warnings=(*warnings, *map(str, choices), *erased),
     )
 
 

@@ -35,14 +35,12 @@ def test_no_law_is_broken_on_any_simulated_day(seed: int) -> None:  # fault U20
 
 
 def test_the_worlds_have_all_cases_of_the_law() -> None:
-    counts: dict[str, int] = {}
-    for seed in range(1, 16):
-        world = World(seed, has_times=True)
+    missing, seeds = {"announced", "late", "expired", "changed", "backfill"}, iter(range(1, 16))
+    while missing:
+        world = World(next(seeds), has_times=True)
         world.simulate()
         assert world.oracle.times is not None
-        for name, count in world.oracle.times.counts.items():
-            counts[name] = counts.get(name, 0) + count
-    assert {"announced", "late", "expired", "changed", "backfill"} <= {name for name, count in counts.items() if count}
+        missing -= {name for name, count in world.oracle.times.counts.items() if count}
 
 
 def test_a_commit_without_event_time_reads_nothing_for_it() -> None:
@@ -146,7 +144,7 @@ BROKEN: Mapping[str, tuple[object, str, object]] = {
 
 
 _SEEDS_OF_FAULTS: Mapping[str, int] = {
-    "the time is noted after the fetch": 7,
+    "the time is noted after the fetch": 25,
     "a partition that expired goes on": 5,
     "a backfill keeps the valid-through": 13,
 }

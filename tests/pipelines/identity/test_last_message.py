@@ -16,7 +16,9 @@ from kafka_io.wire.types import NULL_UUID
 from pipelines.fetch.fetch_runner import fetch_here
 from pipelines.fetch.fetch_task import FetchTask
 from pipelines.identity.divergence import DivergenceSearch
+from pipelines.layout.conditions import parse_condition
 from pipelines.ledger.slice_facts import SliceFacts
+from pipelines.maintenance.erase import EraseRequest, erase
 from pipelines.plan.positions import NamedPosition
 from pipelines.plan.window import LoadWindow
 from resources.progress import Progress
@@ -130,6 +132,27 @@ def test_a_truncated_log_of_a_typed_table_is_taken_back_to_the_last_commit_that_
         assert topic.load(choices=Choices(on_truncated="rewind")).error is None
         assert [row["value"] for row in topic.rows("value")] == [*numbered(0, 15), *numbered(15, 15 + new, "second")]
         assert topic.deep().proven
+
+
+def test_a_load_warns_if_a_log_may_bring_erased_rows_back(fake: FakeCluster, tmp_path: Path) -> None:  # fault Y11
+    """The rows after the last commit that the log has are taken back, and the log may still have erased ones there."""
+    topic = TypedTopic(fake=fake, folder=tmp_path, format_={"format": "text"})
+    with fake:
+        answers_policy(fake, "delete")
+        for end in (10, 20):
+            fake.logs[0] = holding(0, end, epoch=-1)
+            assert topic.load().error is None
+        [gone] = numbered(12, 13)
+        request = EraseRequest(table=topic.table, condition=parse_condition(f"value = '{gone}'"), run="erasure")
+        assert erase(request).rows == 1
+        kept, later = holding(0, 15, epoch=-1), holding(15, 30, incarnation="second", epoch=-1)
+        fake.logs[0] = replace(later, entries=kept.entries + later.entries, start=0)
+        load = topic.load(choices=Choices(on_truncated="rewind"))
+        assert load.error is None
+        warning = "erased rows of partition 0 [10, 20): 1; the log may still have them"
+        assert [text for text in load.warnings if text.startswith(warning)]
+        assert erase(request).rows == 1
+        assert topic.load(choices=Choices(on_truncated="rewind")).warnings == ()
 
 
 def test_rows_of_a_log_that_was_created_again_during_the_fetch_are_not_committed(
