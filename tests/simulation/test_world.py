@@ -230,7 +230,7 @@ BROKEN: Mapping[str, tuple[object, str, object]] = {
 
 _SEEDS_OF_FAULTS: Mapping[str, int] = {
     "a ledger without its first entries counts as complete": 11,
-    "a run commits to any table that it finds": 19,
+    "a run commits to any table that it finds": 5,
     "a run never finds its offsets in the table": 2,
     "a run always finds its offsets in the table": 50,
     "slices after a failed slice are committed": 3,
@@ -242,7 +242,7 @@ _SEEDS_OF_FAULTS: Mapping[str, int] = {
     "the table of another cluster is continued": 18,
     "where partitions begin is not recorded": 13,
     "the chosen start of partitions that cannot be asked is forgotten": 14,
-    "a cut or a replay is committed on top of any version": 67,
+    "a cut or a replay is committed on top of any version": 9,
     "a hole in a log always counts as compacted": 30,
     "missing offsets are skipped without the choice": 30,
     "a table with a foreign feature or property is loaded": 7,
@@ -277,6 +277,14 @@ _WORLDS_OF_FAULTS: Mapping[str, Mapping[str, Any]] = {
         "eras": ERAS[1:3],
         "start": "latest",
         "favours": {"lose_leader": 4, "remove": 5, "recreate": 0.3},
+    },
+    "a run commits to any table that it finds": {
+        **_PLAIN,
+        "favours": {"others": 2, "remove": 8, "recreate": 0.2},
+    },
+    "a cut or a replay is committed on top of any version": {
+        **_PLAIN,
+        "favours": {"others": 2, "replay": 8, "rewind": 4, "cut": 3, "recreate": 0.2},
     },
     "rows that another writer deleted become a gap": {
         **_PLAIN,
