@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 import dagster as dg
 
+from pipelines.demo.forgotten import ForgottenStory
 from pipelines.demo.hours import HoursStory
 from pipelines.demo.servers import running, servers
 from pipelines.demo.state import CLUSTER, DemoState, free_port
@@ -58,6 +59,7 @@ def _story(state: DemoState) -> bool:
         proven = run_story(state, instance)
         settings = Settings.load(state.settings)
         proven = HoursStory(state=state, instance=instance, settings=settings).run() and proven
+        proven = ForgottenStory(state=state, instance=instance, settings=settings).run() and proven
     close_session()
     _end_on_signals()  # Dagster and Spark have installed their own handlers
     click.echo(f"\nThe tables are in {state.home / 'lake'}: one Delta table per topic, in the folder of its cluster.")

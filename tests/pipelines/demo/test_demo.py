@@ -146,15 +146,30 @@ def test_the_demo_loads_and_verifies_everything(tmp_path: Path) -> None:
     assert len(re.findall(unknown, output, re.MULTILINE)) == 2
     assert "338,571 published, 338,571 in the table" in output
     check_complete_hours(output)
+    check_certificate(output)
 
     verify = [sys.executable, "-m", "pipelines", "--settings", str(state.settings), "verify", "--all", "--json"]
     verified = json.loads(subprocess.run(verify, capture_output=True, text=True, timeout=60, check=True).stdout)
     proofs = verified["results"]
     rows = [sum(partition["rows"] for partition in proof["partitions"]) for proof in proofs]
-    assert rows == [338_571, 26_254, 2_556]
+    assert rows == [338_571, 26_254, 996, 2_556]
     assert all(part["missing"] == part["duplicates"] == 0 for proof in proofs for part in proof["partitions"])
-    assert [len(proof["partitions"]) for proof in proofs] == [4, 4, 2]
+    assert [len(proof["partitions"]) for proof in proofs] == [4, 4, 2, 2]
     assert proofs[-1]["state"]["keys"] == 1_317
+
+
+def check_certificate(output: str) -> None:
+    """Check what the chapters about the passenger print."""
+    text = " ".join(output.split())
+    assert "passenger42" not in text
+    assert "bookings: 4 rows erased" in text
+    assert "proven bookings: 1,000 rows, each exactly once" in text
+    assert "proven bookings: 996 rows, each exactly once" in text
+    assert "1,000 bookings of " in text
+    assert " 996 bookings of " in text
+    assert "Certificate of the erasure ticket-4711" in text
+    assert "nothing was found" in text
+    assert "complete bookings: Penstock has no copy of the rows any more" in text
 
 
 def check_complete_hours(output: str) -> None:
