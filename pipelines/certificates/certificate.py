@@ -75,6 +75,8 @@ class CertifiedConsumer:
         version: the version of the table whose effect its output has.
         seen_at: when it said so.
         has_followed: whether its output has the effect of the erasure.
+        clean_up: how its owner removes the bytes that the output keeps of removed rows.
+        scan: what a search for the values in a Delta output has found; None for others, and without values.
     """
 
     consumer: str
@@ -82,6 +84,8 @@ class CertifiedConsumer:
     version: int
     seen_at: datetime
     has_followed: bool
+    clean_up: str
+    scan: ScannedFolder | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from pipelines.certificates.byte_scan import FolderScan
+from pipelines.certificates.byte_scan import FolderScan, ScannedFolder
 from pipelines.certificates.certificate import (
     Certificate,
     CertifiedConsumer,
@@ -21,6 +21,7 @@ from pipelines.certificates.erased_rows import ErasedByCommit, ErasedOffsets
 from pipelines.certificates.searched_texts import SearchedTexts
 from pipelines.delta.commits import DeltaCommit
 from pipelines.delta.delta_table import LakeTable
+from pipelines.increments.delta_output import DeltaOutput
 from pipelines.layout.conditions import Condition
 from pipelines.ledger.ledger import CommitKind
 from pipelines.maintenance.clean import data_files
@@ -31,10 +32,18 @@ from pipelines.state_tables.update import CONSUMER
 from pipelines.table.open_table import file_paths
 from pipelines.table.table_store import TableSnapshot
 from pipelines.verify.verify import proof_of, verify
-from resources.errors import EraseRefused, TableMissing
+from resources.errors import EraseRefused, LoadError, TableMissing
 
 if TYPE_CHECKING:
     from kafka_io.cluster.cluster import Cluster
+
+
+_CLEAN_UP: Mapping[str, str] = {
+    DeltaOutput.__name__: "vacuum it, and let Delta clean its log: both keep values of removed rows",
+    "DuckDBOutput": "copy the database into a new file (COPY FROM DATABASE), because free pages keep removed rows",
+    "PostgresOutput": "VACUUM FULL the table, because free pages keep removed rows",
+}
+"""What the owner of an output does, by the class of the output."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +93,7 @@ def certify(request: CertificateRequest) -> Certificate:
         searched=scan.texts.count if request.condition else None,
         left_out=scan.texts.left_out,
         tables=tuple(_tables(table, snapshot, last, scan)),
-        consumers=tuple(_consumers(table, last.version)),
+        consumers=tuple(_consumers(table, last.version, scan)),
         elsewhere=tuple(copies_elsewhere(topic, erased.last_offsets(), table.uri, table.lake.options, request.cluster)),
     )
 
@@ -169,7 +178,7 @@ def _times(notes: Iterable[DeletedFiles]) -> Mapping[str, datetime]:
     return {path: note.time for note in notes for path in note.paths}
 
 
-def _consumers(table: LakeTable, version: int) -> Iterator[CertifiedConsumer]:
+def _consumers(table: LakeTable, version: int, scan: FolderScan) -> Iterator[CertifiedConsumer]:
     notes = TableNotes(table.uri, table.lake.options, SeenConsumer).read()
     for note in sorted(notes, key=lambda note: (note.consumer, note.output)):
         yield CertifiedConsumer(
@@ -178,4 +187,17 @@ def _consumers(table: LakeTable, version: int) -> Iterator[CertifiedConsumer]:
             version=note.version,
             seen_at=note.time,
             has_followed=note.version >= version,
+            clean_up=_CLEAN_UP.get(note.kind, "ask its owner"),
+            scan=_scanned_output(table, note, scan.texts),
         )
+
+
+def _scanned_output(table: LakeTable, note: SeenConsumer, texts: SearchedTexts) -> ScannedFolder | None:
+    """What a search has found in a Delta output. The options of the topic's store must open it."""
+    if note.kind != DeltaOutput.__name__ or not texts.count:
+        return None
+    output = DeltaOutput(uri=note.output, options=table.lake.options)
+    try:
+        return FolderScan(texts=texts).run(output.table)
+    except LoadError:
+        return None

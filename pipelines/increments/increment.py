@@ -250,8 +250,14 @@ def _note_consumer(increment: Increment, output: IncrementOutput) -> None:
     table = increment.source.table
     uri = getattr(output, "uri", "")
     parts = [uri] if uri else [str(getattr(output, name)) for name in _NAMES_OF_OUTPUTS if hasattr(output, name)]
-    place = " ".join(parts) or type(output).__name__
-    note = SeenConsumer(consumer=increment.consumer, output=place, version=increment.version, time=now())
+    kind = type(output).__name__
+    note = SeenConsumer(
+        consumer=increment.consumer,
+        kind=kind,
+        output=" ".join(parts) or kind,
+        version=increment.version,
+        time=now(),
+    )
     TableNotes(table.uri, table.lake.options, SeenConsumer).write(f"{note.consumer} {note.output}", note)
 
 

@@ -121,6 +121,23 @@ def delete_erased_of_state(topic_table: LakeTable, erased: ErasedFiles, *, dry_r
     return result
 
 
+def waiting_erasures(table: LakeTable) -> Sequence[datetime]:
+    """When those erasures and rewrites were committed whose files still exist; the oldest comes first.
+
+    Raises:
+        LoadError: the store does not answer, or the Delta log is damaged.
+    """
+    snapshot = table.newest()
+    if snapshot is None:
+        return ()
+    with lake_errors(table.uri):
+        newer = table.commits(snapshot.version, after=DeltaVersion.of(snapshot).cleaned_before)
+        commits = [commit for commit in newer if commit.entry is not None and commit.entry.kind in _ERASING]
+        there = {info.path for info in data_files(table)} if commits else set()
+        waiting = [commit for commit in commits if there & outdated_files(table, snapshot, commit.version)]
+    return sorted(commit.time for commit in waiting)
+
+
 def outdated_files(table: LakeTable, snapshot: TableSnapshot, version: int) -> set[str]:
     """The data files that a table had before a version, and has neither at this version nor at that of the snapshot."""
     named = {path for commit in table.commits(version) for path in commit.added}

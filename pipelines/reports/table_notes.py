@@ -39,12 +39,14 @@ class SeenConsumer:
 
     Args:
         consumer: its name.
+        kind: the name of the class of its output.
         output: the place of its output.
         version: the version of the table whose effect the output has.
         time: when.
     """
 
     consumer: str
+    kind: str = ""
     output: str
     version: int
     time: datetime

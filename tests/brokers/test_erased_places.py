@@ -295,6 +295,10 @@ def test_no_byte_of_an_erased_person_is_left(world: World) -> None:  # faults Y0
     certificate = world.certificate()
     assert certificate.complete, certificate.tasks
     assert [consumer.consumer for consumer in certificate.consumers] == ["delta", "duckdb"]
+    delta, duckdb_file = certificate.consumers
+    assert delta.scan is not None
+    assert delta.scan.hits  # its owner has not vacuumed it
+    assert "COPY FROM DATABASE" in duckdb_file.clean_up
     assert "1 partitions may have the records" in certificate.elsewhere[0].says
     assert verify(world.table).proven
     world.publish([(OTHER.encode(), world.value(OTHER))])

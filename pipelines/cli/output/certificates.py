@@ -34,10 +34,19 @@ def _lines(result: PrintedResult) -> Iterator[str]:
         word = "has taken the rows out" if consumer["has_followed"] else "still has the rows"
         yield (
             f"Consumer: {consumer['consumer']} with the output {consumer['output']} {word} (version "
-            f"{consumer['version']}, seen at {_time(consumer['seen_at'])})"
+            f"{consumer['version']}, seen at {_time(consumer['seen_at'])}): {_in_output(consumer)}"
         )
     for place in result["elsewhere"]:
         yield f"Not of Penstock: {place['place']}: {place['says']}"
+
+
+def _in_output(consumer: PrintedResult) -> str:
+    """What the owner of an output has to do."""
+    scan = consumer["scan"]
+    if scan and not scan["hits"]:
+        return f"{count(scan['objects'])} objects were searched, and nothing was found"
+    where = f"{_result_of(scan['hits'])}; " if scan else ""
+    return f"{where}{consumer['clean_up']}"
 
 
 def _table(table: PrintedResult, result: PrintedResult) -> Iterator[str]:

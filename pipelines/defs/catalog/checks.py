@@ -1,8 +1,9 @@
 """What the checks of a topic judge: its table, how far it is behind its topic, and what changed."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from typing import Any
 
 import dagster as dg
@@ -14,10 +15,10 @@ from pipelines.status.status import TopicStatus
 from pipelines.verify.verify import Proof
 from resources.errors import TableNotProven
 from resources.explanations.codes import code_of, coded
-from resources.quantities import count, duration
+from resources.quantities import count, counted, duration
 from resources.settings.schedules import CheckLimits
 
-COVERAGE, GAPS, SCHEMA_CHANGES = "coverage", "gaps", "schema_changes"
+COVERAGE, GAPS, SCHEMA_CHANGES, ERASURES = "coverage", "gaps", "schema_changes", "erasures"
 _WARN, _ERROR = dg.AssetCheckSeverity.WARN, dg.AssetCheckSeverity.ERROR
 _EMPTY = "empty"  # offsets of 0.7 that belong to no message
 _ON_PURPOSE = frozenset(ExactCause)
@@ -103,6 +104,7 @@ DESCRIPTIONS: Mapping[str, str] = {
     COVERAGE: "Every committed offset is in the table exactly once: the ranges have no hole, the files exist, the rows "
     "are counted.",
     GAPS: "No offset was passed over because its record had expired, was lost, or could not be read.",
+    ERASURES: "The files with erased rows are deleted before the setting housekeeping.erase_days is over.",
     SCHEMA_CHANGES: "The newest load with rows did not change the columns of the table.",
     "lag": "The table is not further behind its topic than the setting limits.lag allows.",
     "freshness": "No record waits longer than limits.late_minutes until it is loaded.",
@@ -112,6 +114,10 @@ DESCRIPTIONS: Mapping[str, str] = {
 }
 """All checks of a topic, by name."""
 PROOF_CHECKS = (COVERAGE, GAPS)
+VERIFY_CHECKS = (*PROOF_CHECKS, ERASURES)
+"""The checks of the job that verifies tables; the job that watches topics leaves them out."""
+_NEAR_DEADLINE = 0.25
+"""The share of erase_days that is left when the check `erasures` begins to warn."""
 _OF_TYPED_TABLES = frozenset({SCHEMA_CHANGES, "bad_records"})
 
 
@@ -141,6 +147,21 @@ def judge_proof(name: str, proof: Proof) -> Verdict:
     on_purpose = {cause: offsets for cause, offsets in gaps.items() if cause in _ON_PURPOSE}
     violation = (_WARN, sentence) if lost else None
     return Verdict(violation=violation, passed="no record was passed over", metadata=lost | on_purpose)
+
+
+def judge_erasures(committed: Sequence[datetime], erase_days: float, now: datetime) -> Verdict:
+    """The verdict about erasures that were committed at these times, the oldest first, and whose files exist."""
+    days = timedelta(days=erase_days)
+    metadata = {"waiting": len(committed), "deadline": str(committed[0] + days)} if committed else {"waiting": 0}
+    left = committed[0] + days - now if committed else days
+    if left >= _NEAR_DEADLINE * days:
+        return Verdict(violation=None, passed="no file with erased rows is near its deadline", metadata=metadata)
+    severity, when = (_WARN, "ends in") if left > timedelta() else (_ERROR, "ended before")
+    sentence = (
+        f"files with erased rows of {counted(len(committed), 'erasure')} still exist, and housekeeping.erase_days "
+        f"{when} {duration(abs(left.total_seconds()))}: `penstock clean --delete` deletes them, or Dagster's job clean"
+    )
+    return Verdict(violation=(severity, sentence), passed="", metadata=metadata)
 
 
 def judge_schemas(newest: dg.TableSchema | None, before: dg.TableSchema | None) -> Verdict:

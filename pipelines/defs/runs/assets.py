@@ -6,7 +6,7 @@ from contextlib import ExitStack
 import dagster as dg
 
 from pipelines.defs.catalog.catalog import TopicSchedule, pool_of
-from pipelines.defs.catalog.checks import STATUS_CHECKS
+from pipelines.defs.catalog.checks import ERASURES, STATUS_CHECKS
 from pipelines.defs.catalog.known_topics import TopicStorage, Waiting
 from pipelines.defs.catalog.metadata import Metadata
 from pipelines.defs.runs.check_runs import CheckRun
@@ -121,8 +121,8 @@ def _events(run: ScheduleRun, *, step_fails: bool) -> Iterator[_Event]:
 def _evaluations(context: dg.AssetExecutionContext, run: ScheduleRun) -> Iterator[dg.AssetCheckEvaluation]:
     """The checks of the tables that this run changed.
 
-    Those that compare a topic with its table are reported if they do not pass: after a load, Dagster's page shows no
-    older result of them (fault E17). The schedule `watch` reports the others.
+    Those that compare a topic with its table, or wait for housekeeping, are reported if they do not pass: after a load,
+    Dagster's page shows no older result of them (fault E17). The schedules `watch` and `verify` report the others.
     """
     checks = CheckRun(instance=context.instance, penstock=run.penstock, schedule=run.schedule, known=run.after)
     changed = [topic for topic, load in run.loads.items() if load.rows]
@@ -130,6 +130,8 @@ def _evaluations(context: dg.AssetExecutionContext, run: ScheduleRun) -> Iterato
     if wanted:  # if no topic was loaded, the settings may be missing
         verdicts = checks.results(wanted)
         shown = {
-            pair: verdict for pair, verdict in verdicts.items() if pair[1] not in STATUS_CHECKS or verdict.violation
+            pair: verdict
+            for pair, verdict in verdicts.items()
+            if pair[1] not in {*STATUS_CHECKS, ERASURES} or verdict.violation
         }
         yield from checks.evaluations(shown)

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 import dagster as dg
 
 from pipelines.defs.catalog.catalog import TopicSchedule, job_of, watch_pool_of
-from pipelines.defs.catalog.checks import DESCRIPTIONS, PROOF_CHECKS
+from pipelines.defs.catalog.checks import DESCRIPTIONS, VERIFY_CHECKS
 from pipelines.defs.runs.check_runs import CheckRun
 from pipelines.defs.runs.run_tags import tagged_run
 
@@ -68,7 +68,7 @@ def verify_job(schedule: TopicSchedule) -> dg.JobDefinition:
         """Verify every table of the schedule."""
         run = CheckRun.of(context.instance, schedule)
         with tagged_run(context, schedule.cluster, schedule.specs):
-            verdicts = run.results(dict.fromkeys(schedule.specs, PROOF_CHECKS))
+            verdicts = run.results(dict.fromkeys(schedule.specs, VERIFY_CHECKS))
         for evaluation in run.evaluations(verdicts):
             context.log_event(evaluation)  # type: ignore[arg-type] # Dagster takes it in ops, too
 

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import cached_property
 from typing import NamedTuple, Self
 
@@ -15,10 +16,13 @@ from dagster._core.definitions.asset_checks.asset_check_evaluation import (
 
 from pipelines.defs.catalog.catalog import TopicSchedule
 from pipelines.defs.catalog.checks import (
+    ERASURES,
     PROOF_CHECKS,
     SCHEMA_CHANGES,
     STATUS_CHECKS,
+    VERIFY_CHECKS,
     Verdict,
+    judge_erasures,
     judge_proof,
     judge_schemas,
     judge_status,
@@ -26,6 +30,7 @@ from pipelines.defs.catalog.checks import (
 from pipelines.defs.catalog.metadata import status_metadata
 from pipelines.defs.runs.schedule_status import ask_schedule_status
 from pipelines.delta.delta_table import LakeTable
+from pipelines.maintenance.erased_files import waiting_erasures
 from pipelines.status.status import TopicStatus, now_ms
 from pipelines.verify.last_proof import LastProofs
 from pipelines.verify.verify import Proof, verify
@@ -36,6 +41,7 @@ REPEAT_AFTER_S = 24 * 3600.0
 _OBSERVE_AFTER_S = 55 * 60.0  # a little less than an hour, because a tick is a little late
 _COLUMNS = "dagster/column_schema"
 PROOF_NAMES = frozenset(PROOF_CHECKS)
+_OF_VERIFY = frozenset(VERIFY_CHECKS)
 Results = Mapping[tuple[str, str], Verdict]
 """Verdicts by topic and name of the check."""
 
@@ -89,7 +95,7 @@ class CheckRun:
         Raises:
             LocatedError: the cluster or the lake does not answer.
         """
-        wanted = {topic: set(self.schedule.checks(topic)) - PROOF_NAMES for topic in self.schedule.specs}
+        wanted = {topic: set(self.schedule.checks(topic)) - _OF_VERIFY for topic in self.schedule.specs}
         evaluations = self.evaluations(self.changed(self.results(wanted)))
         return [*self.observations(), *evaluations]
 
@@ -106,6 +112,8 @@ class CheckRun:
                     verdicts[topic, name] = judge_status(name, statuses[topic], limits, now)
             if topic in proofs:
                 verdicts |= {(topic, name): judge_proof(name, proofs[topic]) for name in PROOF_CHECKS if name in names}
+            if ERASURES in names:
+                verdicts[topic, ERASURES] = self._erasures(topic)
             if SCHEMA_CHANGES in names:
                 verdicts[topic, SCHEMA_CHANGES] = judge_schemas(*self._columns(topic))
         return verdicts
@@ -123,6 +131,13 @@ class CheckRun:
         proofs = LastProofs(lake, cluster).prove_all(list(tables.values()), verify)
         # The warnings are about the copies in the lake; the proofs themselves are in Dagster.
         return {topic: proof for topic, (proof, _) in zip(tables, proofs, strict=True)}
+
+    def _erasures(self, topic: str) -> Verdict:
+        """The verdict about erasures of a topic whose files still exist."""
+        lake, cluster = self.penstock.lake(), self.schedule.cluster
+        has_table = lake.has_table(cluster, topic)
+        committed = waiting_erasures(LakeTable.of(lake, cluster, topic)) if has_table else ()
+        return judge_erasures(committed, self.penstock.settings().housekeeping.erase_days, datetime.now(UTC))
 
     def _was_loaded(self, topic: str) -> bool:
         """Whether Dagster knows a load of the topic. Then a table that is not there is lost (fault E07)."""

@@ -269,12 +269,31 @@ def test_consumers_are_known_and_those_that_have_not_followed_are_open(topic: Ty
     first, second = made.consumers
     assert (first.consumer, first.output, first.has_followed) == ("first", output.uri, False)
     assert (second.consumer, second.has_followed) == ("second", True)
+    assert second.scan is not None
+    assert second.scan.hits
+    assert "vacuum it" in second.clean_up
     assert (
         tasks(made)
         == f"the output {output.uri} of the consumer first has version {first.version} of the table: run its increment"
     )
     run("first")
     assert certificate(topic).complete
+    assert certificate(topic, None).consumers[0].scan is None
+
+
+def test_a_vacuumed_output_with_personal_columns_has_nothing_left(topic: TypedTopic, tmp_path: Path) -> None:
+    output = DeltaOutput(uri=str(tmp_path / "sizes"), personal=["email", "_kafka_key"])
+
+    def run() -> None:
+        apply_increment(topic.table, lambda increment: increment.arrow(), consumer="one", into=output)
+
+    run()
+    finished(topic)
+    run()
+    DeltaTable(output.uri).vacuum(retention_hours=0, enforce_retention_duration=False, dry_run=False)
+    [consumer] = certificate(topic).consumers
+    assert consumer.scan is not None
+    assert (consumer.scan.hits, consumer.has_followed) == ((), True)
 
 
 def test_a_consumer_that_finds_nothing_new_says_so(topic: TypedTopic, tmp_path: Path) -> None:

@@ -43,7 +43,7 @@ def test_everything_of_a_cluster_is_declared() -> None:
         "lake/main/Order.Events",
     }
     checks = {(check.asset_key, check.name) for check in graph.asset_check_keys}
-    names = ("coverage", "gaps", "freshness", "retention_race", "open_transactions")
+    names = ("coverage", "gaps", "erasures", "freshness", "retention_race", "open_transactions")
     assert checks == {(key(topic), name) for topic in ("clicks", "Order.Events") for name in names}
     repository = defs.get_repository_def()
     assert {sensor.name for sensor in repository.sensor_defs} == {"new_topics__main", "lost_runs"}

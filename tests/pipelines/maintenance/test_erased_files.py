@@ -5,7 +5,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,14 @@ from pipelines.layout.conditions import parse_condition
 from pipelines.maintenance.clean import clean
 from pipelines.maintenance.erase import EraseRequest
 from pipelines.maintenance.erase import erase as erase_rows
-from pipelines.maintenance.erased_files import ErasedFiles, delete_erased, delete_erased_of_state, finish_erasures
+from pipelines.maintenance.erased_files import (
+    ErasedFiles,
+    delete_erased,
+    delete_erased_of_state,
+    finish_erasures,
+    outdated_files,
+    waiting_erasures,
+)
 from pipelines.maintenance.rewind import plan_rewind
 from pipelines.rewrites.rewrite import RewriteRequest, rewrite
 from pipelines.rewrites.staging import STAGING_FOLDER
@@ -92,6 +99,21 @@ def test_nothing_is_deleted_before_there_is_an_erasure_that_is_old_enough(topic:
     assert scanned(topic.folder) == before
 
 
+def test_an_erasure_waits_until_its_files_are_gone(topic: TypedTopic) -> None:  # fault Y09
+    assert waiting_erasures(topic.table) == []
+    erase(topic)
+    [committed] = waiting_erasures(topic.table)
+    assert datetime.now(UTC) - committed < timedelta(minutes=5)
+    finish(topic.table)
+    assert waiting_erasures(topic.table) == []
+    erase_rows(EraseRequest(table=topic.table, condition=parse_condition("size = 5"), run="run"))
+    [later] = waiting_erasures(topic.table)
+    assert later > committed
+    for path in outdated_files(topic.table, topic.snapshot, topic.snapshot.version):
+        Path(topic.table.uri, path).unlink(missing_ok=True)  # by a vacuum, which announces nothing
+    assert waiting_erasures(topic.table) == []
+
+
 def test_no_byte_of_the_person_is_left(topic: TypedTopic) -> None:  # faults Y02, Y09
     unnamed = Path(topic.table.uri, "date=2026-01-02", "part-of-a-load-that-runs.parquet")
     for folder in (QUARANTINE_FOLDER, DAMAGED, f"{STAGING_FOLDER}/convert-1"):
@@ -153,7 +175,7 @@ def test_what_was_killed_is_continued(topic: TypedTopic, step: str) -> None:  # 
     erase(topic)
     rows = topic.rows("email", "_kafka_offset")
     program = f"""
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pipelines.delta.delta_table import table_at
 from pipelines.maintenance.erased_files import delete_erased
 delete_erased(table_at({topic.table.uri!r}), older_than=timedelta(), dry_run=False)

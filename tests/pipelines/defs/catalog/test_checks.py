@@ -1,14 +1,21 @@
 """The checks of a topic: in the run of a load, in runs of their own, and in the runs that watch topics."""
 
+from datetime import UTC, datetime, timedelta
+
 import dagster as dg
 import pytest
 from deltalake import DeltaTable
 
 from kafka_io.model import BrokerPartition, OffsetRange
-from pipelines.defs.catalog.checks import judge_proof, judge_schemas
+from pipelines.defs.catalog.checks import Verdict, judge_erasures, judge_proof, judge_schemas
+from pipelines.delta.delta_table import LakeTable
+from pipelines.layout.conditions import parse_condition
+from pipelines.maintenance.erase import EraseRequest, erase
+from pipelines.maintenance.erased_files import finish_erasures
 from pipelines.verify.verify import PartitionProof, Proof
 from resources.settings.schedules import CheckLimits
 from resources.settings.settings import Settings
+from resources.stores.lake import Lake
 from tests.live import LiveCluster, numbered
 from tests.pipelines.defs.declared import CLUSTERS, defs_of, job, key, observed, run, verdicts
 
@@ -85,7 +92,7 @@ def test_a_user_executes_the_checks_of_one_topic(instance: dg.DagsterInstance, c
     asked = dg.Definitions.merge(defs, dg.Definitions(jobs=[dg.define_asset_job("asked", selection=selection)]))
     checks = verdicts(asked.resolve_job_def("asked").execute_in_process(instance=instance))
     assert {topic: sorted(by_name) for topic, by_name in checks.items()} == {
-        "clicks": ["coverage", "freshness", "gaps", "open_transactions", "retention_race"]
+        "clicks": ["coverage", "erasures", "freshness", "gaps", "open_transactions", "retention_race"]
     }
     assert all(check.passed for check in checks["clicks"].values())
 
@@ -135,6 +142,42 @@ def test_gaps_are_a_warning_only_where_records_were_passed_over() -> None:
     assert (on_purpose.violation, on_purpose.metadata) == (None, {"erased": 6, "filtered": 2, "retired": 4})
     violation = judge_proof("gaps", proof(expired=3, control=1)).violation
     assert violation == (dg.AssetCheckSeverity.WARN, "6 offsets of the topic have no row (expired: 6)")
+
+
+def test_an_erasure_is_a_warning_before_its_deadline_and_an_error_after_it() -> None:  # fault Y09
+    now, day = datetime(2026, 6, 8, tzinfo=UTC), timedelta(days=1)
+
+    def verdict(*ages: float) -> Verdict:
+        return judge_erasures([now - age * day for age in ages], 8, now)
+
+    assert verdict().violation is None
+    assert (verdict(6, 1).violation, verdict(6, 1).metadata["waiting"]) == (None, 2)
+    near, over = verdict(6.5, 1).violation, verdict(9).violation
+    assert near is not None
+    assert over is not None
+    assert (near[0], over[0]) == (dg.AssetCheckSeverity.WARN, dg.AssetCheckSeverity.ERROR)
+    assert "of 2 erasures still exist, and housekeeping.erase_days ends in 1 d 12 h" in near[1]
+    assert "of 1 erasure still exist, and housekeeping.erase_days ended before 1 d: `penstock clean" in over[1]
+
+
+@pytest.mark.zookeeper
+def test_a_run_of_verify_judges_the_files_of_erasures(
+    instance: dg.DagsterInstance, configured: LiveCluster
+) -> None:  # fault Y09
+    configured.publish("clicks", numbered(10))
+    run(instance, ["clicks"])
+    assert verdicts(job(instance, "verify"))["clicks"]["erasures"].passed
+    table = LakeTable.of(Lake(root=str(configured.lake)), "main", "clicks")
+    condition = parse_condition("offset >= 0")
+    assert erase(EraseRequest(table=table, condition=condition, run="r", name="zelda")).rows == 10
+    waiting = verdicts(job(instance, "verify"))["clicks"]["erasures"]
+    assert (waiting.passed, waiting.metadata["waiting"].value) == (True, 1)
+    configured.configure("housekeeping = { erase_days = 0.000001 }")
+    over = verdicts(job(instance, "verify"))["clicks"]["erasures"]
+    assert (over.passed, over.severity) == (False, dg.AssetCheckSeverity.ERROR)
+    assert "zelda" not in str(over)
+    finish_erasures(table, older_than=timedelta(), dry_run=False)
+    assert verdicts(job(instance, "verify"))["clicks"]["erasures"].passed
 
 
 def test_a_change_of_columns_is_a_warning_that_names_them() -> None:
