@@ -59,7 +59,7 @@ def _story(state: DemoState) -> bool:
         proven = run_story(state, instance)
         settings = Settings.load(state.settings)
         proven = HoursStory(state=state, instance=instance, settings=settings).run() and proven
-        proven = ForgottenStory(state=state, instance=instance, settings=settings).run() and proven
+        proven = ForgottenStory(state=state, settings=settings).run() and proven
     close_session()
     _end_on_signals()  # Dagster and Spark have installed their own handlers
     click.echo(f"\nThe tables are in {state.home / 'lake'}: one Delta table per topic, in the folder of its cluster.")

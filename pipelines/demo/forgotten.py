@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
 
-import dagster as dg
 import pyarrow as pa
 
 from kafka_io.producer.message import Message
@@ -16,12 +15,14 @@ from pipelines.cli.output.printed_table import print_table
 from pipelines.delta.delta_table import LakeTable
 from pipelines.demo.data import json_values, rows_of
 from pipelines.demo.state import MODERN, DemoState
-from pipelines.demo.steps import chapter, discover, load, out
+from pipelines.demo.steps import chapter, out
 from pipelines.layout.conditions import parse_condition
+from pipelines.load.load import Loader
 from pipelines.maintenance.erase import EraseRequest, erase
 from pipelines.maintenance.erased_files import finish_erasures
 from pipelines.verify.verify import verify
 from resources.kafka import open_cluster, open_producer
+from resources.machines.spark import open_session
 from resources.printed import printed
 from resources.settings.settings import Settings
 from resources.stores.lake import Lake
@@ -50,7 +51,6 @@ class ForgottenStory:
     """The chapters about one passenger, in the order in which `run` calls them."""
 
     state: DemoState
-    instance: dg.DagsterInstance
     settings: Settings
 
     @property
@@ -62,9 +62,15 @@ class ForgottenStory:
         """Run all chapters on a running server; return whether exactly the passenger is gone, and that is certified."""
         with chapter("Bookings of passengers arrive, and a summary counts them by carrier"):
             publish(self.settings, bookings())
-            load(self.state, self.instance, MODERN, discover(self.state, self.instance, MODERN))
+            self.load()
             counted = self.summarize()
         return self.forget(counted)
+
+    def load(self) -> None:
+        """Load the bookings, as `penstock load` does. They are so few that no Spark session is opened."""
+        with open_cluster(self.settings, MODERN) as cluster:
+            result = Loader.of(self.settings, cluster, partial(open_session, self.settings.spark)).load(TOPIC)
+        console.loads([{"cluster": MODERN, **printed(result)}])
 
     def forget(self, counted: int) -> bool:
         """Erase the passenger from a table with so many rows."""

@@ -4,19 +4,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import dagster as dg
 import pytest
 
 from kafka_io.testing.modern.config import ModernBrokerConfig
 from kafka_io.testing.modern.server import ModernBrokerServer
 from pipelines.demo import forgotten
-from pipelines.demo.forgotten import TOPIC, ForgottenStory, bookings, publish
-from pipelines.demo.state import MODERN, DemoState
-from pipelines.fetch.fetch_runner import fetch_here
+from pipelines.demo.forgotten import ForgottenStory, bookings, publish
+from pipelines.demo.state import DemoState
 from pipelines.verify.verify import verify
-from resources.kafka import open_cluster
 from resources.settings.settings import Settings
-from tests.fakes.loaders import loader_of
 
 
 @pytest.fixture
@@ -26,17 +22,14 @@ def story(tmp_path: Path) -> Iterator[ForgottenStory]:
     state.begin(bootstrap="127.0.0.1:1")
     settings = Settings.load(state.settings)
     config = ModernBrokerConfig(broker_id=0, data_dir=tmp_path / "broker", port=state.broker_port, partitions=2)
-    with ModernBrokerServer(config), dg.DagsterInstance.ephemeral() as instance:
-        publish(settings, bookings())
-        with open_cluster(settings, MODERN) as cluster:
-            assert not loader_of(settings, cluster, pytest.fail, fetch=fetch_here).load(TOPIC).error
-        yield ForgottenStory(state=state, instance=instance, settings=settings)
+    with ModernBrokerServer(config):
+        yield ForgottenStory(state=state, settings=settings)
 
 
 def test_one_passenger_is_forgotten_and_it_is_certified(
     story: ForgottenStory, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert story.forget(story.summarize())
+    assert story.run()
     output = " ".join(capsys.readouterr().out.split())
     assert "1,000 bookings" in output
     assert "996 bookings" in output
@@ -46,6 +39,8 @@ def test_one_passenger_is_forgotten_and_it_is_certified(
 
 
 def test_a_summary_that_does_not_follow_is_noticed(story: ForgottenStory, monkeypatch: pytest.MonkeyPatch) -> None:
+    publish(story.settings, bookings())
+    story.load()
     counted = story.summarize()
     monkeypatch.setattr(forgotten, "apply_increment", lambda *_arguments, **_options: None)
     assert not story.forget(counted)
