@@ -100,7 +100,7 @@ class ForgottenStory:
         assert table is not None
         totals = table.to_pyarrow_table().sort_by([("bookings", "descending"), ("carrier", "ascending")]).to_pylist()
         print_table("carrier >bookings", totals[:3])
-        count = sum(row["bookings"] for row in totals)
+        count: int = sum(row["bookings"] for row in totals)
         out.print(f"  {count:,} bookings of {len(totals)} carriers")
         return count
 

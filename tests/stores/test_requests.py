@@ -8,7 +8,8 @@ import pytest
 from pipelines.maintenance.clean import CleanResult, clean
 from resources.stores.lake_marker import use_lake
 from resources.stores.object_client import PART_BYTES, ObjectWriter, object_client
-from resources.stores.unfinished_uploads import NOT_INSTALLED
+from resources.stores.unfinished_uploads import NOT_INSTALLED, s3_client
+from resources.stores.versioned_bucket import versions_of_bucket
 from tests.stores.proxy import FaultProxy
 from tests.stores.stored_topic import StoredTopic
 
@@ -72,3 +73,22 @@ def test_clean_aborts_uploads_that_were_never_completed(
     assert (result.uploads, result.uploads_unknown) == (1, "")
     assert cleaned(topic).uploads == 0
     topic.check()
+
+
+def test_a_store_says_whether_its_bucket_keeps_old_versions(
+    store_name: str, topic: StoredTopic, monkeypatch: pytest.MonkeyPatch
+) -> None:  # fault Y13
+    options = topic.table.lake.options
+    if store_name != "moto":
+        assert versions_of_bucket(topic.table.uri, options)
+        return
+    uri, client = "s3://versioned/lake/main/clicks", s3_client(options)
+    assert "check whether the store keeps old versions" in versions_of_bucket(uri, options)  # there is no such bucket
+    client.create_bucket(Bucket="versioned")
+    assert versions_of_bucket(uri, options) == "the bucket keeps no old versions of objects"
+    for status in ("Enabled", "Suspended"):
+        client.put_bucket_versioning(Bucket="versioned", VersioningConfiguration={"Status": status})
+        assert f"versioning of the bucket is {status.lower()}: old versions stay" in versions_of_bucket(uri, options)
+    monkeypatch.setitem(sys.modules, "botocore.config", None)
+    assert NOT_INSTALLED in versions_of_bucket(uri, options)
+    assert "snapshots" in versions_of_bucket("/lake/main/clicks", {})
