@@ -4,6 +4,7 @@ import json
 import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 from typing import NoReturn
 
@@ -15,7 +16,10 @@ from kafka_io.testing.modern.config import ModernBrokerConfig
 from kafka_io.testing.modern.server import ModernBrokerServer
 from kafka_io.testing.schema_registry.server import EmbeddedSchemaRegistry
 from pipelines.delta.delta_table import LakeTable
+from pipelines.layout.conditions import one_of
 from pipelines.load.load import Loader
+from pipelines.maintenance.erase import EraseRequest, erase
+from pipelines.maintenance.erased_files import finish_erasures
 from pipelines.state_tables.update import update_state
 from resources.kafka import open_cluster
 from resources.settings.settings import PATH_VARIABLE, Settings
@@ -25,6 +29,7 @@ from tests.pipelines.cursors.written import camus_file, etl_key
 from tests.publishing import publish_by_settings
 
 CLUSTER = "old"
+IDS = ["c-0003", "c-0007"]
 GOLDEN = Path(__file__).parents[1] / "golden"
 PAYMENT = '{"type": "record", "name": "Payment", "fields": [{"name": "amount", "type": "double"}]}'
 CLICKS = """[topics.clicks]
@@ -82,10 +87,20 @@ class World:
             load = Loader.of(settings, cluster, _no_spark).load(topic)
         assert load.error is None
 
+    def table(self, topic: str) -> LakeTable:
+        """The table of a topic."""
+        return LakeTable.of(Lake.of(Settings.load(self.settings)), CLUSTER, topic)
+
     def update_state(self, topic: str) -> None:
         """Bring the state table of a topic up to date."""
-        settings = Settings.load(self.settings)
-        update_state(LakeTable.of(Lake.of(settings), CLUSTER, topic), settings.options_of(topic))
+        update_state(self.table(topic), Settings.load(self.settings).options_of(topic))
+
+    def erase(self, topic: str, ids: list[str]) -> None:
+        """Erase rows, and delete all that is left of them: the request that the pages certify."""
+        request = EraseRequest(table=self.table(topic), condition=one_of("id", ids), run="run", name="T-4711")
+        assert erase(request).rows == len(ids)
+        self.update_state(topic)
+        finish_erasures(self.table(topic), older_than=timedelta(), dry_run=False)
 
     def commit(self, group: str, topic: str, offsets: Mapping[int, int]) -> None:
         """Commit offsets of a group, as another loader does."""
@@ -111,7 +126,7 @@ def _age(entry: Path) -> None:
 def loaded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     """`clicks` was loaded several times, first a day ago; `views` was loaded once; `orders` was never loaded.
 
-    `customers` has a state table. `refunds` has a record that does not decode.
+    `customers` has a state table, and two of them are erased. `refunds` has a record that does not decode.
     `visits` has a raw table, and gets a format after it was loaded.
     """
     home = tmp_path_factory.mktemp("docs")
@@ -135,6 +150,7 @@ def loaded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
         world.publish("customers", [json.dumps(person).encode() for person in people])
         world.load("customers")
         world.update_state("customers")
+        world.erase("customers", IDS)
         world.publish("orders", numbered(_PER_LOAD))
         for group in ("old-loader", "connect-orders"):
             world.commit(group, "orders", dict.fromkeys(range(_PARTITIONS), 25))
@@ -154,7 +170,7 @@ def world(loaded: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Wor
     (tmp_path / "history" / "2014-03-01-10-00-00" / "offsets-m-00000").write_bytes(camus_file(*keys))
     (tmp_path / "payments.jsonl").write_text('{"amount": 12.5}\n{"amount": 1}\n')
     (tmp_path / "offsets.csv").write_text("orders,0,25\n")
-    (tmp_path / "ids.txt").write_text("c-0003\nc-0007\n")
+    (tmp_path / "ids.txt").write_text("\n".join(IDS))
     copied = World(home=tmp_path, port=loaded.port, registry=loaded.registry)
     copied.configure(typed=True)
     return copied
