@@ -14,6 +14,7 @@ from dagster._core.definitions.asset_checks.asset_check_evaluation import (
     AssetCheckEvaluationTargetMaterializationData as JudgedTable,
 )
 
+from kafka_io.errors import LocatedError
 from pipelines.defs.catalog.catalog import TopicSchedule
 from pipelines.defs.catalog.checks import (
     ERASURES,
@@ -136,7 +137,11 @@ class CheckRun:
         """The verdict about erasures of a topic whose files still exist."""
         lake, cluster = self.penstock.lake(), self.schedule.cluster
         has_table = lake.has_table(cluster, topic)
-        committed = waiting_erasures(LakeTable.of(lake, cluster, topic)) if has_table else ()
+        try:
+            committed = waiting_erasures(LakeTable.of(lake, cluster, topic)) if has_table else ()
+        except LocatedError as error:  # other tables are still judged (fault U03)
+            sentence = f"the erasures of the table are not known: {error}"
+            return Verdict(violation=(dg.AssetCheckSeverity.ERROR, sentence), passed="")
         return judge_erasures(committed, self.penstock.settings().housekeeping.erase_days, datetime.now(UTC))
 
     def _was_loaded(self, topic: str) -> bool:

@@ -79,6 +79,7 @@ def test_a_run_of_verify_judges_every_table(instance: dg.DagsterInstance, config
     max(log.glob("*.json")).write_text("{")  # this table cannot be read at all, and views is still judged (fault U03)
     checks = verdicts(job(instance, "verify"))
     assert {topic: by_name["coverage"].passed for topic, by_name in checks.items()} == {"clicks": False, "views": False}
+    assert {topic: by_name["erasures"].passed for topic, by_name in checks.items()} == {"clicks": False, "views": True}
 
 
 @pytest.mark.zookeeper
