@@ -122,7 +122,7 @@ class DecodePlan(PartPlan):
 
     keys: PartPlan | None = None
     headers: tuple[str, ...] = ()
-    has_schema_ids: bool = False
+    has_schema_ids: bool
     date_column: str = DATE_COLUMN
     partition_by: str = LOADED
     row_rules: RowRules = NO_RULES

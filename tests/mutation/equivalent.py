@@ -85,6 +85,19 @@ EQUIVALENT: Mapping[tuple[str, str, str], str] = {
         "self.waiting_bytes >= ROW_GROUP_BYTES -> self.waiting_bytes > ROW_GROUP_BYTES",
     ): "rows of exactly this size may be a row group, or wait for the next rows: the file has the same rows",
     (
+        "pipelines/fetch/day_files.py",
+        "DayFiles.write",
+        (
+            "sum((file.waiting_bytes for file in self._by_day.values())) > _MAX_WAITING_BYTES -> "
+            "sum((file.waiting_bytes for file in self._by_day.values())) >= _MAX_WAITING_BYTES"
+        ),
+    ): "rows of exactly this size may wait or be written: the files have the same rows",
+    (
+        "pipelines/table/exact_sets.py",
+        "inline_exact",
+        "len(offsets.firsts) < _MAX_INLINE_BYTES -> len(offsets.firsts) <= _MAX_INLINE_BYTES",
+    ): "a set of so many elements has more bytes: one for each of them, its form and its size",
+    (
         "pipelines/plan/slices.py",
         "_equal_share",
         "size * count > remaining -> size * count >= remaining",

@@ -56,6 +56,14 @@ def test_a_row_that_no_range_counts_is_not_erased() -> None:
             erased(ranges, 3)
 
 
+def test_one_of_two_rows_of_a_message_of_0_7_is_erased() -> None:
+    of_07 = BrokerPartition(0, 0)
+    rows = HitRows(offsets=np.array([3]), inner=np.array([1]), loaded_us=np.array([1]))
+    change = EraseChange(state=STATE, run="erasure", hits={of_07: rows}, removed=("a.parquet",), request="")
+    [(_, erased_rows, count)] = change._erased([loaded(0, 10, partition=of_07)])
+    assert (erased_rows, count) == (rows_of(3, inner=1), 1)
+
+
 def test_the_files_with_the_other_rows_are_checked() -> None:
     with pytest.raises(FileRefused, match="cut"):
         erased([loaded(0, 10)], 3, check=Mock(side_effect=FileRefused("cut")))

@@ -1,6 +1,6 @@
 """Whole files leave a table only if each of their rows belongs to a range, once; ranges without rows become one."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from unittest.mock import Mock
 
@@ -93,6 +93,28 @@ def test_ranges_that_do_not_adjoin_or_have_rows_stay_apart(now: CommittedRange) 
     assert [part for part, _ in merged([(before, {}), (now, {})])] == [before, now]
     before, now = loaded(0, 10), loaded(10, 20, rows=0)
     assert [part for part, _ in merged([(before, {}), (now, {})])] == [before, now]
+
+
+@pytest.mark.parametrize(
+    ("partition", "causes", "count"),
+    [
+        (ONE, ("compacted", "compacted"), 1),
+        (ONE, ("compacted", "", "compacted"), 1),
+        (ONE, ("compacted", "", "control"), 2),
+        (OF_07, ("", ""), 1),
+        (OF_07, ("empty", ""), 2),
+    ],
+)
+def test_only_gaps_of_one_cause_can_be_counted_again(
+    partition: BrokerPartition, causes: Sequence[str], count: int
+) -> None:
+    parts = [
+        CommittedRange(offsets=OffsetRange(partition, 10 * at, 10 * at + 10), gaps={cause: 2} if cause else {})
+        for at, cause in enumerate(causes)
+    ]
+    ranges = [whole for whole, _ in merged((part, {}) for part in parts)]
+    assert len(ranges) == count
+    assert sum(sum(whole.gaps.values()) for whole in ranges) == 2 * sum(map(bool, causes))
 
 
 def test_a_range_of_several_without_rows_has_their_sums_and_the_last_loading_time() -> None:

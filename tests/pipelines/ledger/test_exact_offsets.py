@@ -87,6 +87,8 @@ def test_bytes_are_a_set_with_this_encoding_or_an_error(data: bytes) -> None:
         (b"\x01\x01\x02\x02", "belong to no element"),
         (b"\x01\x02\x02\x00", "two runs of a set of offsets touch"),
         (b"\x01\x02" + b"\xfe" + b"\xff" * 8 + b"\x01" + b"\x02", "above the largest one"),
+        (b"\x01\x01" + b"\xfe" + b"\xff" * 8 + b"\x01", "above the largest one"),
+        (b"\x02\x01\x01" + b"\xfe" + b"\xff" * 7 + b"\x7f", "belong to no element"),
         (b"\x02\x02\x02\x00", "not in order"),
     ],
 )
@@ -114,7 +116,19 @@ def test_sets_of_offsets_and_of_rows_are_never_joined() -> None:
         ExactOffsets.union([of_offsets({1}), of_rows({(1, 0)})])
 
 
+def test_an_empty_run_is_nothing() -> None:
+    assert len(ExactOffsets.of_runs(np.array([5]), np.array([5])).firsts) == 0
+    assert len(of_offsets({3, 4, 5, 6}).within(OffsetRange(ONE, 5, 5)).firsts) == 0
+
+
+def test_a_run_and_a_row_end_before_the_next_offset() -> None:
+    assert of_offsets({3, 4, 8}).stops.tolist() == [5, 9]
+    assert of_rows({(3, 0), (3, 1), (8, 0)}).stops.tolist() == [4, 4, 9]
+
+
 def test_equal_sets_have_the_same_bytes() -> None:
+    assert of_offsets({1}) != of_offsets({2})
+    assert NO_OFFSETS.encode() != NO_OFFSETS
     same = ExactOffsets.of_runs(np.array([3, 0]), np.array([5, 3]))
     assert (same, hash(same)) == (of_offsets({0, 1, 2, 3, 4}), hash(of_offsets({0, 1, 2, 3, 4})))
     assert same.encode() == of_offsets({0, 1, 2, 3, 4}).encode() != of_offsets({0, 1, 2, 3}).encode()

@@ -1,0 +1,45 @@
+"""A plan is refused if readers could not open its table, or if its rows had no folder."""
+
+from unittest.mock import Mock
+
+import pyarrow as pa
+import pytest
+
+from kafka_io.errors import InvalidSchema
+from kafka_io.values.column_types import MAX_NESTING, nesting
+from pipelines.fetch.decode_plan import _check_nesting, _time_column_warnings
+from pipelines.layout.columns import SCHEMA_ID_COLUMN
+from resources.errors import LayoutRefused
+
+
+def test_columns_are_as_deep_as_readers_allow_and_no_deeper() -> None:  # fault E15
+    type_, deeper = pa.int64(), pa.list_(pa.int64())
+    while nesting(deeper) <= MAX_NESTING:
+        type_, deeper = deeper, pa.list_(deeper)
+    _check_nesting(pa.schema({"id": pa.int64(), "deep": type_}))
+    with pytest.raises(InvalidSchema, match="the column deep would be nested deeper than readers of Delta allow"):
+        _check_nesting(pa.schema({"id": pa.int64(), "deep": deeper}))
+
+
+@pytest.mark.parametrize(
+    ("partition_by", "columns", "count"),
+    [
+        ("loaded", {"id": pa.int64()}, 0),
+        ("event_day", {"id": pa.int64()}, 0),
+        ("at", {}, 0),
+        ("at", {SCHEMA_ID_COLUMN: pa.int32()}, 0),
+        ("at", {SCHEMA_ID_COLUMN: pa.int32(), "id": pa.int64()}, 1),
+        ("at", {"at": pa.timestamp("us", "UTC")}, 0),
+        ("at", {"at": pa.date32()}, 0),
+    ],
+)
+def test_a_field_whose_day_is_the_folder_is_missed_only_in_a_table_with_fields(
+    partition_by: str, columns: dict[str, pa.DataType], count: int
+) -> None:
+    plan = Mock(partition_by=partition_by, stored=pa.schema(columns))
+    assert len(list(_time_column_warnings(plan))) == count
+
+
+def test_a_field_without_a_day_is_refused() -> None:
+    with pytest.raises(LayoutRefused, match="the column at of the type int64, but only a date or a timestamp"):
+        list(_time_column_warnings(Mock(partition_by="at", stored=pa.schema({"at": pa.int64()}))))
