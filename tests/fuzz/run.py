@@ -36,6 +36,7 @@ from tests.fuzz.logs import mutated_log
 from tests.fuzz.odd_avro_tables import check_odd_avro, odd_avro_loads
 from tests.fuzz.odd_protobuf_tables import check_odd_protobuf, odd_protobuf_loads
 from tests.fuzz.odd_tables import check_odd_loads, odd_loads, read_nothing
+from tests.fuzz.plain_rows import check_plain_rows, seed_of_rows
 from tests.fuzz.protobuf_values import check_messages, mutated_messages, read_messages
 from tests.fuzz.schema_texts import check_schema, mutated_schema, read_schema
 from tests.fuzz.sets_v07 import mutated_set
@@ -83,9 +84,10 @@ TABLES = Kind(name="tables", make=odd_loads, check=check_odd_loads, read=read_no
 AVRO_TABLES = Kind(name="avro-tables", make=odd_avro_loads, check=check_odd_avro, read=read_nothing)
 PROTOBUF_TABLES = Kind(name="protobuf-tables", make=odd_protobuf_loads, check=check_odd_protobuf, read=read_nothing)
 CONNECT_TABLES = Kind(name="connect-tables", make=seed_of_changes, check=check_connect, read=read_nothing)
+PLAIN_ROWS = Kind(name="plain-rows", make=seed_of_rows, check=check_plain_rows, read=read_nothing)
 KINDS = (
     *(LOG, LOG, SET, AVRO, CHANGES, JSON, FRAMED_JSON, DEBEZIUM, SAMPLES, FRAMES, PROTOBUF, SCHEMAS),
-    *(TABLES, AVRO_TABLES, PROTOBUF_TABLES, CONNECT_TABLES),
+    *(TABLES, AVRO_TABLES, PROTOBUF_TABLES, CONNECT_TABLES, PLAIN_ROWS),
 )
 """The kinds, each as often as it is tried."""
 

@@ -18,6 +18,7 @@ from tests.fuzz.connect_tables import check_connect, seed_of_changes
 from tests.fuzz.odd_avro_tables import check_odd_avro, odd_avro_loads
 from tests.fuzz.odd_protobuf_tables import check_odd_protobuf, odd_protobuf_loads
 from tests.fuzz.odd_tables import check_odd_loads, odd_loads
+from tests.fuzz.plain_rows import check_plain_rows, seed_of_rows
 from tests.fuzz.readers import check_readers
 from tests.fuzz.tables import check_table
 from tests.kafka_io.values.avro.making import framed
@@ -134,6 +135,7 @@ _KINDS: Mapping[str, tuple[_Make, _Check]] = {
     "Avro": (odd_avro_loads, check_odd_avro),
     "Protobuf": (odd_protobuf_loads, check_odd_protobuf),
     "Kafka Connect": (seed_of_changes, check_connect),
+    "Avro and JSON": (seed_of_rows, check_plain_rows),
 }
 
 

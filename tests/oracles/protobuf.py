@@ -69,9 +69,22 @@ def is_strict(message: Any, body: bytes) -> bool:
     return True
 
 
+def fields_of(message: Any) -> list[Any]:
+    """The fields of a message type, and after them its extensions in the order of their numbers."""
+    extensions = message.file.pool.FindAllExtensions(message)
+    return [*message.fields, *sorted(extensions, key=lambda extension: int(extension.number))]
+
+
+def content_of(value: Any, field: Any) -> Any:
+    """What a message has in a field or an extension."""
+    return value.Extensions[field] if field.is_extension else getattr(value, field.name)
+
+
 def _struct(value: Any, open_types: tuple[str, ...]) -> dict[str, Any]:
-    names = (*open_types, value.DESCRIPTOR.full_name)
-    return {field.name: _field(value, field, names) for field in value.DESCRIPTOR.fields}
+    names, members = (*open_types, value.DESCRIPTOR.full_name), dict[str, Any]()
+    for field in fields_of(value.DESCRIPTOR):
+        members[field.full_name if field.name in members else field.name] = _field(value, field, names)
+    return members
 
 
 def _is_map(field: Any) -> bool:
@@ -92,18 +105,19 @@ def _kind(message: Any, names: tuple[str, ...]) -> str:
 
 def _has_column(message: Any, names: tuple[str, ...]) -> bool:
     """Whether a type has a column as the value of a map: a message without fields has none."""
-    return message is None or _kind(message, names) != "struct" or bool(message.fields)
+    return message is None or _kind(message, names) != "struct" or bool(fields_of(message))
 
 
 def _field(value: Any, field: Any, names: tuple[str, ...]) -> Any:
-    content = getattr(value, field.name)
+    content = content_of(value, field)
     if _is_map(field):
         item = field.message_type.fields_by_name["value"]
         has_column = _has_column(item.message_type, names)
         return Entries((key, _single(content[key], item, names) if has_column else None) for key in content)
     if field.is_repeated:
         return [_single(element, field, names) for element in content]
-    if field.has_presence and not value.HasField(field.name) and not field.has_default_value:
+    has_field = value.HasExtension(field) if field.is_extension else field.has_presence and value.HasField(field.name)
+    if field.has_presence and not has_field and not field.has_default_value:
         return None
     return _single(content, field, names)
 
@@ -123,7 +137,7 @@ def _single(content: Any, field: Any, names: tuple[str, ...]) -> Any:  # noqa: P
             return _duration(content)
         case "wrapper":
             return _single(content.value, content.DESCRIPTOR.fields_by_name["value"], names)
-        case "struct" if field.message_type.fields:
+        case "struct" if fields_of(field.message_type):
             return _struct(content, names)
     return _json(content)
 
@@ -170,7 +184,7 @@ def _walk(message: Any, data: bytes, position: int, group: int, names: tuple[str
         if wire == 4:
             assert number == group
             return position
-        field = message.fields_by_number.get(number) if message else None
+        field = {own.number: own for own in fields_of(message)}.get(number) if message else None
         if wire == 3 and field is None:
             position = _walk(None, data, position, number, names)
             continue

@@ -7,6 +7,8 @@ from typing import Any
 from google.protobuf.descriptor import FieldDescriptor as Field
 from google.protobuf.message_factory import GetMessageClass
 
+from tests.oracles.protobuf import content_of, fields_of
+
 _SCALARS = (
     "double", "float", "int32", "int64", "uint32", "uint64", "sint32", "sint64", "fixed32", "fixed64", "sfixed32",
     "sfixed64", "bool", "string", "bytes",
@@ -55,13 +57,28 @@ class ProtoMaker:
         """The text."""
         enum = "enum Kind { ZERO = 0; ONE = 1; NEGATIVE = -3; FAR = 70000; }"
         messages = "".join(self._message(f"M{index}") for index in range(self._messages))
-        return f'syntax = "proto{3 - self._is_proto2}"; package made; {_IMPORTS}{messages}message Empty {{}} {enum}'
+        extensions = "".join(self._extensions(f"M{index}") for index in range(self._messages))
+        start = f'syntax = "proto{3 - self._is_proto2}"; package made; {_IMPORTS}'
+        return f"{start}{messages}message Empty {{}} {enum} {extensions}"
 
     def _message(self, name: str) -> str:
         numbers, count = self._numbers(), self._rng.randrange(0 if name != "M0" else 1, 8)
         names = self._rng.sample(self._field_names, count) if self._field_names else [f"f{n}" for n in range(count)]
         parts = [self._part(index, field_name, numbers) for index, field_name in enumerate(names)]
+        parts += ["extensions 100000 to max;"] if self._is_proto2 else []
         return f"message {name} {{ {' '.join(parts)} }} "
+
+    def _extensions(self, name: str) -> str:
+        """The extensions of a message of proto2. Those of the first message have names of its fields."""
+        if not self._is_proto2 or self._rng.random() < 0.6:
+            return ""
+        labels = [self._rng.choice(("optional", "optional", "repeated")) for _ in range(self._rng.randrange(1, 3))]
+        names = [f"f{number}" if name == "M0" else f"x{number}_{name}" for number in range(len(labels))]
+        fields = (
+            f"{label} {self._type()} {field} = {100_000 + 7 * number};"
+            for number, (label, field) in enumerate(zip(labels, names, strict=True))
+        )
+        return f"extend {name} {{ {' '.join(fields)} }} "
 
     def _numbers(self) -> Iterator[int]:
         number = 0
@@ -129,7 +146,7 @@ class MessageMaker:
 
     def _message(self, message: Any, depth: int) -> Any:
         made = GetMessageClass(message)()
-        for field in message.fields:
+        for field in fields_of(message):
             if self._rng.random() < (0.75 if depth < 2 else 0.3 if depth < 4 else 0):
                 self._set(made, field, depth)
         return made
@@ -145,9 +162,11 @@ class MessageMaker:
                     getattr(made, field.name)[self._scalar(key)].CopyFrom(self._single(value.message_type, depth))
         elif field.is_repeated:
             many = [self._value(field, depth) for _ in range(rng.choice((0, 1, 3)))]
-            getattr(made, field.name).extend(many)
+            content_of(made, field).extend(many)
         elif field.message_type is not None:
-            getattr(made, field.name).CopyFrom(self._single(field.message_type, depth))
+            content_of(made, field).CopyFrom(self._single(field.message_type, depth))
+        elif field.is_extension:
+            made.Extensions[field] = self._scalar(field)
         else:
             setattr(made, field.name, self._scalar(field))
 
