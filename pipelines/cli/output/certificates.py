@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from pipelines.cli.output.console import named, print_sentence
 from pipelines.cli.output.printed_table import PrintedResult, PrintedResults
-from resources.quantities import count, size
+from resources.quantities import count, counted, size
 
 
 def certificates(results: PrintedResults) -> None:
@@ -27,7 +27,7 @@ def _lines(result: PrintedResult) -> Iterator[str]:
             f"version {erasure['before']} to {erasure['version']}"
         )
     word = "proves" if result["proven"] else "does not prove"
-    yield f"Proof: `penstock verify` {word} that exactly these rows, and no others, are gone from the table"
+    yield f"Proof: `penstock verify` {word} that these rows are not in the table, and that no other row is missing"
     for table in result["tables"]:
         yield from _table(table, result)
     for consumer in result["consumers"]:
@@ -75,7 +75,7 @@ def _what(result: PrintedResult) -> str:
     if result["searched"] is None:
         return "for the erased offsets only, because no values were given"
     left_out = f" ({count(result['left_out'])} short ones in columns only)" if result["left_out"] else ""
-    return f"for {count(result['searched'])} values{left_out} and for the erased offsets"
+    return f"for {counted(result['searched'], 'value')}{left_out} and for the erased offsets"
 
 
 def _result_of(hits: Sequence[PrintedResult]) -> str:
