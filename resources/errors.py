@@ -76,6 +76,14 @@ class RulesChanged(LoadError):
     """The rules of the settings would put values of two meanings into one column of the table."""
 
 
+class RoutesChanged(LoadError):
+    """The settings would put records of a topic into other tables than those that have the earlier ones."""
+
+
+class RouteUnknown(LoadError):
+    """A record has a type for which the settings of its topic name no table."""
+
+
 class TooManySkipped(LoadError):
     """The condition `skip` leaves out a larger share of the records than the settings of the topic allow."""
 

@@ -91,7 +91,8 @@ def load_command(
             try:
                 topic_loads.load(loader, topics, on_begin=on_begin, on_end=on_end)
             finally:
-                loads += [(name, by_topic[topic]) for topic in dict.fromkeys(topics) if topic in by_topic]
+                ended = (by_topic[topic] for topic in dict.fromkeys(topics) if topic in by_topic)
+                loads += [(name, own) for load in ended for own in load.of_tables]
     records = [{"cluster": name, **printed(load)} for name, load in loads]
     return CommandResult(
         records=records,
@@ -116,7 +117,8 @@ def _keep(
     """Keep the result of a topic, remove its progress bar, and print its events."""
     by_topic[load.topic] = load
     on_progress(load.topic)(1, 1)
-    _log_load(cluster, load)
+    for own in load.of_tables:
+        _log_load(cluster, own)
 
 
 def _log_load(cluster: str, load: "TopicLoad") -> None:

@@ -18,6 +18,7 @@ from resources.explanations.explanation import ExitCode
 from resources.printed import printed
 from resources.settings.settings import Settings
 from resources.settings.suggestion import did_you_mean
+from resources.table_names import route_of, topic_of
 
 if TYPE_CHECKING:
     from kafka_io.cluster.cluster import Cluster
@@ -194,8 +195,8 @@ def _cluster_statuses(
     if not topics:
         return cluster_statuses(cluster, settings, now_ms=now_ms, on_skipped=console.skipped_topics)
     name, lake = cluster.name, Lake.of(settings)
-    entries = {topic: cluster.topic(topic) for topic in topics}
-    for topic in (topic for topic, entry in entries.items() if entry is None):
+    entries = {topic: cluster.topic(topic_of(topic)) for topic in topics}
+    for topic in (topic for topic, entry in entries.items() if entry is None or route_of(topic)):
         if not lake.has_table(name, topic):
             known = {*lake.topics(name), *(entry.name for entry in cluster.topics().entries)}
             raise click.UsageError(

@@ -13,6 +13,7 @@ from pipelines.cli.output.result import CommandResult, Errors, ends_of, prints_r
 from resources.explanations.explanation import ExitCode
 from resources.printed import printed
 from resources.settings.settings import MAX_DAYS, Settings
+from resources.table_names import route_of
 
 if TYPE_CHECKING:
     from pipelines.delta.delta_table import LakeTable
@@ -24,8 +25,11 @@ if TYPE_CHECKING:
 @selects_topics
 @click.option("--deep", is_flag=True, help="Also compare each row with the record that the brokers still hold.")
 @click.option("--files", is_flag=True, help="Also read every page of every data file, and check it.")
+@click.option("--tables", "together", is_flag=True, help="Also verify that each offset is in one table of its topic.")
 @prints_result
-def verify_command(options: GlobalOptions, selection: Selection, deep: bool, files: bool) -> CommandResult:
+def verify_command(
+    options: GlobalOptions, selection: Selection, deep: bool, files: bool, together: bool
+) -> CommandResult:
     """Prove that every committed offset is in its table exactly once.
 
     The command reads only the tables, and of each row only the columns that identify it. With --files it reads every
@@ -33,12 +37,16 @@ def verify_command(options: GlobalOptions, selection: Selection, deep: bool, fil
     table of the topic, it is computed again from the table of the topic, and compared row by row. With --deep the
     command also reads the brokers again, as far back as they still hold the records of the tables.
 
+    A topic with several tables, such as events and events/orders, has a proof for each table. With --tables the command
+    verifies all of them, and that each offset of the topic is a row of one of them, or a gap.
+
     \b
     Examples:
       penstock verify --all
       penstock verify clicks --deep
       penstock verify clicks --files
       penstock verify clicks views --json
+      penstock verify events --tables
     """
     settings = options.settings()
     proofs: list[tuple[LakeTable, Proof]] = []
@@ -46,6 +54,8 @@ def verify_command(options: GlobalOptions, selection: Selection, deep: bool, fil
     for name in selection.clusters(settings):
         with errors.caught(cluster=name):
             tables = selection.tables(settings, name)
+            if together:
+                tables = _with_other_tables(tables)
             of_cluster = (_deep_proofs if deep else _proofs)(settings, name, tables, values=files)
             for table, (proof, warnings) in zip(tables, of_cluster, strict=True):
                 proofs.append((table, proof))
@@ -56,6 +66,9 @@ def verify_command(options: GlobalOptions, selection: Selection, deep: bool, fil
     records = [{"cluster": table.where.cluster, **printed(proof)} for table, proof in proofs]
     for (table, _), record in zip(proofs, records, strict=True):
         add_state_proof(settings, table, record)
+        if together:
+            with errors.caught(cluster=record["cluster"], topic=record["topic"]):
+                _add_problems_between(table, record)
     has_problems = any(not record["proven"] and not record["errors"] for record in records)
     return CommandResult(
         records=records,
@@ -80,6 +93,28 @@ def _check_none_is_lost(settings: Settings, cluster: str, tables: Sequence["Lake
                     "the topic had a table when it was verified last, and has none now; if it was removed on purpose, "
                     "add the topic to `deny` in [topics]"
                 )
+
+
+def _with_other_tables(tables: Sequence["LakeTable"]) -> "list[LakeTable]":
+    """The tables, and behind each of them the other tables of its topic."""
+    from pipelines.verify.topic_tables import other_tables
+
+    by_name = {table.where.topic: table for table in tables}
+    for table in tables:
+        by_name |= {other.where.topic: other for other in other_tables(table) if other.where.topic not in by_name}
+    return [by_name[name] for name in sorted(by_name, key=str)]
+
+
+def _add_problems_between(table: "LakeTable", record: dict[str, Any]) -> None:
+    """Add to the record of a topic's own table why an offset is not in exactly one table of the topic."""
+    if route_of(record["topic"]) or record["errors"]:
+        return
+    from pipelines.verify.topic_tables import other_tables, problems_between
+
+    others = other_tables(table)
+    problems = list(problems_between([table, *others])) if others else []
+    record["problems"] = [*record["problems"], *problems]
+    record["proven"] = record["proven"] and not problems
 
 
 def add_state_proof(settings: Settings, table: "LakeTable", record: dict[str, Any]) -> None:

@@ -28,7 +28,7 @@ from pipelines.layout.columns import NO_COLUMNS, ColumnConflict, missing_columns
 from pipelines.layout.delta_schema import DeltaField, delta_fields
 from pipelines.layout.personal import with_changed_marks
 from pipelines.ledger.committed_range import EXPIRED, CommittedRange
-from pipelines.ledger.coverage import NotAdjoining, extended, is_backfill
+from pipelines.ledger.coverage import NotAdjoining, extended, is_backfill, is_covered
 from pipelines.ledger.ledger import (
     CommitKind,
     Coverage,
@@ -401,7 +401,7 @@ class LoadChange(Change):
         """
         covered = state.covered
         new = sorted(
-            (facts for facts in self.facts if not _contains(covered, facts.offsets)), key=lambda facts: facts.offsets
+            (facts for facts in self.facts if not is_covered(facts.offsets, covered)), key=lambda facts: facts.offsets
         )
         remaining: list[SliceFacts] = []
         for partition, slices in groupby(new, key=lambda facts: facts.partition):
@@ -440,7 +440,9 @@ class LoadChange(Change):
             return self.state
         if entry.topic != self.state.topic:
             raise self._refused(newest, f"the table holds incarnation {entry.topic.incarnation} now")
-        return state_after(entry, self.state)
+        if not entry.state.routes.continued_by(self.state.routes):
+            raise self._refused(newest, "with other routes")
+        return replace(state_after(entry, self.state), routes=self.state.routes)
 
     def _refused(self, newest: TableSnapshot, why: str) -> LoadError:
         rival = f"run {newest.entry.run}" if newest.entry else "another writer"
@@ -503,8 +505,3 @@ def _adjoin(ranges: Sequence[OffsetRange], covered: tuple[int, int]) -> bool:
     except NotAdjoining:
         return False
     return True
-
-
-def _contains(covered: Coverage, offsets: OffsetRange) -> bool:
-    start, cursor = covered.get(offsets.partition, (0, -1))
-    return start <= offsets.start and offsets.stop <= cursor

@@ -14,10 +14,12 @@ from kafka_io.reader.reader import PlannedRange, Reader
 from kafka_io.reader.source import Source
 from pipelines.fetch.decoding import Decoding
 from pipelines.fetch.fetch import COMMITTED
+from pipelines.fetch.left_out import records_without
 from pipelines.fetch.typed_rows import IncompletePlan, TypedRows
 from pipelines.layout.layout import RAW
 from pipelines.layout.rows import table_rows
 from pipelines.ledger.committed_range import CommittedRange
+from pipelines.ledger.exact_offsets import NO_OFFSETS, ExactOffsets
 from resources.errors import LogTruncated
 
 
@@ -67,8 +69,10 @@ class BrokerRows(ExitStack):
             )
         return OffsetRange(partition, min(max(first, bounds.earliest), cursor), cursor)
 
-    def batches(self, offsets: OffsetRange, isolation: str) -> Iterator[pa.RecordBatch]:
-        """The rows of these offsets; an empty isolation stands for that of the settings.
+    def batches(
+        self, offsets: OffsetRange, isolation: str, *, without: ExactOffsets = NO_OFFSETS
+    ) -> Iterator[pa.RecordBatch]:
+        """The rows of these offsets, but for some; an empty isolation stands for that of the settings.
 
         Raises:
             KafkaIOError: they cannot be read.
@@ -80,8 +84,9 @@ class BrokerRows(ExitStack):
         planned = PlannedRange(topic=self._topic.name, offsets=offsets, incarnation=self._topic.incarnation)
         for decoded in (decoded for batches in self._reader(source).read([planned]) for decoded in batches):
             self.gaps.update(decoded.gaps)
-            if decoded.batch.num_rows:
-                yield self._rows(decoded.batch)
+            # Records of other tables of the topic have other schemas, and their fields belong into no column here.
+            if (batch := records_without(decoded.batch, without)).num_rows:
+                yield self._rows(batch)
 
     def _rows(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """The rows of a batch. Schemas that are not known yet are asked for, and new fields get columns."""

@@ -10,22 +10,19 @@ from functools import partial
 from itertools import groupby
 from typing import NamedTuple
 
-import pyarrow as pa
-
 from kafka_io.cluster.cluster import Cluster
 from kafka_io.errors import LocatedError
 from kafka_io.model import OffsetRange, TopicEntry
 from kafka_io.records.gaps import ABORTED
 from pipelines.comparison.broker_rows import BrokerRows
 from pipelines.comparison.compare import Comparison, compare
-from pipelines.comparison.table_rows import LiveRows, TableRows, numbers
+from pipelines.comparison.table_rows import LiveRows, TableRows
 from pipelines.delta.delta_table import LakeTable
 from pipelines.fetch.decode_plan import check_format
 from pipelines.fetch.decoding import Decoding, OpenRegistry, no_registry
 from pipelines.fetch.unreadable import GAPS
 from pipelines.identity.identity import table_state
 from pipelines.increments.offset_sets import OffsetSet
-from pipelines.layout.layout import TableLayout
 from pipelines.ledger.committed_range import CommittedRange
 from pipelines.ledger.exact_offsets import ExactOffsets
 from pipelines.ledger.failure import SliceFailure
@@ -38,6 +35,7 @@ from resources.errors import TopicUnknown
 from resources.printed import HIDDEN, INLINED
 from resources.progress import Progress
 from resources.settings.topic_formats import RAW_FORMAT, TopicFormat
+from resources.table_names import topic_of
 
 _ISOLATION_HINT = (
     " (the ledger does not say with which `isolation` they were loaded; if it was another one than in the settings, "
@@ -165,10 +163,11 @@ def _newest_incarnation(table: LakeTable, snapshot: TableSnapshot, cluster: Clus
     Raises:
         LocatedError: the topic is unknown, or the table holds another incarnation.
     """
-    entry = cluster.topic(table.where.topic or "")
+    name = table.where.topic or ""
+    entry = cluster.topic(topic_of(name))
     if entry is None:
         raise TopicUnknown("the cluster has no such topic; `penstock topics` lists its topics")
-    state = table_state(snapshot, TopicIdentity.of(cluster, entry), entry.also)
+    state = table_state(snapshot, TopicIdentity.of(cluster, entry, name), entry.also)
     return entry, TableRows(table, snapshot, state.topic, without=table.damaged(snapshot.opened))
 
 
@@ -200,7 +199,7 @@ def _compare(
         unread += offsets.size - sum(part.size for part in readable)
         for part in readable:
             left_out = ExactOffsets.union(without_rows.exact_sets.of_ranges(ranges, part).values())
-            batches = _without(broker_rows.batches(part, isolation), left_out, rows.layout)
+            batches = broker_rows.batches(part, isolation, without=left_out)
             compared_rows = partial(compare, inferred=broker_rows.inferred, without=broker_rows.not_compared)
             for piece_end, piece in compared_rows(batches, rows, part):
                 comparison += piece
@@ -213,15 +212,6 @@ def _compare(
         is_known=all(committed.isolation for committed in ranges if committed.offsets.size),
         aborted=aborted,
     )
-
-
-def _without(
-    batches: Iterator[pa.RecordBatch], left_out: ExactOffsets, layout: TableLayout
-) -> Iterator[pa.RecordBatch]:
-    """The rows of a broker without those of exact sets."""
-    names = layout.name("offset"), layout.name("inner")
-    for batch in batches:
-        yield batch.filter(pa.array(~left_out.contains(*(numbers(batch.column(name)) for name in names))))
 
 
 def _problems(compared: PartitionComparison) -> Iterator[str]:

@@ -7,7 +7,8 @@ disk, the task fails and Spark starts it again; no commit will name the files of
 
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
@@ -29,12 +30,14 @@ from pipelines.fetch.slice_file import SliceFile
 from pipelines.fetch.typed_rows import IncompletePlan, TypedRows, merged_needs
 from pipelines.fetch.unreadable import SkipByChoice, readable_batches
 from pipelines.layout.columns import NO_COLUMNS
-from pipelines.layout.layout import RAW
+from pipelines.layout.layout import RAW, TYPED
 from pipelines.layout.rows import RAW_TIME_COLUMN, table_rows
-from pipelines.ledger.committed_range import CommittedRange
+from pipelines.ledger.committed_range import CommittedRange, ExactCause
 from pipelines.ledger.failure import SliceFailure
+from pipelines.ledger.ledger import RecordedChoice
 from pipelines.ledger.slice_facts import DecodingNeeds, Observations, SliceFacts
 from pipelines.ledger.slice_times import TimesOfRows
+from pipelines.routes.router import MAIN_ROUTE, RoutesOfRows
 from pipelines.rules.row_rules import RowRules
 from pipelines.rules.skip_condition import RecordMask, SkipCondition
 from resources.failpoints import failpoint
@@ -108,91 +111,81 @@ def _isolation(source: Source) -> str:
 def _fetch_slice(
     task: FetchTask, reader: Reader, batches: Iterator[DecodedBatch], began: float, unforced: set[Path]
 ) -> Sequence[SliceFacts]:
-    """Write the slice's rows to its file. If a record cannot be read, the facts of what is before it come first."""
-    rows = _SliceRows(task)
+    """Write the slice's rows to files of its tables. If a record cannot be read, what is before it comes first."""
+    tasks = task.routes.tasks if task.routes else {MAIN_ROUTE: task}
     skip = SkipByChoice(task)
     failed: list[SliceFacts] = []
-    with SliceFile(task, unforced) if task.folder else DayFiles(task, unforced) as output:
+    with ExitStack() as open_files:
+        tables = [_SliceRows(own, route, open_files, unforced) for route, own in tasks.items()]
         try:
             for decoded in readable_batches(reader, task.planned, batches, skip):
                 failpoint("batch fetched")
-                rows.add(decoded, output)
+                routes = task.routes.router.of_rows(decoded.batch) if task.routes and decoded.batch.num_rows else None
+                for table in tables:
+                    table.add(decoded, routes)
                 del decoded  # its columns are free before the next batch is decoded, which fills them again
         except LocatedError as error:
             # Only an error about a record says up to where the rows before it are right (faults N03, N04). After any
             # other error the whole slice is fetched again.
-            if rows.next_offset == task.offsets.start or not is_unreadable(error):
+            if tables[0].next_offset == task.offsets.start or not is_unreadable(error):
                 raise
-            failed = [_failed(replace(task.offsets, start=rows.next_offset), task, error)]
-    if rows.needs:
+            failed = [_failed(replace(task.offsets, start=tables[0].next_offset), task, error)]
+    if lacking := [table.lacking for table in tables if table.needs]:
         skip.discard()
-        return [SliceFacts(range=CommittedRange(offsets=task.offsets), needs=merged_needs(rows.needs))]
-    partition = task.offsets.partition
-    # Not the planned end: a record that cannot be read ends the slice earlier, and in 0.7 the last slice of a cap ends
-    # later, after its message (fault U02).
-    offsets = replace(task.offsets, stop=rows.next_offset)
-    skipped_gaps, skipped_sets = rows.skipped.stored()
-    fetched = CommittedRange(
-        offsets=offsets,
-        rows=output.rows,
-        bytes=rows.column_bytes if partition.broker is None else offsets.size,
-        gaps=rows.gaps | rows.left_out.counts(offsets) | skipped_gaps,
-        isolation=_isolation(task.source) if partition.broker is None else "",
-        loaded_at_us=task.loaded_at_us,
-        exact={**rows.left_out.stored(offsets), **skipped_sets},
-    )
-    observed = Observations(
-        seconds=time.monotonic() - began,
-        last=rows.last_message,
-        odd_times=rows.odd_times,
-        bad=rows.typed.bad if rows.typed else 0,
-        bad_examples=tuple(rows.typed.examples) if rows.typed else (),
-        rounded=rows.typed.rounded if rows.typed else 0,
-        first_rounded=rows.typed.first_rounded if rows.typed else None,
-        skipped=tuple(skip.skipped),
-        holes=OffsetRange(partition, *rows.holes) if rows.holes else None,
-        times=rows.times.result if rows.times else None,
-    )
-    return [SliceFacts(range=fetched, files=output.files, observed=observed), *failed]
+        return lacking
+    seconds, (first, *others) = time.monotonic() - began, tables
+    # The bytes of what was skipped are in the folder of one table, and only its ledger names them.
+    receipts = [replace(choice, path=None) for choice in skip.skipped]
+    return [first.facts(seconds, skip.skipped), *(table.facts(seconds, receipts) for table in others), *failed]
 
 
 class _SliceRows:
-    """Turns decoded batches into rows of a file, and counts what the facts report.
+    """Turns decoded batches into rows of a file of one table, and counts what the facts report.
 
     Attributes:
         needs: what the plan lacks. With it, nothing of this attempt will be used.
+
+    Args:
+        task: the slice and the table.
+        route: the route of the table.
+        open_files: closes the files.
+        unforced: see SliceFile.
     """
 
-    def __init__(self, task: FetchTask) -> None:
-        partition = task.offsets.partition
-        self._constants: dict[str, object] = {
-            "topic": task.planned.topic,
-            "broker": partition.broker,
-            "partition": partition.partition,
-            "loaded_at": task.loaded_at_us,
-        }
-        self.left_out, self.skipped = LeftOut(task), SkippedRecords(task)
-        self.typed = TypedRows(task.decode) if task.decode else None
-        self._as_rows = self.typed or _RawRows(task.rules)
+    def __init__(self, task: FetchTask, route: str, open_files: ExitStack, unforced: set[Path]) -> None:
+        self._task, self._route = task, route
+        self._output = SliceFile(task, unforced) if task.folder else DayFiles(task, unforced)
+        open_files.enter_context(self._output)
+        self.left_out = LeftOut(task)
+        self.skipped = SkippedRecords(task, ExactCause.FILTERED, task.layout)
+        self.routed = SkippedRecords(task, ExactCause.ROUTED, RAW)
+        self._as_rows = TypedRows(task.decode) if task.decode else _RawRows(task.rules)
         self.times = TimesOfRows(task.times, before_ms=task.loaded_at_us // 1000) if task.times else None
         self.needs: list[DecodingNeeds] = []
-        self._raw_time_column = task.layout.name(RAW_TIME_COLUMN)
-        self.offsets, self.next_offset = task.offsets, task.offsets.start
+        self.next_offset = task.offsets.start
         self.gaps: Counter[str] = Counter()
         self.holes: tuple[int, int] | None = None
         self.column_bytes = 0
         self.odd_times = 0
         self.last_message: LastMessage | None = None
 
-    def add(self, decoded: DecodedBatch, output: SliceFile | DayFiles) -> None:
-        """Write the batch's rows."""
-        covered = replace(self.offsets, start=self.next_offset, stop=decoded.next_offset)
-        batch, gaps = self.left_out.apply(decoded, covered)
+    @property
+    def _constants(self) -> dict[str, object]:
+        """The values of columns that are the same in all rows."""
+        task, partition = self._task, self._task.offsets.partition
+        of_partition = {"broker": partition.broker, "partition": partition.partition}
+        return {"topic": task.planned.topic, **of_partition, "loaded_at": task.loaded_at_us}
+
+    def add(self, decoded: DecodedBatch, routes: RoutesOfRows | None) -> None:
+        """Write the batch's rows, or those of the table's route."""
+        covered = replace(self._task.offsets, start=self.next_offset, stop=decoded.next_offset)
+        own = self.routed.without(decoded.batch, ~routes.are(self._route)) if routes else decoded.batch
+        batch, gaps = self.left_out.apply(replace(decoded, batch=own), covered)
         self.next_offset = decoded.next_offset
         self.gaps.update(gaps)
         if decoded.holes:
             self.holes = (self.holes or decoded.holes)[0], decoded.holes[1]
-        self.column_bytes += batch.nbytes
+        self.column_bytes += decoded.batch.nbytes
         if decoded.batch.num_rows:
             self.last_message = LastMessage.of(decoded.batch)  # a row that is kept would keep the columns of its batch
         if batch.num_rows:
@@ -201,12 +194,50 @@ class _SliceRows:
             except IncompletePlan as missing:
                 self.needs.append(missing.needs)
             else:
-                self.odd_times += rows.num_rows - rows.column(self._raw_time_column).null_count
+                layout = TYPED if self._task.decode else RAW
+                self.odd_times += rows.num_rows - rows.column(layout.name(RAW_TIME_COLUMN)).null_count
                 if self.times:
                     self.times.add(rows)
                 # Event times above are also those of skipped records: otherwise an hour is never complete.
                 if not self.needs and (kept := self.skipped.without(rows, skipped)).num_rows:
-                    output.write(kept)
+                    self._output.write(kept)
+
+    @property
+    def lacking(self) -> SliceFacts:
+        """The facts of a slice that must be fetched again."""
+        needs = merged_needs(self.needs)
+        return SliceFacts(range=CommittedRange(offsets=self._task.offsets), needs=needs, route=self._route)
+
+    def facts(self, seconds: float, skipped: Iterable[RecordedChoice]) -> SliceFacts:
+        """The facts of the slice, after its files are complete; `skipped` are the choices that left records out."""
+        partition = self._task.offsets.partition
+        typed = self._as_rows if isinstance(self._as_rows, TypedRows) else None
+        # Not the planned end: a record that cannot be read ends the slice earlier, and in 0.7 the last slice of a cap
+        # ends later, after its message (fault U02).
+        offsets = replace(self._task.offsets, stop=self.next_offset)
+        (filtered, filtered_sets), (routed, routed_sets) = self.skipped.stored(), self.routed.stored()
+        fetched = CommittedRange(
+            offsets=offsets,
+            rows=self._output.rows,
+            bytes=self.column_bytes if partition.broker is None else offsets.size,
+            gaps=self.gaps | self.left_out.counts(offsets) | filtered | routed,
+            isolation=_isolation(self._task.source) if partition.broker is None else "",
+            loaded_at_us=self._task.loaded_at_us,
+            exact={**self.left_out.stored(offsets), **filtered_sets, **routed_sets},
+        )
+        observed = Observations(
+            seconds=seconds,
+            last=self.last_message,
+            odd_times=self.odd_times,
+            bad=typed.bad if typed else 0,
+            bad_examples=tuple(typed.examples) if typed else (),
+            rounded=typed.rounded if typed else 0,
+            first_rounded=typed.first_rounded if typed else None,
+            skipped=tuple(skipped),
+            holes=OffsetRange(partition, *self.holes) if self.holes else None,
+            times=self.times.result if self.times else None,
+        )
+        return SliceFacts(range=fetched, files=self._output.files, observed=observed, route=self._route)
 
 
 class _RawRows:

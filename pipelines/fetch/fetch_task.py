@@ -19,7 +19,21 @@ from pipelines.layout.layout import LOADED, RAW, TableLayout
 from pipelines.ledger.committed_range import ExactCause, StoredSet
 from pipelines.ledger.slice_facts import SliceFacts
 from pipelines.ledger.slice_times import EventTimeColumn
+from pipelines.routes.router import Router
 from pipelines.rules.row_rules import NO_RULES, RowRules
+
+
+@dataclass(frozen=True, slots=True)
+class SliceRoutes:
+    """The tables that get rows of a slice.
+
+    Args:
+        router: finds the route of each record.
+        tasks: for each route the task with its table. All of them are about the same slice.
+    """
+
+    router: Router
+    tasks: Mapping[str, "FetchTask"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +55,7 @@ class FetchTask:
         times: where the event times of the rows are; None if nobody asks for them.
         exact: the exact sets of offsets that get no row, although the brokers may have their records.
         rules: what a raw table keeps of the records. The plan `decode` has the rules of a typed one.
+        routes: the tables of the topic that get rows of the slice; None if it has only one table.
     """
 
     spark_task: int
@@ -57,6 +72,7 @@ class FetchTask:
     times: EventTimeColumn | None = None
     exact: Mapping[ExactCause, StoredSet] = field(default_factory=dict)
     rules: RowRules = NO_RULES
+    routes: "SliceRoutes | None" = None
 
     @property
     def layout(self) -> TableLayout:

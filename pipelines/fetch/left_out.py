@@ -1,4 +1,7 @@
-"""Leaves out records: those of exact sets, whose rows were erased or retired before, and those of `skip`."""
+"""Leaves out records: those of exact sets, whose rows were erased or retired before, those of `skip`, and of others.
+
+Others are the records that are rows of another table of the topic.
+"""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -11,6 +14,7 @@ from kafka_io.model import OffsetRange
 from kafka_io.records.decoded_batch import DecodedBatch
 from kafka_io.records.gaps import ABORTED, COMPACTED, HOLE
 from pipelines.fetch.fetch_task import FetchTask
+from pipelines.layout.layout import TableLayout
 from pipelines.ledger.committed_range import ExactCause, StoredSet
 from pipelines.ledger.exact_offsets import ExactOffsets
 from pipelines.rules.skip_condition import RecordMask
@@ -35,11 +39,8 @@ class LeftOut:
         batch, gaps = decoded.batch, decoded.gaps
         if not self._sets or not (in_batch := self._all.within(covered)).count:
             return batch, gaps
-        rows = 0
-        if batch.num_rows:
-            mask = in_batch.contains(_numbers(batch, "offset"), _numbers(batch, "inner"))
-            rows = int(np.count_nonzero(mask))
-            batch = batch.filter(pa.array(~mask)) if rows else batch
+        batch = records_without(decoded.batch, in_batch)
+        rows = decoded.batch.num_rows - batch.num_rows
         # The log no longer has the other records of the set, and counts their offsets as its own gaps. In 0.7 gaps are
         # bytes that belong to no record.
         absent = in_batch.count - rows if self._counts_records else 0
@@ -55,12 +56,19 @@ class LeftOut:
 
 
 class SkippedRecords:
-    """The records of a slice that have no row because the condition `skip` is true for them."""
+    """The records of a slice that have no row: `skip` is true for them, or they are rows of another table.
 
-    def __init__(self, task: FetchTask) -> None:
+    Args:
+        task: the slice and its table.
+        cause: why they have no row.
+        layout: the names of the columns of the batches.
+    """
+
+    def __init__(self, task: FetchTask, cause: ExactCause, layout: TableLayout) -> None:
         self._task = task
+        self._cause = cause
         names = ("offset",) if task.offsets.partition.broker is None else ("offset", "inner")
-        self._names = [task.layout.name(name) for name in names]
+        self._names = [layout.name(name) for name in names]
         self._sets: list[ExactOffsets] = []
 
     def without(self, rows: pa.RecordBatch, skipped: RecordMask | None) -> pa.RecordBatch:
@@ -80,8 +88,17 @@ class SkippedRecords:
         skipped: ExactOffsets = ExactOffsets.union(self._sets)
         if not skipped.count:
             return {}, {}
-        stored = store_exact(self._task.table_uri, self._task.options, skipped)
-        return {ExactCause.FILTERED: skipped.count}, {ExactCause.FILTERED: stored}
+        return {self._cause: skipped.count}, {
+            self._cause: store_exact(self._task.table_uri, self._task.options, skipped)
+        }
+
+
+def records_without(records: pa.RecordBatch, offsets: ExactOffsets) -> pa.RecordBatch:
+    """The records whose offsets, or rows in 0.7, are not in a set."""
+    if not (records.num_rows and offsets.count):
+        return records
+    mask = offsets.contains(_numbers(records, "offset"), _numbers(records, "inner"))
+    return records.filter(pa.array(~mask)) if mask.any() else records
 
 
 def _without(gaps: Mapping[str, int], count: int) -> Mapping[str, int]:

@@ -1,6 +1,6 @@
 """Fetches slices of a topic: how large they are, which of them share a task, and which are fetched again."""
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -11,16 +11,18 @@ from kafka_io.reader.reader import PlannedRange
 from kafka_io.values.json.inference import MAX_BYTES, MAX_VALUES
 from pipelines.fetch.decoding import Decoding
 from pipelines.fetch.fetch_runner import Runner
-from pipelines.fetch.fetch_task import FetchTask
+from pipelines.fetch.fetch_task import FetchTask, SliceRoutes
 from pipelines.identity.holes import with_causes
 from pipelines.identity.truncation import check_incarnation
 from pipelines.layout.layout import RAW
 from pipelines.ledger.committed_range import CommittedRange, ExactCause, StoredSet
-from pipelines.ledger.ledger import LeaderEpochs, LedgerEntry
-from pipelines.ledger.slice_facts import DecodingNeeds, SliceFacts
+from pipelines.ledger.coverage import is_covered
+from pipelines.ledger.ledger import Coverage, LeaderEpochs, LedgerEntry
+from pipelines.ledger.slice_facts import SliceFacts
 from pipelines.plan.bytes_per_offset import committed_bytes_per_offset, read_sample, sizes_by_bytes
 from pipelines.plan.plan import PlannedStep
 from pipelines.plan.slices import SliceSizes, group_slices
+from pipelines.routes.router import MAIN_ROUTE, Router
 from pipelines.rules.row_rules import NO_RULES
 from resources.progress import Progress, no_progress
 from resources.settings.settings import Caps
@@ -28,6 +30,40 @@ from resources.settings.settings import Caps
 _MAX_SAMPLES = 8
 _EPOCH, _MICROSECOND = datetime(1970, 1, 1, tzinfo=UTC), timedelta(microseconds=1)
 _CLOCK_STANDS_STILL = timedelta(seconds=1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoutedTable:
+    """A table that gets the records of one route.
+
+    Args:
+        route: the route.
+        uri: the URI of the table.
+        decoding: how its records are decoded.
+        covered: what the table has already. It takes no slice of it again.
+    """
+
+    route: str
+    uri: str
+    decoding: Decoding
+    covered: Coverage = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicRouting:
+    """The tables of a topic that has several of them.
+
+    Args:
+        router: finds the route of each record.
+        own: the route of the table that a FetchOrder names.
+        covered: what this table has already.
+        others: the other tables that get rows.
+    """
+
+    router: Router
+    own: str = MAIN_ROUTE
+    covered: Coverage = field(default_factory=dict)
+    others: tuple[RoutedTable, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +83,7 @@ class FetchOrder:
         on_progress: is called with how many of how many slices are fetched.
         ahead: the steps that probably come next.
         exact: the exact sets of the slices that have some, where rows were erased, filtered or retired.
+        routing: the tables of the topic; None if it has only one.
     """
 
     topic: TopicEntry
@@ -61,6 +98,15 @@ class FetchOrder:
     on_progress: Progress = no_progress
     ahead: Sequence[PlannedStep] = ()
     exact: Mapping[OffsetRange, Mapping[ExactCause, StoredSet]] = field(default_factory=dict)
+    routing: TopicRouting | None = None
+
+    def tables(self, decoding: Decoding) -> Sequence[RoutedTable]:
+        """All tables that get rows; `decoding` is that of the table of the order."""
+        if self.routing is None:
+            return (RoutedTable(route=MAIN_ROUTE, uri=self.table_uri, decoding=decoding),)
+        routing = self.routing
+        own = RoutedTable(route=routing.own, uri=self.table_uri, decoding=decoding, covered=routing.covered)
+        return (own, *routing.others)
 
     def of_step(self, step: PlannedStep) -> "FetchOrder":
         """The order for a step that comes later."""
@@ -112,47 +158,38 @@ class SliceFetcher:
         columns is fetched again after the plan got columns for them.
         """
         # A first load would fetch everything twice, once to see the columns. A sample shows most of them.
-        if decoding.needs_sample and (sample := _sample_of(order.slices)):
-            unseen = replace(order.again(sample), to_message=sample, on_progress=no_progress)
-            decoding.learn_from(_needs(self.fetch_slices(unseen, decoding)))
-        facts = self.fetch_slices(order, decoding)
-        decoding.keep_columns(facts)
-        while needs := _needs(facts):
-            decoding.learn_from(needs)
-            again = order.again([slice_facts.offsets for slice_facts in facts if slice_facts.needs])
+        tables = order.tables(decoding)
+        unseen = [table for table in tables if table.decoding.needs_sample]
+        if unseen and (sample := _sample_of(order.slices)):
+            beginnings = replace(order.again(sample), to_message=sample, on_progress=no_progress)
+            _learn(unseen, self.fetch_slices(beginnings, unseen))
+        facts = self.fetch_slices(order, tables)
+        _keep_columns(tables, facts)
+        while again := sorted({slice_facts.offsets for slice_facts in facts if slice_facts.needs}):
+            _learn(tables, facts)
             facts = [slice_facts for slice_facts in facts if not slice_facts.needs]
-            facts += self.fetch_slices(again, decoding)
-            decoding.keep_columns(facts)
+            facts += self.fetch_slices(order.again(again), tables)
+            _keep_columns(tables, facts)
         return sorted(facts, key=lambda slice_facts: slice_facts.offsets)
 
-    def fetch_slices(self, order: FetchOrder, decoding: Decoding) -> list[SliceFacts]:
-        """The facts of the slices, fetched with what the plan of the decoding knows now.
+    def fetch_slices(self, order: FetchOrder, tables: Sequence[RoutedTable]) -> list[SliceFacts]:
+        """The facts of the slices in these tables, fetched with what the plans of their decodings know now.
 
         Raises:
             TopicRecreated: the topic may have been recreated meanwhile.
             KafkaIOError: there are holes, and the topic's cleanup.policy cannot be read now.
         """
         loaded_at_us = microseconds(order.began)
-        empty = [offsets for offsets in order.slices if not offsets.size]
-        facts = [SliceFacts(range=CommittedRange(offsets=offsets, loaded_at_us=loaded_at_us)) for offsets in empty]
-        decode = decoding.plan
-        layout = decode.layout if decode else RAW.partitioned_by(decoding.partition_by)
-        has_day_files = layout.is_by_day and not order.below  # staged rows get their days in the commit
-        task = partial(
-            FetchTask,
-            table_uri=order.table_uri,
-            folder="" if has_day_files else f"{order.below}{layout.folder(order.began.date())}",
-            options=self.options,
-            parquet_codec=self.parquet_codec,
-            loaded_at_us=loaded_at_us,
-            skip=order.skip,
-            decode=decode,
-            partition_by=decoding.partition_by,
-            times=decoding.event_times,
-            rules=NO_RULES if decode else decoding.rules,
-        )
-        if tasks := list(self._tasks(task, order)):
-            ahead = [list(self._tasks(task, order.of_step(step))) for step in order.ahead]
+        facts = [
+            SliceFacts(range=CommittedRange(offsets=offsets, loaded_at_us=loaded_at_us), route=table.route)
+            for offsets in order.slices
+            if not offsets.size
+            for table in tables
+            if not is_covered(offsets, table.covered)
+        ]
+        makers = [(table, self._task_maker(order, table)) for table in tables]
+        if tasks := list(self._tasks(makers, order)):
+            ahead = [list(self._tasks(makers, order.of_step(step))) for step in order.ahead]
             facts += self.runner.fetch(tasks, order.on_progress, ahead)
         if facts:
             # Answers of brokers before 3.1 do not name the incarnation: what was read may be of a topic that was
@@ -161,8 +198,30 @@ class SliceFetcher:
             check_incarnation(self.cluster, order.topic, read)
         return with_causes(self.cluster, order.topic.name, facts)
 
-    def _tasks(self, task: Callable[..., FetchTask], order: FetchOrder) -> Iterator[FetchTask]:
-        """The fetch tasks of the slices; `task` completes each of them."""
+    def _task_maker(self, order: FetchOrder, table: RoutedTable) -> Callable[..., FetchTask]:
+        """A function that completes the fetch tasks for a table."""
+        decoding = table.decoding
+        decode = decoding.plan
+        layout = decode.layout if decode else RAW.partitioned_by(decoding.partition_by)
+        has_day_files = layout.is_by_day and not order.below  # staged rows get their days in the commit
+        return partial(
+            FetchTask,
+            table_uri=table.uri,
+            folder="" if has_day_files else f"{order.below}{layout.folder(order.began.date())}",
+            options=self.options,
+            parquet_codec=self.parquet_codec,
+            loaded_at_us=microseconds(order.began),
+            skip=order.skip,
+            decode=decode,
+            partition_by=decoding.partition_by,
+            times=decoding.event_times,
+            rules=NO_RULES if decode else decoding.rules,
+        )
+
+    def _tasks(
+        self, makers: Sequence[tuple[RoutedTable, Callable[..., FetchTask]]], order: FetchOrder
+    ) -> Iterator[FetchTask]:
+        """The fetch tasks of the slices; each table has a function that completes its tasks."""
         groups = group_slices([offsets for offsets in order.slices if offsets.size], order.sizes)
         for number, group in enumerate(groups):
             for offsets in group:
@@ -172,12 +231,28 @@ class SliceFetcher:
                     epoch=order.epochs.get(offsets.partition, -1),
                 )
                 source, exact = self.cluster.source(offsets.partition), order.exact.get(offsets, {})
-                yield task(spark_task=number, source=source, planned=planned, exact=exact)
+                own = {
+                    table.route: task(spark_task=number, source=source, planned=planned, exact=exact)
+                    for table, task in makers
+                    if not is_covered(offsets, table.covered)
+                }
+                first = next(iter(own.values()), None)
+                if first is None:
+                    continue
+                yield replace(first, routes=SliceRoutes(order.routing.router, own)) if order.routing else first
 
 
-def _needs(facts: Sequence[SliceFacts]) -> list[DecodingNeeds]:
-    """What the plan lacks for slices that it could not decode."""
-    return [slice_facts.needs for slice_facts in facts if slice_facts.needs]
+def _learn(tables: Iterable[RoutedTable], facts: Sequence[SliceFacts]) -> None:
+    """Let each table learn what its plan lacks for slices that it could not decode."""
+    for table in tables:
+        if needs := [part.needs for part in facts if part.needs and part.route == table.route]:
+            table.decoding.learn_from(needs)
+
+
+def _keep_columns(tables: Iterable[RoutedTable], facts: Sequence[SliceFacts]) -> None:
+    """Keep the columns of each table that has new files; see `Decoding.keep_columns`."""
+    for table in tables:
+        table.decoding.keep_columns(part for part in facts if part.route == table.route)
 
 
 def _sample_of(slices: Sequence[OffsetRange]) -> Sequence[OffsetRange]:

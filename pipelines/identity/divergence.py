@@ -82,7 +82,7 @@ def compare_last_messages(
         and bounds[partition].earliest <= message.offset
         and state.covered[partition][1] < bounds[partition].latest + (with_idle or partition in doubtful)
     }
-    answers = cluster.last_messages(state.topic.name, ranges) if ranges else {}
+    answers = cluster.last_messages(state.topic.kafka_topic, ranges) if ranges else {}
     # From 0.8 on, a log that lost the message to compaction answers with the next one. That is no other message.
     differing = {
         partition: answer.offset
@@ -139,7 +139,7 @@ def check_expired(cluster: Cluster, state: TableState, skipped: Iterable[OffsetR
     # With the same topic id the log is the same, and the first offset of a log never decreases: nothing can come back.
     ends = {offsets.partition: offsets.stop for offsets in skipped} if not state.findings.same_topic_id else {}
     bounds: dict[BrokerPartition, Bounds] = {}
-    for partition, answer in cluster.bounds(state.topic.name, ends).items() if ends else ():
+    for partition, answer in cluster.bounds(state.topic.kafka_topic, ends).items() if ends else ():
         if not isinstance(answer, Bounds):
             raise answer
         if answer.latest < ends[partition]:
@@ -173,7 +173,7 @@ def _with_messages_before(
         for partition, bound in bounds.items()
         if bound.earliest < min(bound.latest, ends.get(partition, 0))
     }
-    answers = cluster.last_messages(state.topic.name, first) if first else {}
+    answers = cluster.last_messages(state.topic.kafka_topic, first) if first else {}
     partitions = set()
     for partition, answer in answers.items():
         if isinstance(answer, LastMessage):
@@ -339,7 +339,7 @@ class DivergenceSearch:
 
     def _may_be_compacted(self) -> bool:
         try:
-            policies = self.cluster.cleanup_policies(self.state.topic.name)
+            policies = self.cluster.cleanup_policies(self.state.topic.kafka_topic)
         except KafkaIOError as error:
             if error.retriable:
                 raise
@@ -366,7 +366,7 @@ class DivergenceSearch:
 
     def _is_in_log(self, partition: BrokerPartition, message: LastMessage, cursor: int) -> bool:
         offsets = OffsetRange(partition, message.offset, cursor)
-        answer = self.cluster.last_messages(self.state.topic.name, {partition: offsets})[partition]
+        answer = self.cluster.last_messages(self.state.topic.kafka_topic, {partition: offsets})[partition]
         if isinstance(answer, KafkaIOError) and not is_unreadable(answer):
             raise answer
         return answer == message
@@ -411,7 +411,7 @@ class _Comparison:
         return 0
 
     def _answer(self, offsets: OffsetRange) -> LastMessage | KafkaIOError | None:
-        topic = self.search.state.topic.name
+        topic = self.search.state.topic.kafka_topic
         answer = self.search.cluster.last_messages(topic, {offsets.partition: offsets})[offsets.partition]
         # An offset out of range was in the log when its bounds were read, so it has expired or was truncated since.
         if isinstance(answer, KafkaIOError) and not is_unreadable(answer):

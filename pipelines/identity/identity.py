@@ -14,8 +14,9 @@ from kafka_io.model import Bounds, BrokerPartition, TopicIds
 from pipelines.identity.divergence import Divergence
 from pipelines.ledger.ledger import TableState, TopicFindings, TopicIdentity
 from pipelines.table.table_store import TableSnapshot
-from resources.errors import ClusterChanged, LoadError, TopicRecreated
+from resources.errors import ClusterChanged, LoadError, RoutesChanged, TopicRecreated
 from resources.settings.choices import Choices
+from resources.table_names import route_of
 
 _DEFAULT = Choices()
 
@@ -30,11 +31,14 @@ def table_state(
     Raises:
         ClusterChanged: the table's topic belongs to another cluster.
         TopicRecreated: the table holds another incarnation of the topic (faults B05, B06).
+        RoutesChanged: it is another table of the topic.
     """
     new = TableState.new(topic, aliases)
     if snapshot.entry is None:
         return new
     stored = snapshot.entry.state
+    if route_of(stored.topic.name) != route_of(topic.name):
+        raise RoutesChanged(f"this is the table {stored.topic.name}: put it back to where it was", topic.where)
     followed = _check_cluster(snapshot, topic, stored.ids, choices)
     # Upgrades add ids, and another address hides some (fault N05). So only two ids of the same kind contradict each
     # other, and the strongest of them decides: a topic id, then the zxid of the node.

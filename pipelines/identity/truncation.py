@@ -217,7 +217,7 @@ def truncations(
         for partition, epoch in state.epochs.items()
         if partition in bounds and bounds[partition].epoch != epoch
     }
-    return cluster.truncations(state.topic.name, read)
+    return cluster.truncations(state.topic.kafka_topic, read)
 
 
 def lost_offsets(

@@ -17,12 +17,13 @@ EXPIRED = "expired"
 class ExactCause(StrEnum):
     """The causes of gaps that Kafka's log does not show. Each has its exact set of offsets beside the number.
 
-    Nobody lost such a record: somebody decided that it has no row.
+    Nobody lost such a record: somebody decided that it has no row, or that it is a row of another table of the topic.
     """
 
     ERASED = "erased"
     FILTERED = "filtered"
     RETIRED = "retired"
+    ROUTED = "routed"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,6 +15,26 @@ def is_backfill(offsets: OffsetRange, covered: Coverage) -> bool:
     return offsets.partition in covered and offsets.start < covered[offsets.partition][0]
 
 
+def is_covered(offsets: OffsetRange, covered: Coverage) -> bool:
+    """Whether a table has all of the offsets."""
+    start, cursor = covered.get(offsets.partition, (0, -1))
+    return start <= offsets.start and offsets.stop <= cursor
+
+
+def common(tables: Sequence[Coverage]) -> Coverage:
+    """What all of these tables of a topic cover. The next offsets of a load are those that one of them lacks.
+
+    A table that lacks a partition begins where the first of the others does.
+    """
+    covered: dict[BrokerPartition, tuple[int, int]] = {}
+    for partition in sorted({partition for table in tables for partition in table}):
+        own = [table[partition] for table in tables if partition in table]
+        starts, cursors = zip(*own, strict=True)
+        cursor = min(cursors) if len(own) == len(tables) else min(starts)
+        covered[partition] = min(max(starts), cursor), cursor
+    return covered
+
+
 def extended(covered: Coverage, added: Iterable[OffsetRange]) -> Coverage:
     """The coverage after ranges were added: each partition's range grows at its ends, without a hole.
 

@@ -23,8 +23,10 @@ from pipelines.layout.delta_schema import DeltaField
 from pipelines.ledger.committed_range import CommittedRange, LoadedRange
 from pipelines.ledger.event_time import EventTime
 from pipelines.ledger.schema_ids import NO_SCHEMAS, SchemaIds, SchemaText, SchemaTexts
+from pipelines.ledger.table_routes import ONE_TABLE, TableRoutes
 from pipelines.ledger.table_rules import NO_RULES, TableRules
 from resources.errors import EntryUnknown
+from resources.table_names import topic_of
 
 if TYPE_CHECKING:
     from kafka_io.cluster.cluster import Cluster
@@ -70,7 +72,10 @@ MAX_WRITTEN = 5_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicIdentity:
-    """The topic of a table. `cluster` is its name in the settings; `cluster_id` its own id, empty before 0.10.1."""
+    """The topic of a table. `cluster` is its name in the settings; `cluster_id` its own id, empty before 0.10.1.
+
+    If the topic has several tables, `name` has the route of the table behind the name of the topic: `events/orders`.
+    """
 
     cluster: str
     name: str
@@ -78,10 +83,15 @@ class TopicIdentity:
     cluster_id: str = ""
 
     @classmethod
-    def of(cls, cluster: "Cluster", topic: TopicEntry) -> Self:
-        """The topic of the cluster, in its present incarnation."""
+    def of(cls, cluster: "Cluster", topic: TopicEntry, name: str = "") -> Self:
+        """The topic of the cluster, in its present incarnation; `name` is that of its table, if it is another one."""
         cluster_id = cluster.cluster_id() or ""
-        return cls(cluster=cluster.name, cluster_id=cluster_id, name=topic.name, incarnation=topic.incarnation)
+        return cls(cluster=cluster.name, cluster_id=cluster_id, name=name or topic.name, incarnation=topic.incarnation)
+
+    @property
+    def kafka_topic(self) -> str:
+        """The name by which brokers know the topic."""
+        return topic_of(self.name)
 
     def app_id(self, partition: BrokerPartition) -> str:
         """The appId of the `txn` action that holds the partition's next offset."""
@@ -188,6 +198,7 @@ class TableState:
             that are not covered begin at offset 0.
         event_time: up to which event time the table is complete; None if the settings do not ask for it.
         rules: what the table keeps of records.
+        routes: which records go to this table, and which to others of the topic.
         findings: what this run found out about the topic. No entry keeps it.
     """
 
@@ -199,6 +210,7 @@ class TableState:
     start_times: StartTimes = field(default_factory=dict)
     event_time: EventTime | None = None
     rules: TableRules = NO_RULES
+    routes: TableRoutes = ONE_TABLE
     findings: TopicFindings = field(default_factory=TopicFindings)
 
     @property
@@ -324,6 +336,7 @@ class LedgerEntry:
             "request": self.request,
             "event_time": state.event_time and state.event_time.as_dict(),
             "rules": state.rules.as_dict(),
+            "routes": state.routes.as_dict(),
             "schema_texts": self.schemas.value_texts,
             "key_schema_texts": self.schemas.key_texts,
         }
@@ -420,6 +433,7 @@ class _Stored:
             start_times=self.by_partition("start_times", dict[str, int]),
             event_time=EventTime.from_dict(convert(event_time, dict[str, object])) if event_time else None,
             rules=convert_exact(self.take("rules", dict[str, object], {}), TableRules),
+            routes=convert_exact(self.take("routes", dict[str, object], {}), TableRoutes),
         )
 
 

@@ -100,6 +100,7 @@ class SliceFacts:
         observed: what the worker has seen in the records.
         needs: what the plan lacks. The slice has no rows yet, and must be fetched again with a plan that has it.
         failure: why the slice was not fetched.
+        route: the route of the table with the rows. A failure concerns all tables of the topic.
     """
 
     range: CommittedRange
@@ -107,6 +108,7 @@ class SliceFacts:
     observed: Observations = NOTHING_OBSERVED
     needs: DecodingNeeds | None = None
     failure: SliceFailure | None = None
+    route: str = ""
 
     @property
     def offsets(self) -> OffsetRange:

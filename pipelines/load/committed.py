@@ -7,9 +7,10 @@ from kafka_io.model import BrokerPartition
 from pipelines.commit.commit import CommitResult, LoadChange, commit, committable
 from pipelines.fetch.slice_fetcher import microseconds
 from pipelines.layout.columns import NO_COLUMNS
-from pipelines.ledger.coverage import begun_earlier
+from pipelines.ledger.coverage import begun_earlier, common
 from pipelines.ledger.ledger import Coverage, RecordedChoice
 from pipelines.ledger.slice_facts import SliceFacts
+from pipelines.load.discovered import TopicTable
 from pipelines.load.fetched import Fetched
 from pipelines.load.planned import Planned
 from pipelines.load.run import Run
@@ -23,16 +24,16 @@ from resources.stores.store_errors import is_full
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Committed(Stage):
-    """The result of the commit of a step.
+class CommittedTable:
+    """The result of the commit of a step to one table.
 
     Args:
-        fetched: the fourth stage.
+        table: the table before the commit.
         change: what the step wanted to commit.
         result: what was committed.
     """
 
-    fetched: Fetched
+    table: TopicTable
     change: LoadChange
     result: CommitResult
 
@@ -40,6 +41,43 @@ class Committed(Stage):
     def covered(self) -> Coverage:
         """What the table covers now."""
         return self.result.covered_after(self.change.state)
+
+    @property
+    def overtaken(self) -> set[BrokerPartition]:
+        """The partitions with slices that were not committed, because another run was first."""
+        committed = {facts.offsets for facts in self.result.committed}
+        return {facts.partition for facts in self.change.facts if facts.offsets not in committed}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Committed(Stage):
+    """The results of the commits of a step.
+
+    Args:
+        fetched: the fourth stage.
+        tables: the result for each table of the topic. Its own table is the last one.
+        left: the number of offsets that the topic's own table did not get, because other tables did not get them.
+    """
+
+    fetched: Fetched
+    tables: tuple[CommittedTable, ...]
+    left: int
+
+    @property
+    def change(self) -> LoadChange:
+        """What the step wanted to commit to the topic's own table."""
+        return self.tables[-1].change
+
+    @property
+    def result(self) -> CommitResult:
+        """What was committed to the topic's own table."""
+        return self.tables[-1].result
+
+    @property
+    def covered(self) -> Coverage:
+        """What all tables of the topic cover now."""
+        own = self.tables[-1].covered
+        return common([table.covered for table in self.tables]) if self.tables[1:] else own
 
     def next_target(self, failed: Collection[BrokerPartition]) -> RunTarget:
         """What is left for the next steps of the run, which load no partition that has `failed` (fault N07)."""
@@ -49,34 +87,62 @@ class Committed(Stage):
         fetched = {slice_facts.offsets for slice_facts in change.facts}
         of_others = (offsets for offsets in planned.step.slices if offsets.partition in again)
         left = [offsets.size for offsets in of_others if offsets not in fetched]
-        begun = begun_earlier(change.fetched_ranges, change.state.covered, self.covered, planned.target.window.ends)
+        before = planned.reconciled.state.covered
+        begun = begun_earlier(change.fetched_ranges, before, self.covered, planned.target.window.ends)
         target = replace(planned.target, changes=planned.target.changes + bool(again))
-        overtaken = self.result.overtaken(change.facts) + sum(left)
+        overtaken = self.result.overtaken(change.facts) + sum(left) + self.left
         return target.after(planned.step, overtaken=overtaken, more=sum(begun), failed=set(failed) - again)
 
 
 def commit_step(run: Run, fetched: Fetched) -> Committed:
-    """Commit the slices of a step that adjoin what the table covers.
+    """Commit the slices of a step that adjoin what the tables cover: first to other tables, then to the topic's own.
+
+    If another run was first in one table, the other tables do not get these partitions either: the next step compares
+    the logs with all of them, and loads what one of them lacks.
 
     Raises:
         LoadError: see `commit`.
     """
-    reconciled, change = fetched.planned.reconciled, _change(run, fetched)
+    reconciled = fetched.planned.reconciled
+    done: list[CommittedTable] = []
+    overtaken: set[BrokerPartition] = set()
+    left = 0
+    for table in reconciled.tables:
+        change = _change(run, fetched, table)
+        wanted = tuple(facts for facts in change.facts if facts.partition not in overtaken)
+        left = sum(facts.offsets.size for facts in change.facts) - sum(facts.offsets.size for facts in wanted)
+        change = replace(change, facts=wanted)
+        done.append(CommittedTable(table=table, change=change, result=_committed(fetched, table, change)))
+        overtaken |= done[-1].overtaken
+    failpoint("loaded")
+    own = done[-1]
+    is_overtaken = own.result.overtaken_by and own.change.facts
+    warnings = [f"run {own.result.overtaken_by} committed the same offsets first"] if is_overtaken else []
+    for each in done:
+        decoding = fetched.decodings[each.table.route]
+        warnings += [*decoding.event_time_warnings(), *map(str, each.change.choices)]
+    return Committed(fetched=fetched, tables=tuple(done), left=left, warnings=tuple(warnings))
+
+
+def _committed(fetched: Fetched, table: TopicTable, change: LoadChange) -> CommitResult:
+    """Commit a change to its table, if there is one.
+
+    Raises:
+        LoadError: see `commit`.
+    """
     # Without slices an entry is written only for what must not be forgotten: an adopted topic, a later event time.
     if change.facts or change.state.findings.adopted or change.times.is_due(change.state):
-        result = _commit(reconciled.discovered.table, reconciled.snapshot, change)
+        result = _commit(table.table, table.snapshot, change)
     else:
-        result = CommitResult(version=reconciled.snapshot.version)
-    failpoint("loaded")
-    overtaken = result.overtaken_by and change.facts
+        result = CommitResult(version=table.snapshot.version)
     # Slices behind a failed one are in no commit (fault E21). Files that another run made superfluous stay for `clean`.
     if fetched.failed:
         named = {file.path for facts in result.committed for file in facts.files}
-        unnamed = [facts for facts in fetched.facts if named.isdisjoint(file.path for file in facts.files)]
-        reconciled.discovered.table.discard(unnamed)
-    warnings = [f"run {result.overtaken_by} committed the same offsets first"] if overtaken else []
-    warnings += [*fetched.decoding.event_time_warnings(), *map(str, change.choices)]
-    return Committed(fetched=fetched, change=change, result=result, warnings=tuple(warnings))
+        unnamed = [
+            facts for facts in fetched.facts_of(table.route) if named.isdisjoint(file.path for file in facts.files)
+        ]
+        table.table.discard(unnamed)
+    return result
 
 
 def _commit(table: TableStore, snapshot: TableSnapshot, change: LoadChange) -> CommitResult:
@@ -93,16 +159,16 @@ def _commit(table: TableStore, snapshot: TableSnapshot, change: LoadChange) -> C
         raise
 
 
-def _change(run: Run, fetched: Fetched) -> LoadChange:
-    """The commit of the facts that adjoin what is covered."""
-    planned, decoding = fetched.planned, fetched.decoding
-    state, bounds = planned.reconciled.state, planned.reconciled.bounds
-    ready = committable(fetched.facts, state.covered)
+def _change(run: Run, fetched: Fetched, table: TopicTable) -> LoadChange:
+    """The commit of the facts of a table that adjoin what it covers."""
+    planned, decoding = fetched.planned, fetched.decodings[table.route]
+    state, bounds = table.state, planned.reconciled.bounds
+    ready = committable(fetched.facts_of(table.route), state.covered)
     loaded = {slice_facts.offsets.partition for slice_facts in ready if slice_facts.offsets.size}
     # Where a slice is committed, no empty one has to record where the partition begins.
     committed = tuple(part for part in ready if part.offsets.size or part.offsets.partition not in loaded)
     partitions = {slice_facts.offsets.partition for slice_facts in committed}
-    times = times_of(run, planned)
+    times = times_of(run, planned, state.topic.name)
     window = planned.target.window
     unknown = [id_ for id_ in times.partitions if id_ not in window.begins or id_ in planned.step.errors]
     return LoadChange(
@@ -119,18 +185,16 @@ def _change(run: Run, fetched: Fetched) -> LoadChange:
     )
 
 
-def times_of(run: Run, planned: Planned) -> TimesOfLoad:
-    """The answers from which this step computes the event time.
+def times_of(run: Run, planned: Planned, name: str) -> TimesOfLoad:
+    """The answers from which this step computes the event time of the table of this name.
 
     They count as given when the step began, before the first question: records that came later are not in them.
     """
     reconciled, step = planned.reconciled, planned.step
     answers = log_answers(reconciled.bounds, microseconds(reconciled.discovered.began) // 1000)
     without = {*step.errors, *(offsets.partition for offsets in step.skipped)}
-    topic = reconciled.topic
-    return TimesOfLoad.of(
-        run.topics.format_of(topic.name), topic.partitions, planned.target.answers, answers, without=without
-    )
+    partitions, format_ = reconciled.topic.partitions, run.topics.format_of(name)
+    return TimesOfLoad.of(format_, partitions, planned.target.answers, answers, without=without)
 
 
 def _skip_choices(committed: Sequence[SliceFacts]) -> Iterator[RecordedChoice]:

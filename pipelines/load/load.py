@@ -4,7 +4,7 @@ This is the only entry point for the command line and for Dagster. Each stage is
 (see the files of these names), and `Loader` adds what happened to the record of the run.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Self
 
@@ -26,6 +26,7 @@ from pipelines.plan.window import LoadWindow
 from pipelines.reports.last_error import LastError
 from pipelines.reports.outcome import RunRecord, TopicLoad
 from pipelines.reports.run_reports import OnProgress, Reports, RunReports
+from pipelines.routes.router import MAIN_ROUTE
 from pipelines.table.table_store import TableStore
 from resources.errors import TopicUnknown
 from resources.failpoints import failpoint
@@ -95,9 +96,10 @@ class Loader:
         run, table = self.run, self.run.tables.of(name)
         began = run.now()
         record = RunRecord(topic=name, table=table.uri)
+        records = {MAIN_ROUTE: record}
         record.warnings += self.reports.started(name, run.id)
         try:
-            self._load_steps(table, record)
+            self._load_steps(table, records)
         except Exception as error:  # noqa: BLE001 - whatever fails belongs to this topic, and others are loaded
             record.failures += [SliceFailure.of(error, Where(cluster=run.cluster.name, topic=name))]
         finally:
@@ -105,29 +107,35 @@ class Loader:
         now_ms = microseconds(run.now()) // 1000
         record.warnings += self.reports.held_back(name, record.bounds, now_ms)
         self._report_failures(record)
-        load = record.outcome(seconds=(run.now() - began).total_seconds())
-        return replace(load, warnings=(*load.warnings, *self.reports.ended(load)))
+        seconds = (run.now() - began).total_seconds()
+        load, *others = (records[route].outcome(seconds=seconds) for route in sorted(records))
+        return replace(load, tables=tuple(others), warnings=(*load.warnings, *self.reports.ended(load)))
 
-    def _load_steps(self, table: TableStore, record: RunRecord) -> None:
-        """Load all steps of the run, and add each to the record."""
+    def _load_steps(self, table: TableStore, records: dict[str, RunRecord]) -> None:
+        """Load all steps of the run, and add each to the records, which are those of the tables by their routes."""
         discovery = Discovery(run=self.run, table=table, evidence=self.evidence)
-        first = self.first_answers.of(record.topic) if self.first_answers else None
-        discovered, target = discovery.of(record.topic, first=first), None
+        topic = records[MAIN_ROUTE].topic
+        first = self.first_answers.of(topic) if self.first_answers else None
+        discovered, target = discovery.of(topic, first=first), None
         while True:
             reconciled = reconcile(self.run, discovered)
-            record.begin_step(discovered.wanted, reconciled.known_bounds, reconciled.state)
+            for own in reconciled.tables:
+                state = own.state if own.route else reconciled.state
+                record = records.setdefault(own.route, RunRecord(topic=state.topic.name, table=own.table.uri))
+                record.begin_step(discovered.wanted, reconciled.known_bounds, state)
             planned = plan_next(self.run, reconciled, target)
             failpoint("planned")
-            fetched = fetch(self.run, planned, self.reports.progress(record.topic), record.decoded)
+            decoded = {route: record.decoded for route, record in records.items()}
+            fetched = fetch(self.run, planned, self.reports.progress(topic), decoded)
             committed = commit_step(self.run, fetched)
-            target = self._add(committed, record)
+            target = self._add(committed, records)
             if target.reached:
                 return
-            discovered = discovery.of(record.topic, after=discovered.snapshot, wanted=target.window.ends)
+            discovered = discovery.of(topic, after=discovered.tables, wanted=target.window.ends)
 
-    def _add(self, committed: Committed, record: RunRecord) -> RunTarget:
-        """Add a step to the record of the run, and copy the cursors; returns what is left for the next steps."""
-        fetched = committed.fetched
+    def _add(self, committed: Committed, records: Mapping[str, RunRecord]) -> RunTarget:
+        """Add a step to the records of the run, and copy the cursors; returns what is left for the next steps."""
+        fetched, record = committed.fetched, records[MAIN_ROUTE]
         planned = fetched.planned
         reconciled = planned.reconciled
         errors: dict[BrokerPartition, LocatedError] = {}
@@ -139,8 +147,10 @@ class Loader:
         cursors = {partition: cursor for partition, (_, cursor) in committed.covered.items()}
         record.warnings += self.reports.committed(record.topic, cursors)
         failpoint("mirrored")
-        record.add(committed.result.committed, committed.covered)
-        record.version = committed.result.version
+        for own in committed.tables:
+            covered = own.covered if own.table.route else committed.covered
+            records[own.table.route].add(own.result.committed, covered)
+            records[own.table.route].version = own.result.version
         return committed.next_target(errors.keys() | fetched.failed)
 
     def _report_failures(self, record: RunRecord) -> None:

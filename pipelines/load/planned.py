@@ -8,7 +8,7 @@ from pipelines.ledger.ledger import TableState
 from pipelines.load.reconciled import Reconciled
 from pipelines.load.run import Run
 from pipelines.load.stage import Stage
-from pipelines.plan.day_cuts import day_cuts
+from pipelines.plan.day_cuts import DayCuts, day_cuts
 from pipelines.plan.plan import UNCUT, Plan, PlannedStep, RunTarget, plan_step, steps_after
 from pipelines.plan.slices import SliceSizes
 from pipelines.plan.valid_through import log_answers
@@ -60,8 +60,8 @@ def _first_target(run: Run, reconciled: Reconciled) -> RunTarget:
     now_ms = microseconds(reconciled.discovered.began) // 1000
     window = run.window.in_offsets(run.cluster, state, bounds, start=run.topics.start, now_ms=now_ms)
     uncut = _plan(run, reconciled, window, UNCUT)
-    is_by_day = reconciled.snapshot.layout.is_by_day
-    cuts = day_cuts(run.cluster, state.topic.name, uncut.slices, now_ms=now_ms) if is_by_day else {}
+    is_by_day = any(table.snapshot.layout.is_by_day for table in reconciled.tables)
+    cuts = day_cuts(run.cluster, state.topic.kafka_topic, uncut.slices, now_ms=now_ms) if is_by_day else {}
     in_bytes = any(partition.broker is not None for partition in bounds)
     cap = caps.bytes_per_run if in_bytes else caps.records_per_run
     total = uncut.size if cap is None else min(uncut.size, cap)
@@ -95,9 +95,19 @@ def _plan_step(run: Run, reconciled: Reconciled, target: RunTarget) -> PlannedSt
     wanted = [offsets for offsets in _plan(run, reconciled, target.window, UNCUT).slices if offsets.size]
     sizes = run.fetcher.slice_sizes(reconciled.topic, wanted, reconciled.snapshot.entry)
     step_slices = max(_STEP_SLICES, run.fetcher.runner.cores)
-    sizes = replace(sizes, run=target.remaining, step=step_slices, cuts=target.cuts)
+    sizes = replace(sizes, run=target.remaining, step=step_slices, cuts=_with_edges(target.cuts, reconciled))
     plan = _plan(run, reconciled, target.window, sizes)
     return PlannedStep.of(plan, sizes, reconciled.state, reconciled.bounds)
+
+
+def _with_edges(cuts: DayCuts, reconciled: Reconciled) -> DayCuts:
+    """The cuts, and those where a table of several begins or ends: it has a slice completely, or not at all."""
+    tables = reconciled.tables if reconciled.tables[1:] else ()
+    edges = [(partition, edge) for table in tables for partition, own in table.state.covered.items() for edge in own]
+    merged = {partition: {*cuts.get(partition, ())} for partition in {*cuts, *(partition for partition, _ in edges)}}
+    for partition, edge in edges:
+        merged[partition].add(edge)
+    return {partition: tuple(sorted(own)) for partition, own in merged.items()} if edges else cuts
 
 
 def _plan(run: Run, reconciled: Reconciled, window: OffsetWindow, sizes: SliceSizes) -> Plan:

@@ -19,6 +19,7 @@ from pipelines.table.table_store import TableStore
 from resources.extras import has_extra
 from resources.kafka import open_schema_registry
 from resources.settings.choices import Choices
+from resources.settings.rules.topic_tables import TopicTables
 from resources.settings.settings import Settings, Start
 from resources.settings.topic_formats import TopicFormat
 from resources.stores.lake import Lake
@@ -45,6 +46,9 @@ class LoadSettings(Protocol):
 
     def format_of(self, topic: str) -> TopicFormat:
         """The format of a topic."""
+
+    def tables_of(self, topic: str) -> TopicTables | None:
+        """Which further tables a topic has; None if it has none."""
 
     def open_registry(self, name: str) -> SchemaRegistry:
         """The client of a schema registry."""
@@ -124,4 +128,5 @@ class _LoadSettings:
     def __init__(self, settings: Settings, cluster: str) -> None:
         self.start = settings.start_of(cluster)
         self.format_of = settings.format_of
+        self.tables_of = lambda topic: settings.options_of(topic).tables
         self.open_registry = once(partial(open_schema_registry, settings, waits=True))

@@ -232,7 +232,7 @@ def _offsets(
         return {}, {}
     offsets: dict[BrokerPartition, int] = {}
     errors: dict[BrokerPartition, KafkaIOError] = {}
-    for partition, answer in offsets_of(edge, state.topic.name, bounds, of_time=of_time).items():
+    for partition, answer in offsets_of(edge, state.topic.kafka_topic, bounds, of_time=of_time).items():
         if isinstance(answer, KafkaIOError):
             errors[partition] = answer
         else:  # the log may have changed since its bounds were read

@@ -100,6 +100,7 @@ class TopicLoad:
         warnings: sentences for the user, for example about partitions that could not be loaded yet.
         seconds: how long the load took.
         trace: the stack trace of the error, if it is known.
+        tables: what the load did to the other tables of the topic. Errors and warnings are those of the topic.
     """
 
     topic: str
@@ -116,6 +117,12 @@ class TopicLoad:
     warnings: tuple[str, ...] = ()
     seconds: float = 0.0
     trace: str | None = field(default=None, metadata=HIDDEN)
+    tables: "tuple[TopicLoad, ...]" = field(default=(), metadata=HIDDEN)
+
+    @property
+    def of_tables(self) -> "Sequence[TopicLoad]":
+        """What the load did to each table of the topic; its own comes first."""
+        return (self, *self.tables)
 
     @printed_property
     def bad_records(self) -> int:

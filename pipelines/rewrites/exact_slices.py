@@ -1,7 +1,7 @@
 """The exact sets of slices that are fetched again: rows that were erased or retired do not come back.
 
-Records that the condition `skip` left out come back if it is not true for them any more. A replay loads what a load
-with the present settings would load.
+Records that the condition `skip` left out come back if it is not true for them any more, and those of other tables of
+the topic are found again. A replay loads what a load with the present settings would load.
 """
 
 from bisect import bisect_left, bisect_right
@@ -13,12 +13,14 @@ from pipelines.ledger.committed_range import CommittedRange, ExactCause, StoredS
 from pipelines.ledger.exact_offsets import ExactOffsets
 from pipelines.table.exact_sets import ExactSets, store_exact
 
+_DECIDED_AGAIN = {ExactCause.FILTERED, ExactCause.ROUTED}
+"""The causes that each fetch decides by the present settings."""
 ExactOfSlices = Mapping[OffsetRange, Mapping[ExactCause, StoredSet]]
 
 
 def lasting(sets: Mapping[ExactCause, ExactOffsets]) -> Mapping[ExactCause, ExactOffsets]:
     """The sets whose rows do not come back."""
-    return {cause: own for cause, own in sets.items() if cause is not ExactCause.FILTERED}
+    return {cause: own for cause, own in sets.items() if cause not in _DECIDED_AGAIN}
 
 
 def exact_of_slices(

@@ -20,7 +20,7 @@ from pipelines.comparison.compare import ComparedOffsets, Comparison, compare
 from pipelines.comparison.table_rows import TableRows, numbers
 from pipelines.delta.delta_table import LakeTable
 from pipelines.fetch.decoding import Decoding
-from pipelines.fetch.slice_fetcher import FetchOrder, loading_time, microseconds
+from pipelines.fetch.slice_fetcher import FetchOrder, TopicRouting, loading_time, microseconds
 from pipelines.identity.divergence import check_same_logs
 from pipelines.layout.columns import NO_COLUMNS
 from pipelines.ledger.committed_range import CommittedRange, ExactCause, LoadedRange
@@ -28,6 +28,7 @@ from pipelines.ledger.exact_offsets import NO_OFFSETS, ExactOffsets
 from pipelines.ledger.failure import SliceFailure
 from pipelines.ledger.ledger import MAX_WRITTEN, CommitKind, Coverage, LedgerEntry, RecordedChoice, TableState
 from pipelines.ledger.slice_facts import SliceFacts
+from pipelines.ledger.table_routes import TableRoutes
 from pipelines.load.discovered import open_table
 from pipelines.load.run import Run
 from pipelines.plan.day_cuts import day_cuts
@@ -37,6 +38,8 @@ from pipelines.rewrites.recorded_skips import RecordedSkips, skipped_in
 from pipelines.rewrites.replay_request import ReplayRequest, ReplayResolver
 from pipelines.rewrites.replay_result import PartitionReplay, TopicReplay
 from pipelines.rewrites.staging import StagedFiles, staging_folder
+from pipelines.routes.changes import with_routes
+from pipelines.routes.router import Router
 from pipelines.table.table_store import TableSnapshot, TableStore
 from pipelines.verify.changes_by_others import ChangesByOthers
 from pipelines.verify.verify import verify
@@ -50,6 +53,7 @@ from resources.errors import (
 )
 from resources.failpoints import failpoint
 from resources.progress import Progress, no_progress
+from resources.table_names import route_of, topic_of
 
 
 def replay(run: Run, table: LakeTable, request: ReplayRequest, on_progress: Progress = no_progress) -> TopicReplay:
@@ -76,8 +80,7 @@ def _replay(run: Run, table: LakeTable, request: ReplayRequest, began: datetime,
     slices = list(_slices(ranges, resolver, sizes))
     failpoint("replay planned")
     folder = staging_folder(run.id)
-    format_ = run.topics.format_of(request.topic)
-    decoding = Decoding(format_, snapshot, run.topics.open_registry)
+    decoding = Decoding(run.topics.format_of(request.topic), snapshot, run.topics.open_registry)
     order = FetchOrder(
         topic=topic,
         table_uri=table.uri,
@@ -89,6 +92,7 @@ def _replay(run: Run, table: LakeTable, request: ReplayRequest, began: datetime,
         below=folder,
         on_progress=_in_offsets(on_progress, sum(offsets.size for offsets in slices)),
         exact=exact_of_slices(table, rows.ranges, slices),
+        routing=_routing(run, request.topic, state),
     )
     facts = run.fetcher.fetch_decoded(order, decoding)
     check_same_logs(run.cluster, state, resolver.same_logs)
@@ -100,7 +104,7 @@ def _replay(run: Run, table: LakeTable, request: ReplayRequest, began: datetime,
         _check_lost_rows_are_replayed(rows, ranges, damaged)
         snapshot = table.drop(snapshot, damaged)
         rows = TableRows(table, snapshot, state.topic)
-    check_records(format_, facts, state.topic.where)
+    check_records(run.topics.format_of(request.topic), facts, state.topic.where)
     staged = StagedFiles(table, folder, facts, snapshot.layout)
     compared = tuple(PartitionReplay.of(offsets, facts, _compare(staged, rows, offsets)) for offsets in ranges)
     skips.check(facts, rows, run.choices)
@@ -127,6 +131,17 @@ def _replay(run: Run, table: LakeTable, request: ReplayRequest, began: datetime,
         version = _commit(table, snapshot, change)
     staged.remove(committed=changed)
     return replace(result, version=version, changed=changed, partitions=compared)
+
+
+def _routing(run: Run, name: str, state: TableState) -> TopicRouting | None:
+    """Which of the records belong to the table; None if the topic has only one.
+
+    Raises:
+        RoutesChanged: the settings say otherwise than when the table was loaded.
+    """
+    tables = run.topics.tables_of(topic_of(name))
+    with_routes(state, TableRoutes.of(tables))
+    return TopicRouting(router=Router.of(tables), own=route_of(name)) if tables else None
 
 
 def _sizes(
@@ -167,13 +182,13 @@ def _opened(run: Run, table: LakeTable, request: ReplayRequest) -> tuple[TopicEn
     Raises:
         LoadError: one of them does not exist, or the table holds nothing of the topic.
     """
-    topic = run.cluster.topic(request.topic)
+    topic = run.cluster.topic(topic_of(request.topic))
     if topic is None:
         raise TopicUnknown("the cluster has no such topic; `penstock topics` lists its topics")
     existing = table.existing()
     if existing is None:
         raise TableMissing("the topic has no table")
-    snapshot, state = open_table(run, table, topic, after=existing)
+    snapshot, state = open_table(run, table, topic, name=request.topic, after=existing)
     if not state.covered:
         raise ReplayRefused("the table holds nothing of the topic's present incarnation; load the topic first")
     return topic.with_ids(state.ids.learned(topic.ids)), snapshot, state

@@ -120,7 +120,7 @@ class ReplayResolver:
         for partition in sorted(set(requested) - state.covered.keys()):
             where = state.topic.where.within(Where(partition=str(partition)))
             raise ReplayRefused("the table holds nothing of this partition; load the topic first", where)
-        answers = cluster.bounds(state.topic.name, sorted(requested or state.covered))
+        answers = cluster.bounds(state.topic.kafka_topic, sorted(requested or state.covered))
         bounds = {partition: _value(answer) for partition, answer in answers.items()}
         for partition in state.with_older_leader(bounds):
             raise ReplayRefused(
@@ -188,7 +188,7 @@ class ReplayResolver:
             case NamedPosition.LATEST | TableCursor.COMMITTED:
                 return {partition: cursor for partition, (_, cursor) in covered.items()}
             case TimePosition(ms):
-                answers = of_time(self.state.topic.name, covered, ms)
+                answers = of_time(self.state.topic.kafka_topic, covered, ms)
                 return {
                     partition: min(max(corrected(partition, _value(answers[partition]), ms), start), cursor)
                     for partition, (start, cursor) in covered.items()

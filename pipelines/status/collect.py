@@ -31,6 +31,7 @@ from resources.settings.choices import Choices
 from resources.settings.settings import Settings
 from resources.settings.topic_sections import TopicRules
 from resources.stores.lake import Lake, tables_at_once
+from resources.table_names import route_of, topic_of
 
 TopicEntries = Mapping[str, TopicEntry | None]
 """Topics by name, as the cluster lists them; None for a topic that only the lake has."""
@@ -44,7 +45,8 @@ def watched(
     cluster_topics: Iterable[TopicEntry], tables: Iterable[str], rules: TopicRules
 ) -> dict[str, TopicEntry | None]:
     """All allowed topics that the cluster lists or that have a table, sorted by name."""
-    topics: TopicEntries = dict.fromkeys(tables) | {entry.name: entry for entry in cluster_topics}
+    listed = {entry.name: entry for entry in cluster_topics}
+    topics: TopicEntries = {name: listed.get(topic_of(name)) for name in tables} | listed
     return {name: topics[name] for name in sorted(topics) if rules.allows(name)}
 
 
@@ -81,8 +83,14 @@ def statuses(
     # A topic that the cluster no longer has cannot be loaded, which is no error.
     errors = {topic: error for topic, error in (last_errors or {}).items() if topics.get(topic)}
     from_loads = [replace(status, last_error=errors.get(status.topic)) for status in from_tables]
-    with_bounds = _add_transactions(cluster, _add_bounds(cluster, topics, from_loads))
-    return _add_times(cluster, _add_retention(cluster, with_bounds, fallback), now_ms)
+    # The questions are about topics. Of the tables of one topic each has a round of its own.
+    asked: dict[str, TopicStatus] = {}
+    for route in sorted({route_of(topic) for topic in topics}):
+        own = [status for status in from_loads if route_of(status.topic) == route]
+        with_bounds = _add_transactions(cluster, _add_bounds(cluster, topics, own))
+        with_times = _add_times(cluster, _add_retention(cluster, with_bounds, fallback), now_ms)
+        asked |= {status.topic: status for status in with_times}
+    return [asked[topic] for topic in topics]
 
 
 def statuses_of(cluster: Cluster, settings: Settings, topics: TopicEntries, *, now_ms: int) -> list[TopicStatus]:
@@ -181,7 +189,8 @@ def _compare_identity(
     status: TopicStatus, cluster_id: str, choices: Choices, snapshot: TableSnapshot, entry: TopicEntry
 ) -> TopicStatus:
     """Compare a topic of the cluster with its table; whatever would stop a load is the error."""
-    topic = TopicIdentity(cluster=status.cluster, cluster_id=cluster_id, name=entry.name, incarnation=entry.incarnation)
+    incarnation = entry.incarnation
+    topic = TopicIdentity(cluster=status.cluster, cluster_id=cluster_id, name=status.topic, incarnation=incarnation)
     state = TableState(topic=topic)
     try:
         state = table_state(snapshot, topic, entry.also, choices)
@@ -229,7 +238,7 @@ def _add_bounds(cluster: Cluster, topics: TopicEntries, statuses: list[TopicStat
         bounds = cluster.bounds_of(wanted)
     except KafkaIOError as error:
         bounds = {topic: dict.fromkeys(partitions, error) for topic, partitions in wanted.items()}
-    return [_with_bounds(status, bounds.get(status.topic, {})) for status in statuses]
+    return [_with_bounds(status, bounds.get(topic_of(status.topic), {})) for status in statuses]
 
 
 def _with_bounds(status: TopicStatus, bounds: BoundsOrError) -> TopicStatus:
@@ -255,7 +264,9 @@ def _with_bounds(status: TopicStatus, bounds: BoundsOrError) -> TopicStatus:
 def _add_transactions(cluster: Cluster, statuses: list[TopicStatus]) -> list[TopicStatus]:
     """Add the open transactions of partitions whose logs have records after the last stable offset."""
     offsets = {
-        status.topic: {part.id: part.latest for part in status.partitions if part.held_back and part.latest is not None}
+        topic_of(status.topic): {
+            part.id: part.latest for part in status.partitions if part.held_back and part.latest is not None
+        }
         for status in statuses
     }
     transactions = _asked(cluster.open_transactions, offsets)
@@ -263,7 +274,8 @@ def _add_transactions(cluster: Cluster, statuses: list[TopicStatus]) -> list[Top
         replace(
             status,
             partitions=tuple(
-                replace(part, transaction=transactions.get(status.topic, {}).get(part.id)) for part in status.partitions
+                replace(part, transaction=transactions.get(topic_of(status.topic), {}).get(part.id))
+                for part in status.partitions
             ),
         )
         for status in statuses
@@ -272,15 +284,16 @@ def _add_transactions(cluster: Cluster, statuses: list[TopicStatus]) -> list[Top
 
 def _add_retention(cluster: Cluster, statuses: list[TopicStatus], fallback: timedelta | None) -> list[TopicStatus]:
     """Add the retention time of topics whose brokers answered."""
-    answered = [status.topic for status in statuses if any(part.latest is not None for part in status.partitions)]
+    has_bounds = (status for status in statuses if any(part.latest is not None for part in status.partitions))
+    answered = [topic_of(status.topic) for status in has_bounds]
     retentions: Mapping[str, Retention | KafkaIOError]
     try:
         retentions = cluster.retention(answered) if answered else {}
     except KafkaIOError as error:
         retentions = dict.fromkeys(answered, error)
     return [
-        _with_retention(status, retentions[status.topic], fallback) if status.topic in retentions else status
-        for status in statuses
+        _with_retention(status, retentions[topic], fallback) if topic in retentions else status
+        for topic, status in ((topic_of(status.topic), status) for status in statuses)
     ]
 
 
@@ -301,13 +314,13 @@ def _with_retention(
 
 def _add_times(cluster: Cluster, statuses: list[TopicStatus], now_ms: int) -> list[TopicStatus]:
     """Add the time of the oldest record without a row, and from when on retention may remove it."""
-    times = _asked(cluster.times_at, {status.topic: _first_unloaded(status) for status in statuses})
+    times = _asked(cluster.times_at, {topic_of(status.topic): _first_unloaded(status) for status in statuses})
     # Only where no retention time is known, the starts of the logs are needed for an estimate.
     unknown = [status for status in statuses if status.kept.by is RetentionSource.NOBODY and _first_unloaded(status)]
-    starts = _asked(cluster.times_at, {status.topic: _trimmed_starts(status) for status in unknown})
+    starts = _asked(cluster.times_at, {topic_of(status.topic): _trimmed_starts(status) for status in unknown})
     return [
-        _with_times(status, times.get(status.topic, {}), starts.get(status.topic, {}).values(), now_ms)
-        for status in statuses
+        _with_times(status, times.get(topic, {}), starts.get(topic, {}).values(), now_ms)
+        for topic, status in ((topic_of(status.topic), status) for status in statuses)
     ]
 
 

@@ -95,6 +95,8 @@ _ROWS = (
     CodeRow(507, "RulesChanged", ExitCode.CHOICE_NEEDED),
     CodeRow(508, "RewriteRefused", ExitCode.CHOICE_NEEDED),
     CodeRow(509, "TooManySkipped", ExitCode.CHOICE_NEEDED),
+    CodeRow(510, "RoutesChanged", ExitCode.CHOICE_NEEDED),
+    CodeRow(511, "RouteUnknown", ExitCode.CHOICE_NEEDED),
     CodeRow(601, "IncrementOvertaken", ExitCode.TRY_AGAIN),
     CodeRow(602, "RowsReplaced", ExitCode.CHOICE_NEEDED),
     CodeRow(603, "SourceChanged", ExitCode.CHOICE_NEEDED),

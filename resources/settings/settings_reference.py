@@ -103,7 +103,7 @@ def _put_side_by_side(models: Mapping[str, dict[str, Any]]) -> None:
     topics["additionalProperties"] = topics["properties"]["sections"]["additionalProperties"]
     topics["properties"] = models["TopicRules"]["properties"]
     parts = [models[part]["properties"] for part in ("TopicFormat", "TopicAudit", "TopicCatalog")]
-    own = {name: options["properties"][name] for name in ("keep_days", "state")}
+    own = {name: options["properties"][name] for name in ("keep_days", "state", "tables")}
     options["properties"] = {key: field for part in (*parts, own) for key, field in part.items()}
 
 

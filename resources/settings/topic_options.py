@@ -5,6 +5,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, ValidationInfo, model_validator
 
+from resources.settings.rules.topic_tables import TopicTables
 from resources.settings.schedules import MAX_MINUTES, Texts, check_cron
 from resources.settings.section import Section, taken
 from resources.settings.time_windows import TimeWindows, WindowLength
@@ -98,6 +99,9 @@ class TopicOptions(BaseModel, frozen=True):
     state: StateSettings | None = None
     """A second table with the newest row of each key. None by default."""
 
+    tables: TopicTables | None = None
+    """Further tables for records of other types. By default all records of the topic are in one table."""
+
     keep_days: Annotated[int, Field(ge=1, le=_MAX_KEEP_DAYS)] | None = None
     """Days that rows stay in the table. `penstock clean --delete` takes out whole files whose rows were all loaded
     longer ago; with `partition_by`, files of days that are longer ago. All rows stay by default. The files are deleted
@@ -119,6 +123,8 @@ class TopicOptions(BaseModel, frozen=True):
                 "`keep_days` and a state table exclude each other: a key whose newest row was retired would be lost "
                 "when the state table is built again"
             )
+        if self.tables is not None and self.audit.audit is not None:
+            raise ValueError("`audit` and `tables` exclude each other: producers count the records of the whole topic")
         if (
             self.audit.audit is not None
             and self.keep_days is not None
@@ -155,7 +161,7 @@ def parts_of_topic(section: Any, info: ValidationInfo) -> Any:
         return section
     keys = dict(section)
     audit, catalog = taken(keys, TopicAudit), taken(keys, TopicCatalog)
-    own = {name: keys.pop(name) for name in ("state", "keep_days") if name in keys}
+    own = {name: keys.pop(name) for name in ("state", "tables", "keep_days") if name in keys}
     return {
         # It refuses the keys that no part has.
         "format": TopicFormat.model_validate(keys, context=info.context),

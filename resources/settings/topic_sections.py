@@ -10,6 +10,7 @@ from resources.settings.section import Section, taken
 from resources.settings.topic_audit import counts_problem
 from resources.settings.topic_formats import check_name, names_topic
 from resources.settings.topic_options import DEFAULT_TOPIC, TopicOptions, parts_of_topic
+from resources.table_names import topic_of
 
 
 class TopicRules(Section):
@@ -22,8 +23,9 @@ class TopicRules(Section):
     """Regular expressions for topics that are not loaded, even if an `allow` pattern matches them."""
 
     def allows(self, topic: str) -> bool:
-        """Whether `topic` is loaded. A `deny` pattern overrides `allow` patterns."""
-        return matches(self.allow, topic) and not matches(self.deny, topic)
+        """Whether `topic`, or the topic of a table, is loaded. A `deny` pattern overrides `allow` patterns."""
+        name = topic_of(topic)
+        return matches(self.allow, name) and not matches(self.deny, name)
 
 
 class TopicSections(BaseModel, frozen=True):
@@ -38,14 +40,22 @@ class TopicSections(BaseModel, frozen=True):
     """The settings of topics, by the names of their sections, in the order of the file."""
 
     def section_of(self, topic: str) -> TopicOptions:
-        """The settings of a topic: those of the first section that matches it, otherwise the defaults."""
+        """The settings of a topic: those of the first section that matches it, otherwise the defaults.
+
+        A table such as `events/orders` has the settings of its topic without `state`, unless a section names it with
+        its slash.
+        """
         section = self._first(topic)
         holds_counts = any(audited.audit.audit == topic for audited in self.sections.values())
         return section.for_counts() if holds_counts else section
 
     def _first(self, topic: str) -> TopicOptions:
-        sections = self.sections.items()
-        return next((options for name, options in sections if names_topic(name, topic)), DEFAULT_TOPIC)
+        sections, name = self.sections.items(), topic_of(topic)
+        of_topic = next((options for own, options in sections if names_topic(own, name)), DEFAULT_TOPIC)
+        if name == topic:
+            return of_topic
+        inherited = of_topic.model_copy(update={"tables": None, "state": None})
+        return next((options for own, options in sections if "/" in own and names_topic(own, topic)), inherited)
 
     def audit_problem(self, name: str, rules: Iterable[TopicRules]) -> str | None:
         """The key `audit`, and why the counts that it names cannot be loaded with the topics; None if they can.
@@ -79,4 +89,7 @@ def topics_of_file(section: Any, info: ValidationInfo) -> Any:
     rules = TopicRules.model_validate(taken(sections, TopicRules))
     for name in sections:
         check_name(name)
-    return TopicSections(rules=rules, sections=_SECTIONS.validate_python(sections, context=info.context))
+    options = _SECTIONS.validate_python(sections, context=info.context)
+    if several := [name for name, own in options.items() if "/" in name and own.tables]:
+        raise ValueError(f"{several[0]}.tables: only a topic has several tables, and this section is about one of them")
+    return TopicSections(rules=rules, sections=options)

@@ -46,6 +46,12 @@ columns = { id = "string", email = "string" }
 [topics.customers.state]
 key = "id"
 """
+EVENTS = """[topics.events]
+format = "json"
+[topics.events.tables]
+by = "header:type"
+names = { order = "orders" }
+"""
 VISITS = """[topics.visits]
 format = "text"
 [topics]
@@ -73,7 +79,7 @@ class World:
         """Write the settings file. If `typed`, the topic `visits` has a format."""
         self.settings.write_text(
             f'lake = "lake"\n[clusters.{CLUSTER}]\nbootstrap = "127.0.0.1:{self.port}"\n'
-            f'[registries.main]\nurl = "{self.registry}"\n{CLICKS}{REFUNDS}{CUSTOMERS}{VISITS if typed else ""}'
+            f'[registries.main]\nurl = "{self.registry}"\n{CLICKS}{REFUNDS}{CUSTOMERS}{EVENTS}{VISITS if typed else ""}'
         )
 
     def publish(self, topic: str, messages: list[bytes]) -> None:
@@ -126,7 +132,8 @@ def _age(entry: Path) -> None:
 def loaded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     """`clicks` was loaded several times, first a day ago; `views` was loaded once; `orders` was never loaded.
 
-    `customers` has a state table, and two of them are erased. `refunds` has a record that does not decode.
+    `customers` has a state table, and two of them are erased. `events` has a second table. `refunds` has a record that does
+    not decode.
     `visits` has a raw table, and gets a format after it was loaded.
     """
     home = tmp_path_factory.mktemp("docs")
@@ -151,6 +158,8 @@ def loaded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
         world.load("customers")
         world.update_state("customers")
         world.erase("customers", IDS)
+        world.publish("events", [b'{"id": 1}'])
+        world.load("events")
         world.publish("orders", numbered(_PER_LOAD))
         for group in ("old-loader", "connect-orders"):
             world.commit(group, "orders", dict.fromkeys(range(_PARTITIONS), 25))

@@ -25,6 +25,7 @@ from pipelines.delta.delta_table import LakeTable
 from pipelines.rewrites.topic_schema import topic_schema
 from resources.settings.settings import Settings
 from resources.stores.lake import Lake
+from resources.table_names import topic_of
 from tests.docs.pages import ROOT, code, run_blocks
 from tests.fakes.cluster import FakeCluster
 from tests.fakes.typed import TypedTopic, append, log_of
@@ -65,7 +66,7 @@ def single_object(schema: Mapping[str, Any], record: Mapping[str, Any]) -> bytes
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sent:
-    """A record of a topic, and cells of its row."""
+    """A record of a topic, or of one of its tables, and cells of its row."""
 
     topic: str
     value: bytes
@@ -105,6 +106,10 @@ RECORDS: Sequence[Sequence[Sent]] = (
             headers={"ce_type": b"shop.order"},
         ),
     ),
+    (
+        Sent(topic="events", value=b'{"id": 7}', row={"id": 7}),
+        Sent(topic="events/payments", value=b'{"id": 8}', row={"id": 8}, headers={"ce_type": b"shop.payment.made"}),
+    ),
     (Sent(topic="orders", value=json.dumps(CELLS).encode(), row=CELLS),),
 )
 """For each block of settings, in the order of the page: records for all its topics."""
@@ -133,7 +138,7 @@ class Home:
     def send(self, record: Sent) -> None:
         """Send a record."""
         with open_producer(bootstrap=f"127.0.0.1:{self.broker.port}") as producer:
-            producer.send(record.topic, record.value, key=record.key, headers=(*record.headers.items(),))
+            producer.send(topic_of(record.topic), record.value, key=record.key, headers=(*record.headers.items(),))
 
     def penstock(self, *arguments: str) -> Result:
         """Run a command."""
@@ -168,7 +173,7 @@ def test_the_settings_of_the_page_load_records_of_each_of_their_topics(number: i
     home.configure(TOML[number])
     for record in RECORDS[number]:
         home.send(record)
-        loaded = home.penstock("load", record.topic)
+        loaded = home.penstock("load", topic_of(record.topic))
         assert loaded.exit_code == 0, loaded.output
         [row] = home.table(record.topic).to_pyarrow_table().to_pylist()
         assert {name: row[name] for name in (*record.row, "_error")} == {**record.row, "_error": None}

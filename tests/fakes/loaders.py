@@ -24,6 +24,7 @@ from pipelines.reports.outcome import TopicLoad
 from pipelines.reports.run_reports import Reports
 from pipelines.table.table_store import TableStore
 from resources.progress import Progress
+from resources.settings.rules.topic_tables import TopicTables
 from resources.settings.settings import Caps, Settings, Start
 from resources.settings.topic_formats import RAW_FORMAT, TopicFormat
 
@@ -68,6 +69,9 @@ class FixedSettings:
         """See LoadSettings."""
         return self.format
 
+    def tables_of(self, _topic: str) -> None:
+        """See LoadSettings."""
+
     def open_registry(self, name: str) -> SchemaRegistry:
         """See LoadSettings."""
         return self.registry(name)
@@ -83,6 +87,10 @@ class OtherStart:
     def format_of(self, topic: str) -> TopicFormat:
         """See LoadSettings."""
         return self.settings.format_of(topic)
+
+    def tables_of(self, topic: str) -> TopicTables | None:
+        """See LoadSettings."""
+        return self.settings.tables_of(topic)
 
     def open_registry(self, name: str) -> SchemaRegistry:
         """See LoadSettings."""

@@ -83,10 +83,10 @@ def _is_always_reached(_answer: LogAnswer, _cursor: int) -> bool:
     return True
 
 
-def _asked_after_fetch(run: Run, planned: Planned) -> TimesOfLoad:
+def _asked_after_fetch(run: Run, planned: Planned, name: str) -> TimesOfLoad:
     reconciled = planned.reconciled
     later = replace(reconciled, discovered=replace(reconciled.discovered, began=run.now()))
-    return TIMES(run, replace(planned, reconciled=later))
+    return TIMES(run, replace(planned, reconciled=later), name)
 
 
 def _with_expired(*args: Any, **options: Any) -> TimesOfLoad:

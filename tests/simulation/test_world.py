@@ -14,8 +14,7 @@ from pipelines.commit.commit import LoadChange
 from pipelines.commit.replacement import ReplaceChange
 from pipelines.fetch import slice_fetcher
 from pipelines.fetch import unreadable as readable
-from pipelines.fetch.decoding import Decoding
-from pipelines.fetch.slice_fetcher import FetchOrder, SliceFetcher
+from pipelines.fetch.slice_fetcher import FetchOrder, RoutedTable, SliceFetcher
 from pipelines.fetch.unreadable import GAPS
 from pipelines.identity import holes, identity, truncation
 from pipelines.identity.divergence import ComparedMessages, _Comparison, _Shown, compare_last_messages
@@ -101,8 +100,8 @@ def _stopping_the_topic(*args: Any, **options: Any) -> Plan:
     return planned
 
 
-def _skipping_unreadable(self: SliceFetcher, order: FetchOrder, decoding: Decoding) -> list[SliceFacts]:
-    return FETCH_SLICES(self, replace(order, skip=tuple(GAPS)), decoding)
+def _skipping_unreadable(self: SliceFetcher, order: FetchOrder, tables: Sequence[RoutedTable]) -> list[SliceFacts]:
+    return FETCH_SLICES(self, replace(order, skip=tuple(GAPS)), tables)
 
 
 def _never_nothing(self: _Comparison, start: int, stop: int) -> tuple[int, _Shown]:

@@ -107,7 +107,7 @@ class UserActions:
         assert result is not None
         run = loader.run
         start_time = run.now()
-        planned_on, state = open_table(run, self.store, result)
+        planned_on, state = open_table(run, self.store, result, name=TOPIC)
         bounds, _ = with_errors_apart(run.cluster.bounds(TOPIC, list(result.partitions)))
         known = sorted(state.covered.keys() & bounds.keys())
         if not known:

@@ -43,6 +43,7 @@ def load_metadata(
     columns = "broker partition start end rows lag_before lag seconds source gaps"
     return _known(
         partitions=_table(fields["partitions"], columns),
+        tables=_table([printed(own) for own in load.of_tables], "topic version rows files") if load.tables else None,
         **{name: fields[name] for name in ("rows", "bytes", "files", "bad_records")},
         gaps=sum(sum(partition.gaps.values()) for partition in load.partitions),
         skipped=load.skipped or None,

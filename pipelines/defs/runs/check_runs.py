@@ -34,7 +34,8 @@ from pipelines.delta.delta_table import LakeTable
 from pipelines.maintenance.erased_files import waiting_erasures
 from pipelines.status.status import TopicStatus, now_ms
 from pipelines.verify.last_proof import LastProofs
-from pipelines.verify.verify import Proof, verify
+from pipelines.verify.topic_tables import verify_topic
+from pipelines.verify.verify import Proof
 from resources.penstock import PenstockResource
 
 REPEAT_AFTER_S = 24 * 3600.0
@@ -129,7 +130,7 @@ class CheckRun:
             for topic in topics
             if lake.has_table(cluster, topic) or self._was_loaded(topic)
         }
-        proofs = LastProofs(lake, cluster).prove_all(list(tables.values()), verify)
+        proofs = LastProofs(lake, cluster).prove_all(list(tables.values()), verify_topic)
         # The warnings are about the copies in the lake; the proofs themselves are in Dagster.
         return {topic: proof for topic, (proof, _) in zip(tables, proofs, strict=True)}
 

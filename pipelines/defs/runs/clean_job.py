@@ -7,6 +7,7 @@ import dagster as dg
 from pipelines.defs.catalog.catalog import TopicSchedule, job_of
 from pipelines.defs.runs.run_tags import tagged_run
 from pipelines.delta.delta_table import LakeTable
+from pipelines.ledger.table_routes import TableRoutes
 from pipelines.maintenance.housekeeping import TopicHousekeeping
 from resources.settings.settings import Settings
 
@@ -24,7 +25,8 @@ def clean_job(schedule: TopicSchedule) -> dg.JobDefinition:
         penstock, failed = schedule.catalog.source.fresh(), dict[str, str]()
         settings, lake = penstock.settings(), penstock.lake()
         with tagged_run(context, schedule.cluster, schedule.specs):
-            for topic in schedule.specs:
+            routes = {topic: TableRoutes.of(settings.options_of(topic).tables) for topic in schedule.specs}
+            for topic in (name for own in routes for name in routes[own].table_names(own)):
                 if not lake.has_table(schedule.cluster, topic):
                     continue
                 try:

@@ -11,7 +11,7 @@ import pytest
 from kafka_io.model import Bounds, BrokerPartition, OffsetRange, TopicEntry
 from pipelines.fetch.fetch_runner import fetch_here
 from pipelines.fetch.fetch_task import FetchTask
-from pipelines.ledger.ledger import LedgerEntry
+from pipelines.ledger.ledger import LedgerEntry, TableState, TopicIdentity
 from pipelines.ledger.slice_facts import SliceFacts
 from pipelines.load import discovered
 from pipelines.load import planned as planning
@@ -56,7 +56,8 @@ def test_brokers_are_asked_for_the_bounds_of_the_wanted_partitions_alone() -> No
     cluster = Mock(bounds=lambda _topic, asked: dict.fromkeys(asked, Bounds(earliest=0, latest=9)))
     cluster.topic.return_value = topic
     run = simple_loader(cluster, Mock(), Mock()).run
-    with patch.object(discovered, "open_table", lambda *_, **__: (Mock(), Mock())):
+    state = TableState(topic=TopicIdentity(cluster="main", name="clicks", incarnation="7"))
+    with patch.object(discovered, "open_table", lambda *_, **__: (Mock(), state)):
         found = [Discovery(run=run, table=Mock()).of("clicks", wanted=wanted) for wanted in (None, {B}, set())]
     assert [each.bounds.keys() for each in found] == [{A, B}, {B}, set()]
     assert [each.wanted for each in found] == [{A, B}, {B}, set()]

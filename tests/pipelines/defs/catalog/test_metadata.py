@@ -118,6 +118,18 @@ def test_the_table_of_partitions_comes_first_and_is_bounded() -> None:
     assert metadata["lag"].value == 10_000
 
 
+def test_each_table_of_a_topic_has_its_rows_and_its_version() -> None:
+    others = (TopicLoad(topic="a/b", table="t2", rows=4, version=2, files=1),)
+    metadata = stored(load_metadata(TopicLoad(topic="a", table="t", rows=3, version=7, files=2, tables=others)))
+    tables = metadata["tables"]
+    assert isinstance(tables, dg.TableMetadataValue)
+    assert [record.data for record in tables.records] == [
+        {"topic": "a", "version": 7, "rows": 3, "files": 2},
+        {"topic": "a/b", "version": 2, "rows": 4, "files": 1},
+    ]
+    assert "tables" not in stored(load_metadata(TopicLoad(topic="a", table="t")))
+
+
 def test_a_load_that_failed_before_its_table_has_only_the_error() -> None:
     metadata = stored(load_metadata(TopicLoad(topic="a", table="", error="RegistryError: gone")))
     assert metadata["error"].value == "RegistryError: gone"

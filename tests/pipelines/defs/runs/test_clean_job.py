@@ -1,10 +1,12 @@
 """Dagster merges the small files of all tables at night, unless the settings say otherwise (fault F08)."""
 
+import shutil
 from datetime import timedelta
 from pathlib import Path
 
 import dagster as dg
 import pytest
+from deltalake import DeltaTable
 
 from resources.settings.settings import PATH_VARIABLE, HousekeepingSettings, Settings
 from tests.pipelines.defs.declared import CLUSTERS, defs_of
@@ -55,6 +57,16 @@ def test_the_job_retires_old_rows(small: SmallTable, settings: Path, instance: d
     settings.write_text(f"{SETTINGS}[topics.clicks]\nkeep_days = 30\n")
     assert run(instance, "clicks").success
     assert small.rows() == 0
+
+
+def test_the_job_cleans_all_tables_of_a_topic(small: SmallTable, settings: Path, instance: dg.DagsterInstance) -> None:
+    for start in range(0, 60, 10):
+        small.commit(small.write(start, start + 10))
+    other = small.lake.table_uri("main", "clicks/orders")
+    shutil.copytree(small.table.uri, other)
+    settings.write_text(f'{SETTINGS}[topics.clicks.tables]\nby = "header:type"\nnames = {{ order = "orders" }}\n')
+    assert run(instance, "clicks").success
+    assert [len(DeltaTable(uri).file_uris()) for uri in (small.table.uri, other)] == [1, 1]
 
 
 @pytest.mark.parametrize(("cron", "expected"), [("5 4 * * 0", "5 4 * * 0"), ("never", None)])

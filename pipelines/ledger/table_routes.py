@@ -1,0 +1,59 @@
+"""Which records of a topic go to which of its tables, as the ledgers of these tables keep it."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Self
+
+from kafka_io.typed_json import JsonObject
+from resources.table_names import table_name
+
+if TYPE_CHECKING:  # workers need no settings, and pydantic is slow to import
+    from resources.settings.rules.topic_tables import TopicTables
+
+MAIN, FAIL = "main", "fail"
+"""The texts in the place of a table that mean the topic's own table, and no table."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableRoutes:
+    """Which records go to which table; without `by` the topic has one table.
+
+    Args:
+        by: what names the type of a record.
+        names: types with the names of their tables, in order: the first that matches counts.
+        others: the table of all other types, or what happens to such a record.
+    """
+
+    by: str = ""
+    names: tuple[tuple[str, str], ...] = ()
+    others: str = ""
+
+    def as_dict(self) -> JsonObject:
+        """The fields for the ledger; none if the topic has one table."""
+        return {"by": self.by, "names": self.names, "others": self.others} if self.by else {}
+
+    def continued_by(self, planned: Self) -> bool:
+        """Whether records that were stored by these routes are where the planned ones would have put them.
+
+        Without a table for other types there were none, so further types can have any table.
+        """
+        is_same_so_far = planned.by == self.by and planned.names[: len(self.names)] == self.names
+        return planned == self or (self.others == FAIL and is_same_so_far)
+
+    @classmethod
+    def of(cls, tables: "TopicTables | None") -> Self:
+        """The routes of the settings."""
+        if tables is None:
+            return cls()
+        return cls(by=tables.by, names=tuple(tables.names.items()), others=tables.others)
+
+    @property
+    def all_routes(self) -> tuple[str, ...]:
+        """The routes of all tables but the topic's own, in order."""
+        return tuple(sorted({*dict(self.names).values(), self.others} - {MAIN, FAIL, ""}))
+
+    def table_names(self, topic: str) -> list[str]:
+        """The names of all tables of a topic; its own comes first."""
+        return [topic, *(table_name(topic, route) for route in self.all_routes)]
+
+
+ONE_TABLE = TableRoutes()

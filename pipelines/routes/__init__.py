@@ -1,0 +1,1 @@
+"""Several tables for one topic: which records go to which of them."""

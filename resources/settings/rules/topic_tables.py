@@ -1,0 +1,70 @@
+"""Several tables for one topic: which records of a topic go to which table."""
+
+import re
+from collections.abc import Mapping
+from typing import Annotated, Self
+
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+
+from resources.settings.section import Section, with_dotted_names
+
+MAIN, FAIL = "main", "fail"
+"""The values of `others` that name no table: the topic's own table, and a load that stops."""
+_HEADER = "header:"
+_TABLE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+
+
+def _by(text: str) -> str:
+    if not text.removeprefix(_HEADER) or not text.startswith(_HEADER):
+        raise ValueError('write "header:" and the name of a header')
+    return text
+
+
+class TopicTables(Section):
+    """Tables for the records of a topic that have different types. See docs/typed-tables.md."""
+
+    by: Annotated[str, AfterValidator(_by)]
+    """What names the type of a record: "header:" and the name of a header. Of several headers of this name, the last
+    one counts."""
+
+    names: Annotated[dict[str, str], BeforeValidator(with_dotted_names), Field(min_length=1)]
+    """Types, with the tables for their records. A type is a name, or a regular expression that matches whole names, as
+    NAME of `[topics.NAME]` is. The first one that matches counts. The table `orders` of the topic `events` has the name
+    `events/orders`, also in commands and in `[topics."events/orders"]`."""
+
+    others: str = MAIN
+    """The table for records of other types: its name, or "main" for the topic's own table. With "fail" such a record
+    makes the load fail. Records without a type are always in the topic's own table."""
+
+    @model_validator(mode="after")
+    def _checked_names(self) -> Self:
+        for name in self.names:
+            try:
+                re.compile(name)
+            except re.error as error:
+                raise ValueError(f"names: {name!r} is neither a name nor a regular expression: {error}") from error
+        for table in (*self.names.values(), self.others):
+            if not _TABLE.fullmatch(table):
+                raise ValueError(f"{table!r} is no name of a table: use letters, digits, `.`, `_` and `-`")
+        if FAIL in self.names.values():
+            raise ValueError(f'names: no table can have the name "{FAIL}"')
+        return self
+
+    @property
+    def routes(self) -> Mapping[str, str]:
+        """The route of each type; empty for the topic's own table."""
+        return {name: _route(table) for name, table in self.names.items()}
+
+    @property
+    def header(self) -> str:
+        """The name of the header with the type of a record."""
+        return self.by.removeprefix(_HEADER)
+
+    @property
+    def of_others(self) -> str | None:
+        """The route of records of other types; None if there must be none."""
+        return None if self.others == FAIL else _route(self.others)
+
+
+def _route(table: str) -> str:
+    return "" if table == MAIN else table

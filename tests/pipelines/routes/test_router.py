@@ -1,0 +1,117 @@
+"""The header of a record says to which table of its topic it belongs."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from kafka_io.model import BrokerPartition
+from pipelines.ledger.coverage import common
+from pipelines.ledger.table_routes import TableRoutes
+from pipelines.routes.router import Router
+from resources.errors import RouteUnknown
+from resources.settings.rules.topic_tables import TopicTables
+from resources.settings.settings import SettingsError
+from tests.resources.settings.test_load_rules import settings
+
+A, B = BrokerPartition(None, 0), BrokerPartition(None, 1)
+_HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
+NAMES = {"shop.order": "orders", "shop\\.pay.*": "payments", "note": "main"}
+
+
+def records(*headers: list[tuple[str, bytes | None]] | None) -> pa.RecordBatch:
+    lists = [None if own is None else [{"key": key, "value": value} for key, value in own] for own in headers]
+    offsets = pa.array(range(100, 100 + len(headers)), pa.int64())
+    return pa.RecordBatch.from_pydict({"offset": offsets, "headers": pa.array(lists, _HEADERS)})
+
+
+def problems_of(text: str) -> str:
+    with pytest.raises(SettingsError) as raised:
+        settings(text)
+    return str(raised.value)
+
+
+def routes(router: Router, batch: pa.RecordBatch) -> list[str]:
+    of_rows = router.of_rows(batch)
+    masks = {route: of_rows.are(route) for route in ("", "orders", "payments", "rest")}
+    assert np.sum(list(masks.values()), axis=0).tolist() == [1] * batch.num_rows
+    return [next(route for route, mask in masks.items() if mask[row]) for row in range(batch.num_rows)]
+
+
+BATCH = records(
+    [("t", b"shop.order")],
+    [("t", b"shop.pay"), ("other", b"x")],
+    [("t", b"shop.pay"), ("t", b"shop.order")],  # of several headers the last one counts
+    [("t", b"shopXorder")],  # a name is no pattern
+    [("t", b"note")],
+    [("t", None)],
+    [("t", b"\xff")],
+    [],
+    None,
+)
+
+
+@pytest.mark.parametrize(("others", "route"), [("main", ""), ("rest", "rest"), ("orders", "orders")])
+def test_each_record_has_one_table(others: str, route: str) -> None:
+    router = Router.of(TopicTables.model_validate({"by": "header:t", "names": NAMES, "others": others}))
+    assert routes(router, BATCH) == ["orders", "payments", "orders", route, "", "", "", "", ""]
+    assert routes(router, BATCH[7:]) == ["", ""]
+
+
+def test_a_type_without_a_table_names_the_first_record() -> None:
+    router = Router.of(TopicTables.model_validate({"by": "header:t", "names": NAMES, "others": "fail"}))
+    with pytest.raises(RouteUnknown, match="the record at offset 103 has the type shopXorder in its header t"):
+        router.of_rows(BATCH)
+    assert routes(router, BATCH[:3]) == ["orders", "payments", "orders"]
+
+
+def test_only_further_types_continue_routes_and_only_without_a_table_for_others() -> None:
+    def of(others: str, **names: str) -> TableRoutes:
+        return TableRoutes.of(TopicTables.model_validate({"by": "header:t", "names": names, "others": others}))
+
+    former = of("fail", a="x", b="y")
+    assert former.continued_by(of("fail", a="x", b="y", c="z"))
+    assert former.continued_by(of("rest", a="x", b="y", c="z"))
+    for other in (
+        of("fail", a="x"),
+        of("fail", b="y", a="x"),
+        of("fail", c="z", a="x", b="y"),
+        of("fail", a="y", b="y"),
+    ):
+        assert not former.continued_by(other)
+    assert of("main", a="x").continued_by(of("main", a="x"))
+    assert not of("main", a="x").continued_by(of("main", a="x", b="y"))
+    assert not TableRoutes().continued_by(former)
+    assert not former.continued_by(TableRoutes())
+    assert former.table_names("t") == ["t", "t/x", "t/y"]
+
+
+def test_what_several_tables_cover_together() -> None:
+    assert common([{A: (0, 9)}, {A: (0, 7)}]) == {A: (0, 7)}
+    assert common([{A: (0, 9)}, {A: (5, 7), B: (3, 4)}]) == {A: (5, 7), B: (3, 3)}
+    assert common([{A: (0, 3)}, {A: (5, 7)}]) == {A: (3, 3)}
+    assert common([{A: (2, 3)}, {}]) == {A: (2, 2)}
+
+
+@pytest.mark.parametrize(
+    ("section", "problem"),
+    [
+        ('by = "type"\nnames = { a = "b" }', 'write "header:" and the name of a header'),
+        ('by = "header:"\nnames = { a = "b" }', 'write "header:" and the name of a header'),
+        ('by = "header:t"\nnames = {}', "names"),
+        ('by = "header:t"\nnames = { "(" = "b" }', "is neither a name nor a regular expression"),
+        ('by = "header:t"\nnames = { a = "b/c" }', "is no name of a table"),
+        ('by = "header:t"\nnames = { a = "fail" }', 'no table can have the name "fail"'),
+        ('by = "header:t"\nnames = { a = "b" }\nothers = ""', "is no name of a table"),
+    ],
+)
+def test_settings_that_cannot_work_are_refused(section: str, problem: str) -> None:
+    assert problem in problems_of(f"[topics.events.tables]\n{section}\n")
+
+
+def test_only_a_topic_has_several_tables() -> None:
+    section = '[topics."events/orders".tables]\nby = "header:t"\nnames = { a = "b" }\n'
+    assert "events/orders.tables: only a topic has several tables" in problems_of(section)
+    audited = '[topics.events]\nevent_time = "timestamp"\naudit = "counts"\n[topics.events.tables]\n'
+    assert "`audit` and `tables` exclude each other" in problems_of(
+        f'{audited}by = "header:t"\nnames = {{ a = "b" }}\n'
+    )
