@@ -24,7 +24,7 @@ from pipelines.ledger.committed_range import CommittedRange
 from pipelines.ledger.ledger import LedgerEntry, TableState
 from pipelines.ledger.slice_facts import SliceFacts
 from pipelines.load import committed, fetched, reconciled
-from pipelines.load.discovered import Discovered
+from pipelines.load.discovered import Discovered, TopicTable
 from pipelines.load.reconciled import compare
 from pipelines.plan import plan as planning
 from pipelines.plan import window
@@ -113,12 +113,12 @@ def _never_incomplete(*args: Any, **options: Any) -> LogComparison:
     return replace(compare_logs(*args, **options), all_same=True)
 
 
-def _unchecked_logs(_run: object, discovered: Discovered) -> tuple[TableState, LogComparison]:
-    return discovered.state, LogComparison(divergences={}, errors={}, all_same=False)
+def _unchecked_logs(_run: object, _discovered: object, table: TopicTable) -> tuple[TableState, LogComparison]:
+    return table.state, LogComparison(divergences={}, errors={}, all_same=False)
 
 
-def _forgetting_if_adopted(run: Any, discovered: Discovered) -> tuple[TableState, LogComparison]:
-    state, compared = compare(run, discovered)
+def _forgetting_if_adopted(run: Any, discovered: Discovered, table: TopicTable) -> tuple[TableState, LogComparison]:
+    state, compared = compare(run, discovered, table)
     return state, replace(compared, divergences={}) if state.findings.adopted else compared
 
 
