@@ -51,7 +51,12 @@ class ExactOffsets:
     def of(cls, offsets: _Numbers, inner: _Numbers | None = None) -> Self:
         """The set of these offsets; of these rows, if the inner positions are given. Some may be given again."""
         if inner is None:
-            return cls.of_runs(offsets, offsets + 1)
+            ends = np.flatnonzero(np.diff(offsets) != 1)  # a batch has most of its offsets in long runs
+            firsts, lasts = (
+                offsets[np.append(0, ends + 1)[: len(offsets)]],
+                offsets[np.append(ends, -1)[: len(offsets)]],
+            )
+            return cls.of_runs(firsts, lasts + 1)
         order = np.lexsort((inner, offsets))
         offsets, inner = offsets[order], inner[order]
         is_new = np.append(True, (np.diff(offsets) != 0) | (np.diff(inner) != 0))[: len(offsets)]
