@@ -13,6 +13,7 @@ from deltalake import DeltaTable
 
 from kafka_io.model import BrokerPartition
 from kafka_io.records.build import Record, record_batch
+from kafka_io.testing.schema_registry.server import EmbeddedSchemaRegistry
 from pipelines.commit import commit as commits
 from pipelines.comparison.deep_verify import deep_verify
 from pipelines.delta.delta_table import LakeTable
@@ -294,3 +295,36 @@ def entries_of(topic: TypedTopic, route: str) -> list[tuple[int, LedgerEntry]]:
     snapshot = own.existing()
     assert snapshot is not None
     return list(own.entries(snapshot))
+
+
+def test_records_of_avro_have_the_columns_of_their_own_schemas(fake: FakeCluster, tmp_path: Path) -> None:
+    """Each table asks the registry for the schemas of its own records only, whatever their subjects are called."""
+    schemas = {
+        type_: json.dumps({"type": "record", "name": type_, "fields": [{"name": field, "type": "long"}]})
+        for type_, field in (("order", "amount"), ("payment", "paid"))
+    }
+    with EmbeddedSchemaRegistry() as registry:
+        ids = {type_: registry.register(f"shop.{type_}", text) for type_, text in schemas.items()}
+        records = [
+            Record(
+                offset=number,
+                timestamp=1_700_000_000_000,
+                key=None,
+                value=b"\0" + ids[type_].to_bytes(4, "big") + bytes([2 * number]),
+                headers=((b"type", type_.encode()),),
+            )
+            for number, type_ in enumerate(["order", "payment", "order", "payment"])
+        ]
+        fake.logs = {0: Log(entries=[(3, record_batch(records))], end=4)}
+        with fake:
+            topic = TypedTopic(
+                fake=fake,
+                folder=tmp_path / "lake",
+                format_={"format": "avro", "tables": TABLES},
+                registries={"main": {"url": registry.url}},
+            )
+            assert by_table(topic.load()) == {"clicks": 0, "clicks/orders": 2, "clicks/payments": 2}
+            assert [columns(topic, route) for route in ("", "orders", "payments")] == [set(), {"amount"}, {"paid"}]
+            [newest] = entries_of(topic, "orders")
+            assert newest[1].schemas.values == (ids["order"],)
+            assert by_table(topic.load()) == {"clicks": 0, "clicks/orders": 0, "clicks/payments": 0}
