@@ -132,8 +132,8 @@ def _age(entry: Path) -> None:
 def loaded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     """`clicks` was loaded several times, first a day ago; `views` was loaded once; `orders` was never loaded.
 
-    `customers` has a state table, and two of them are erased. `events` has a second table. `refunds` has a record that does
-    not decode.
+    `customers` has a state table, and two of them are erased. `events` has a second table.
+    `refunds` has a record that does not decode.
     `visits` has a raw table, and gets a format after it was loaded.
     """
     home = tmp_path_factory.mktemp("docs")
