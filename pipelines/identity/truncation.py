@@ -301,7 +301,12 @@ def take_back(table: TableStore, snapshot: TableSnapshot, change: CutChange) -> 
         raise CommitRefused("another run committed meanwhile; run again", change.state.topic.where)
     after, findings = newest.entry.state, replace(change.state.findings, adopted=None)
     return newest, replace(
-        change.state, covered=after.covered, epochs=after.epochs, last_messages=after.last_messages, findings=findings
+        change.state,
+        covered=after.covered,
+        epochs=after.epochs,
+        last_messages=after.last_messages,
+        event_time=after.event_time,
+        findings=findings,
     )
 
 

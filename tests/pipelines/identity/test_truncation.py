@@ -1,5 +1,6 @@
 """What a log has lost is taken back by choice, and what was read is the topic's only if it is still the same one."""
 
+from dataclasses import replace
 from typing import Any
 from unittest.mock import Mock, patch
 
@@ -155,6 +156,17 @@ def test_a_partition_that_vanished_is_down_in_0_7_and_lost_later() -> None:
     [down] = vanished_partitions({of_07: (0, 20)}, Mock(partitions=()), Choices())
     assert "its load continues at 20 when it is back" in waiting
     assert down.startswith("partition 0-0 is not registered")
+
+
+def test_a_load_continues_with_the_event_time_that_its_cut_left() -> None:  # fault U20
+    topic = TopicIdentity(cluster="main", name="clicks", incarnation="7")
+    state = TableState(topic=topic, covered={A: (0, 20)}, event_time=Mock())
+    after = replace(state, covered={A: (0, 12)}, event_time=Mock())
+    change = CutChange(state=state, ranges=(OffsetRange(A, 12, 20),), run="run")
+    newest = Mock(entry=Mock(commit=change.commit, sequence=2, state=after))
+    with patch.object(truncation, "commit"):
+        _, continued = take_back(Mock(newer=lambda _: newest), Mock(next_sequence=2), change)
+    assert (continued.covered, continued.event_time) == (after.covered, after.event_time)
 
 
 def test_rows_of_another_incarnation_are_refused() -> None:
