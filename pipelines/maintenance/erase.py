@@ -43,6 +43,8 @@ if TYPE_CHECKING:  # it imports pandas
 _BATCH_ROWS = 65_536
 _SEARCHED_ROWS = 8_192
 """The search in a file ends at the first hit, because all of the file is read again then. So its batches are small."""
+_MAX_WAITING_BYTES = 64 * 1024 * 1024
+"""How many bytes of rows are read without a hit before the file is searched."""
 _MAX_TRIES = 20
 _NO_BROKER = -1
 """Stands for null in columns of numbers."""
@@ -197,13 +199,12 @@ class _Search:
             schema = snapshot.opened.schema()
         self._bound: BoundCondition = request.condition.bound(schema, headers)
         self._bytes = _BytesSearch.of(request.condition, snapshot.layout) if request.also_raw else None
+        self._expects_hits = False
         raw = self._bytes.columns if self._bytes else ()
         self._columns = [name for name in dict.fromkeys([*self._bound.columns, *raw]) if name in schema.names]
 
     def hits(self, fragment: "pads.Fragment", schema: pa.Schema) -> _FileHits:
         """The hits of a file. If it has some, and this is no dry run, its other rows are written into a new file."""
-        if not any(self._masks(rows)[0].any() for rows in _batches(fragment, schema, self._columns, _SEARCHED_ROWS)):
-            return NO_HITS
         layout, request = self._layout, self._request
         identifying = [layout.name(name) for name in IDENTIFYING]
         names = [*layout.file_schema.names, layout.partition_column] if not request.dry_run else identifying
@@ -219,16 +220,42 @@ class _Search:
         parts: list[pa.RecordBatch] = []
         in_bytes = 0
         with SliceFile(target) as file:
-            for rows in _batches(fragment, schema, columns, _BATCH_ROWS):
-                mask, only_bytes = self._masks(rows)
+            for rows, mask, only_bytes in self._rows_with_hits(fragment, schema, columns):
                 in_bytes += int(np.count_nonzero(only_bytes))
                 parts.append(rows.select(identifying).filter(pa.array(mask)))
                 if not request.dry_run and not mask.all():
                     file.write(_with_all_columns(rows.filter(pa.array(~mask)), layout.file_schema))
+        if not parts:
+            return NO_HITS
         hits = pa.Table.from_batches(parts)
         return _FileHits(
             rows=_by_partition(hits, identifying), count=hits.num_rows, found_in_bytes=in_bytes, written=file.files
         )
+
+    def _rows_with_hits(
+        self, fragment: "pads.Fragment", schema: pa.Schema, columns: Sequence[str]
+    ) -> "Iterator[tuple[pa.RecordBatch, np.ndarray, np.ndarray]]":
+        """The rows of a file that has hits, with their masks; nothing of another file.
+
+        After a file with hits the next one is not searched first: its rows wait until there is a hit.
+        """
+        waiting = []
+        has_hits = False if self._expects_hits else self._has_hits(fragment, schema)
+        if self._expects_hits or has_hits:
+            for rows in _batches(fragment, schema, columns, _BATCH_ROWS):
+                waiting.append((rows, *self._masks(rows)))
+                has_hits = has_hits or bool(waiting[-1][1].any())
+                if not has_hits and sum(read.nbytes for read, _, _ in waiting) > _MAX_WAITING_BYTES:
+                    has_hits = self._has_hits(fragment, schema)
+                    if not has_hits:
+                        break
+                if has_hits:
+                    yield from waiting
+                    waiting = []
+        self._expects_hits = has_hits
+
+    def _has_hits(self, fragment: "pads.Fragment", schema: pa.Schema) -> bool:
+        return any(self._masks(rows)[0].any() for rows in _batches(fragment, schema, self._columns, _SEARCHED_ROWS))
 
     def _masks(self, rows: pa.RecordBatch) -> "tuple[np.ndarray, np.ndarray]":
         """The rows to erase, and those of them that only the search in bytes finds."""

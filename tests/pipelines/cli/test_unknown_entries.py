@@ -97,6 +97,9 @@ def test_an_entry_of_a_newer_version_is_refused_with_that_version_and_what_is_un
         ["complete", "--through", "-1h"],
         ["rewind", "--version", "0"],
         ["replay", "--partition", "0", "--from", "0", "--to", "5"],
+        ["erase", "--where", "partition = 0", "--yes"],
+        ["erase", "--finish", "--yes"],
+        ["rewrite"],
     ],
     ids=" ".join,
 )

@@ -118,6 +118,16 @@ def test_rows_are_erased_again_and_again(topic: TypedTopic) -> None:
     assert (proof.problems, proof.partitions[0].gaps) == ((), {"erased": 4})
 
 
+def test_files_without_hits_between_those_with_hits_stay(topic: TypedTopic, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So many rows wait for a hit here that the file is searched after all."""
+    monkeypatch.setattr(erasing, "_MAX_WAITING_BYTES", 0)
+    before = paths(topic)
+    result = erased(topic, "id in (1, 25)")
+    assert (result.rows, result.files, result.searched) == (2, 2, 3)
+    assert len(before & paths(topic)) == 1
+    assert ids(topic) == [number for number in range(30) if number not in {1, 25}]
+
+
 def test_values_of_a_file_are_erased(topic: TypedTopic) -> None:
     condition = one_of("id", ["3", "29", "77"])
     result = erase(EraseRequest(table=topic.table, condition=condition, run="erasure"))
