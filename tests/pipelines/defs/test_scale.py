@@ -14,7 +14,7 @@ from tests.pipelines.defs.declared import LOAD, FixedTopics, defs_of, key, stora
 
 # The table of a load in this test is not there, so the proof of each topic fails, which is one of its events.
 _EVENTS_PER_RUN, _EVENTS_PER_TOPIC = 12, 5
-_CHECKS = 5
+_CHECKS = 6
 
 
 def load_nothing(run: ScheduleRun, _config: object, topics: Sequence[str]) -> None:

@@ -13,7 +13,8 @@ from pipelines.defs.catalog.checks import COVERAGE, GAPS
 from pipelines.defs.runs import check_runs
 from pipelines.defs.runs.check_runs import CheckRun
 from pipelines.delta.delta_table import LakeTable
-from pipelines.verify.verify import Proof, verify
+from pipelines.verify.topic_tables import verify_topic
+from pipelines.verify.verify import Proof
 from resources.penstock import PenstockResource
 from resources.settings.settings import ClusterSettings, Settings
 from tests.pipelines.defs.declared import catalog
@@ -54,9 +55,9 @@ def test_several_tables_are_proven_at_a_time(
 
     def verify_both(table: LakeTable) -> Proof:
         both_begun.wait(timeout=60)
-        return verify(table)
+        return verify_topic(table)
 
-    monkeypatch.setattr(check_runs, "verify", verify_both)
+    monkeypatch.setattr(check_runs, "verify_topic", verify_both)
     run = run_of(history, instance)
     verdicts = run.results({topic: [COVERAGE] for topic in ("clicks", "views", "new")})
     assert {topic: verdict.state for (topic, _), verdict in verdicts.items()} == {"clicks": "PASSED", "views": "ERROR"}
