@@ -61,7 +61,7 @@ def _in_any_epoch(self: PlannedStep, covered: Coverage, bounds: Mapping[BrokerPa
 
 _BROKEN: Mapping[str, tuple[object, int, Mapping[str, Any]]] = {
     "a planned step is used whatever happened since": (lambda *_: True, 1, {}),
-    "slices that were fetched under another leader are used": (_in_any_epoch, 10, _ELECTIONS),
+    "slices that were fetched under another leader are used": (_in_any_epoch, 1060, _ELECTIONS),
 }
 """The broken rules, each with the seed and the kind of a world that detects it."""
 
