@@ -85,7 +85,7 @@ unit: TESTS = tests/kafka_io tests/pipelines tests/resources
 # These tests seldom wait. Properties have 25 examples each; `make test` gives them 100.
 unit: WORKERS = $(shell expr $$(nproc) + 1)
 unit: $(RUN)
-	$(call SAY,the tests that start no other process,: about 90 seconds)
+	$(call SAY,the tests that take less than half a second,: about 90 seconds)
 	$(PYTEST) --hypothesis-profile=quick -m 'not (zookeeper or spark or crash or ui or brokers or postgres or prometheus or slow or thorough)'
 
 coverage: $(RUN)

@@ -246,6 +246,7 @@ def test_a_zstd_window_of_two_gib_is_refused_before_it_is_allocated() -> None:
         ZSTD.decompress(frame, 256 * MIB)
 
 
+@pytest.mark.slow
 def test_a_zstd_stream_of_level_22_is_decompressed() -> None:
     stream = zstandard.ZstdCompressor(level=22).compressobj()
     data = stream.compress(TEXT) + stream.flush()
@@ -278,6 +279,7 @@ def test_a_snappy_block_that_claims_more_than_the_cap_is_refused_before_it_is_al
 
 
 # fault R16
+@pytest.mark.slow
 def test_any_number_of_empty_snappy_blocks_needs_no_memory() -> None:
     data = xerial(*[snappy_block(b"")] * 50_000)
     with at_most(MIB):

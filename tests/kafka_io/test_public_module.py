@@ -175,6 +175,7 @@ def test_a_name_loads_no_package_that_it_does_not_need(
     assert loaded[name][1] == heavy
 
 
+@pytest.mark.slow
 def test_an_encoder_loads_three_modules(loaded: dict[str, tuple[set[str], list[str]]]) -> None:  # fault G16
     assert loaded["TextEncoder"][0] == {"kafka_io", "kafka_io.producer", "kafka_io.producer.encoder"}
 

@@ -53,6 +53,7 @@ def test_every_error_has_a_row() -> None:
     assert set(errors) - ABSTRACT - kinds == set()
 
 
+@pytest.mark.slow
 def test_every_row_is_of_an_error_that_exists() -> None:
     known = {*typed_errors(), *dir(builtins), *dir(click), *dir(click.exceptions)}
     assert {kind for row in ROWS.values() for kind in row.kinds} - known == set()

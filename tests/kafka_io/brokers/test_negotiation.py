@@ -82,6 +82,7 @@ def test_a_broker_that_answers_metadata_but_not_api_versions_is_old(reaction: ob
         negotiated.connection.close()
 
 
+@pytest.mark.slow
 def test_a_broker_that_is_known_as_old_is_detected_once_in_ten_minutes(monkeypatch: pytest.MonkeyPatch) -> None:
     connector = Connector(timeout_s=5.0, max_answer_bytes=10_000)
     with FakeCluster(logs={}) as cluster:
@@ -145,6 +146,7 @@ def slow_at_first(
     return handler
 
 
+@pytest.mark.slow
 def test_a_modern_broker_that_was_slow_once_is_not_treated_as_an_old_one() -> None:
     with FakeCluster(logs={}) as cluster:
         handlers = cluster.brokers[0].handlers
@@ -154,6 +156,7 @@ def test_a_modern_broker_that_was_slow_once_is_not_treated_as_an_old_one() -> No
         negotiated.connection.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pauses", [1, 2])
 def test_a_slow_broker_that_demands_a_login_is_a_temporary_error_at_most(
     pauses: int, monkeypatch: pytest.MonkeyPatch
@@ -182,6 +185,7 @@ def test_a_server_that_closes_on_every_request_is_unsupported() -> None:
             CONNECTOR.connect(cluster.bootstrap[0])
 
 
+@pytest.mark.slow
 def test_a_broker_of_07_that_answers_nothing_ends_with_the_deadline() -> None:
     connector = Connector(timeout_s=0.5, max_answer_bytes=10_000)
     with HostileServer([hear, stall]) as server, pytest.raises(DeadlineExceeded):
@@ -309,6 +313,7 @@ def test_a_broker_that_is_newer_or_slow_is_no_broker_of_0_9_with_a_login() -> No
         connector.connect(server.broker)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("_kerberos")
 def test_a_broker_that_closes_on_every_request_may_be_of_0_9_with_kerberos() -> None:
     connector = Connector(timeout_s=5.0, max_answer_bytes=10_000, security=KERBEROS_LOGIN)

@@ -80,6 +80,7 @@ def test_an_answer_that_stays_incomplete_is_an_error_after_all_attempts(
         assert len(pauses) == ATTEMPTS - 1
 
 
+@pytest.mark.slow
 def test_a_broker_that_stops_in_an_answer_is_an_error_after_all_attempts(
     open_connection: OpenConnection,
 ) -> None:  # fault W04

@@ -1,5 +1,6 @@
 """The kernels accept the same bytes as UTF-8 as Python does, wherever they stand in an array."""
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -20,6 +21,7 @@ def in_python(data: bytes) -> bool:
     return True
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(text=st.lists(PIECES, max_size=4).map(b"".join), before=st.binary(max_size=9), after=st.binary(max_size=9))
 def test_bytes_are_utf_8_if_python_decodes_them(text: bytes, before: bytes, after: bytes) -> None:

@@ -80,6 +80,7 @@ def test_the_next_address_is_tried_after_a_dead_one(  # faults W01, W17
             assert stream.receive_into(memoryview(bytearray(5)), Deadline.after(GENEROUS)) == 5
 
 
+@pytest.mark.slow
 def test_a_silent_address_leaves_time_for_the_next_one(  # faults W01, W17
     monkeypatch: pytest.MonkeyPatch, black_hole: int
 ) -> None:

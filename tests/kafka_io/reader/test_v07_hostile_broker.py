@@ -92,6 +92,7 @@ def test_an_answer_that_always_breaks_off_is_an_error_after_all_attempts(
         assert caught.value.where.offset == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "last_acts", [[stall], [drip(bytes(100), every_s=0.05)]], ids=["silence", "a byte now and then"]
 )

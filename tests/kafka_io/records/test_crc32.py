@@ -27,6 +27,7 @@ print("read")
 """
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(data=st.binary(max_size=100), start=st.integers(0, 20))
 def test_the_tables_give_the_checksums_of_zlib_at_any_alignment(data: bytes, start: int) -> None:

@@ -450,6 +450,7 @@ def mutated(data: bytes, rng: random.Random) -> bytes:
     return repaired(out)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 def test_mutations_with_valid_checksums_raise_only_typed_errors(seed: int) -> None:
     rng = random.Random(seed)

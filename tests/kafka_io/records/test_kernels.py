@@ -62,6 +62,7 @@ LOGS = st.builds(log_of, st.lists(st.tuples(WRITERS, RECORDS, STEPS), max_size=5
 
 
 # faults R25, R28
+@pytest.mark.slow
 @settings(deadline=None)
 @given(data=LOGS, cut=st.integers(0, 30))
 def test_any_log_gives_the_rows_of_the_oracle(data: bytes, cut: int) -> None:
@@ -70,6 +71,7 @@ def test_any_log_gives_the_rows_of_the_oracle(data: bytes, cut: int) -> None:
 
 
 # faults R20, R24
+@pytest.mark.slow
 @settings(deadline=None)
 @given(data=LOGS, distances=st.tuples(st.integers(0, 3000), st.integers(1, 3000)))
 def test_a_slice_between_any_two_offsets_has_exactly_the_rows_between_them(

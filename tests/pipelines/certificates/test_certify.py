@@ -31,6 +31,8 @@ from resources.printed import printed
 from tests.fakes.cluster import FakeCluster
 from tests.fakes.typed import TypedTopic, append, log_of
 
+pytestmark = pytest.mark.slow  # each test fills a table and changes it
+
 ZELDA = parse_condition("email = 'zelda@a.org'")
 FORMAT: dict[str, Any] = {
     "format": "json",

@@ -161,6 +161,7 @@ def test_a_check_leaves_no_file_in_the_lake(check: Check, tmp_path: Path) -> Non
     assert list((tmp_path / "lake").iterdir()) == []
 
 
+@pytest.mark.slow
 def test_a_disk_that_is_almost_full_is_found(check: Check, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     gib, real = 1024**3, shutil.disk_usage
 
@@ -174,6 +175,7 @@ def test_a_disk_that_is_almost_full_is_found(check: Check, tmp_path: Path, monke
     assert message == f"SpaceShort: the disk is almost full: 1.1 GB of 107 GB are free in {tmp_path}/lake (PS-705)"
 
 
+@pytest.mark.slow
 def test_the_storage_of_dagster_is_tested(check: Check, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     home = tmp_path / "dagster"
     monkeypatch.setenv("DAGSTER_HOME", str(home))

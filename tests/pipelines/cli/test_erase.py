@@ -66,6 +66,7 @@ def certificate(settings: Path, *arguments: str) -> Result:
     return run(settings, "--certificate", "T-4711", *arguments)
 
 
+@pytest.mark.slow
 def test_a_certificate_is_printed_and_ends_with_what_is_open(settings: Path, small: SmallTable) -> None:  # fault Y13
     where = ("--where", "value = 'zelda'")
     erased = run(settings, *where, "--yes", "--request", "T-4711")

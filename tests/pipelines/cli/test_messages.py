@@ -124,6 +124,7 @@ def test_a_damaged_file_is_named_with_the_command_that_repairs_it(penstock: Pens
     assert "Parquet" not in result.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("log_format", ["text", "json"])
 @pytest.mark.parametrize("command", [("load", "--all"), ("load", "a", "b"), ("status",), ("topics",)])
 def test_a_command_says_once_that_it_tries_to_reach_a_cluster_again(

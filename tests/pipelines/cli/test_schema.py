@@ -103,6 +103,7 @@ def test_the_newest_schema_in_the_registry_gives_the_columns_of_the_first_load(o
     ]
 
 
+@pytest.mark.slow
 def test_a_new_schema_in_the_registry_shows_what_the_next_load_adds(
     orders: Penstock, registry: EmbeddedSchemaRegistry
 ) -> None:

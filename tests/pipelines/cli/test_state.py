@@ -15,6 +15,8 @@ from pipelines.state_tables.state_table import state_output
 from resources.explanations.explanation import ExitCode
 from tests.pipelines.increments.keyed_tables import KeyedHistory
 
+pytestmark = pytest.mark.slow  # each test fills a table and changes it
+
 SETTINGS = 'lake = "{lake}"\n[clusters.main]\nbootstrap = "127.0.0.1:1"\n'
 STATE = '[topics.clicks.state]\nkey = "key"\n'
 Run = Callable[..., Result]

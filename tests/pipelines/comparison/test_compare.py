@@ -120,6 +120,7 @@ def test_a_piece_ends_when_it_has_enough_rows_or_bytes(
     assert [stop for stop, _ in compare(batches(records, 3), rows(tmp_path, records), WHOLE)] == stops
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(data=st.data(), size=st.integers(1, 30), piece_rows=st.integers(1, 20))
 def test_each_row_is_counted_once_for_any_size_of_batches(

@@ -20,6 +20,8 @@ from tests.pipelines.load.test_choices import load
 from tests.pipelines.loaded import Loaded
 from tests.pipelines.rewrites.test_replay import transact
 
+pytestmark = pytest.mark.slow  # each test fills a table and changes it
+
 A = BrokerPartition(0, 0)
 ONE = BrokerPartition(None, 0)
 

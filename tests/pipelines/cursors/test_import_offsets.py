@@ -21,6 +21,8 @@ from tests.pipelines.cursors.conftest import PARTITIONS, RECORDS_PER_PARTITION, 
 from tests.pipelines.cursors.written import camus_file, etl_key, request_file
 from tests.pipelines.loaded import Loaded, Row
 
+pytestmark = pytest.mark.slow  # each test fills a table and changes it
+
 P0, P1, P2 = (BrokerPartition(None, number) for number in range(PARTITIONS))
 WHOLE = {P0: 0, P1: 0, P2: 0}
 SPARK = Path(__file__).parents[2] / "golden" / "spark"

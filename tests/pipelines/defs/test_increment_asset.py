@@ -128,6 +128,7 @@ def test_an_error_with_a_sentence_fails_the_run_with_it(
     assert (failure.description or "").startswith("OutputRefused: the rows have no column _source")
 
 
+@pytest.mark.slow
 def test_a_function_can_ask_for_its_increment(
     run: Run, small: SmallTable, output: DeltaOutput, settings: dict[str, Any]
 ) -> None:

@@ -28,6 +28,8 @@ from resources.stores.object_client import ObjectClient, object_client
 from tests.fakes.object_store import BUCKET, ObjectStore, object_store
 from tests.small_store import SmallStore
 
+pytestmark = pytest.mark.slow  # each test fills a table and changes it
+
 _POINTER = "_last_checkpoint"
 
 

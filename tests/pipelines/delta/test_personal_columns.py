@@ -34,6 +34,8 @@ from tests.fakes.object_store import ObjectStore, object_store
 from tests.fakes.typed import TypedTopic, append, log_of
 from tests.fuzz.readers import READERS
 
+pytestmark = pytest.mark.slow  # each test fills a table and changes it
+
 MARKER = "zelda"
 COLUMNS = {
     "email": "string",

@@ -48,6 +48,7 @@ def test_the_data_set_is_complete() -> None:
     assert later.num_rows == 139
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("schema", [FLIGHTS, FLIGHTS_WITH_AIRLINE])
 def test_fastavro_reads_the_flights(schema: dict[str, Any]) -> None:
     flights = with_airline(rows_of("flights").slice(800, 200))

@@ -14,6 +14,8 @@ from pipelines.demo.state import DemoState
 from pipelines.verify.verify import verify
 from resources.settings.settings import Settings
 
+pytestmark = pytest.mark.slow  # each test fills a table and changes it
+
 
 @pytest.fixture
 def story(tmp_path: Path) -> Iterator[ForgottenStory]:

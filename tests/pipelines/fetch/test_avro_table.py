@@ -30,6 +30,8 @@ from tests.fakes.cluster import FakeCluster
 from tests.fakes.registry_faults import not_found
 from tests.fakes.typed import CountedFetches, TypedTopic, append, log_of
 
+pytestmark = pytest.mark.slow  # each test fills a table and changes it
+
 Fields = Sequence[dict[str, Any]]
 
 V1: Fields = [{"name": "id", "type": "int", "doc": "the number"}, {"name": "price", "type": "long"}]

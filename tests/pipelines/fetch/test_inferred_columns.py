@@ -24,6 +24,8 @@ from resources.settings.topic_formats import Format, TopicFormat
 from tests.fakes.cluster import FakeCluster
 from tests.fakes.typed import CountedFetches, TypedTopic, append, log_of
 
+pytestmark = pytest.mark.slow  # each test fills a table and changes it
+
 
 def documents(*values: Any) -> list[bytes]:
     return [json.dumps(value).encode() for value in values]

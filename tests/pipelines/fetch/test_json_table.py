@@ -54,6 +54,7 @@ def test_a_value_that_is_not_exactly_one_fitting_object_is_kept_as_it_is(topic: 
     assert topic.deep().problems == ()
 
 
+@pytest.mark.slow
 def test_a_column_that_the_settings_add_is_filled_from_then_on_and_by_a_replay_before(topic: TypedTopic) -> None:
     topic.load()
     topic.format_ = {**topic.format_, "columns": {**COLUMNS, "id": "string", "other": "long"}}

@@ -72,6 +72,7 @@ def test_fields_of_keys_and_values_may_have_the_same_names_and_a_tombstone_has_i
     assert topic.deep().problems == ()
 
 
+@pytest.mark.slow
 def test_columns_of_keys_grow_with_their_first_rows_and_other_types_get_other_columns(topic: TypedTopic) -> None:
     append(topic.fake.logs[0], (b'{"id": 1}', b'{"a": 1}'))
     assert topic.load().warnings == ()

@@ -34,6 +34,8 @@ from resources.settings.settings import Caps, ClusterSettings, Settings
 from tests.fakes.cluster import FakeCluster, Log
 from tests.fakes.records import holding, table
 
+pytestmark = pytest.mark.slow  # each test fills a table and changes it
+
 USUAL_MS = 1_700_000_000_123
 FIRST_MS, LAST_MS = -62_135_596_800_000, 253_402_300_799_999
 ODD = {

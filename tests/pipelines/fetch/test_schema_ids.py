@@ -168,6 +168,7 @@ def test_a_table_without_the_column_does_not_get_it(topic: TypedTopic, monkeypat
     assert topic.deep().problems == ()
 
 
+@pytest.mark.slow
 def test_with_add_schema_ids_a_table_gets_the_column_and_a_replay_fills_it(
     topic: TypedTopic, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -240,6 +240,7 @@ def test_the_ledger_says_since_when_a_condition_holds(topic: TypedTopic) -> None
     assert "order" not in json.dumps(topic.entry.state.rules.as_dict())
 
 
+@pytest.mark.slow
 def test_a_replay_loads_what_a_load_with_the_present_condition_would_load(topic: TypedTopic) -> None:
     topic.load()
     with_load(topic, skip="type = 'order'")

@@ -68,6 +68,7 @@ def test_a_last_message_that_is_the_first_of_the_log_is_compared(fake: FakeClust
         assert str(load(fake, tmp_path).error).startswith("TopicRecreated: ")
 
 
+@pytest.mark.slow
 def test_a_topic_without_an_id_that_is_created_again_is_noticed_until_a_choice(
     fake: FakeCluster, tmp_path: Path
 ) -> None:  # faults P08, P11
@@ -84,6 +85,7 @@ def test_a_topic_without_an_id_that_is_created_again_is_noticed_until_a_choice(
         assert values(tmp_path) == [*numbered(0, 20), *numbered(0, 40, "second")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("choice", "begin"), [("restart", 0), ("adopt", 20)])
 def test_a_choice_about_a_topic_that_was_created_again_holds_for_a_log_that_looks_truncated(
     choice: str, begin: int, fake: FakeCluster, tmp_path: Path
@@ -99,6 +101,7 @@ def test_a_choice_about_a_topic_that_was_created_again_holds_for_a_log_that_look
         assert values(tmp_path, 1)[-20:] == numbered(20, 40, "second")
 
 
+@pytest.mark.slow
 def test_a_log_that_was_truncated_and_written_again_is_taken_back_to_where_it_diverged(
     fake: FakeCluster, tmp_path: Path
 ) -> None:  # faults P11, P12
@@ -114,6 +117,7 @@ def test_a_log_that_was_truncated_and_written_again_is_taken_back_to_where_it_di
         assert values(tmp_path) == [*numbered(0, 10), *numbered(10, 30, "second")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("new", [0, 20])
 def test_a_truncated_log_of_a_typed_table_is_taken_back_to_the_last_commit_that_it_has(
     new: int, fake: FakeCluster, tmp_path: Path

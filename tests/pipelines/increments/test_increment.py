@@ -206,6 +206,7 @@ def replaced_groups(increment: Increment) -> str:
     return f'"group" IN ({", ".join(map(str, touched(increment)))})'
 
 
+@pytest.mark.slow
 def test_a_transform_that_groups_replaces_the_groups_that_an_increment_touches(
     small: SmallTable, output: DeltaOutput
 ) -> None:
@@ -326,6 +327,7 @@ def test_a_damaged_entry_is_not_taken_for_a_clean_up(small: SmallTable, output: 
         SourceVersion.newest(small.table)
 
 
+@pytest.mark.slow
 def test_a_compaction_of_source_and_output_changes_nothing(history: TableHistory, output: DeltaOutput) -> None:
     for event in ("load", "load", "compaction", "load", "load", "compaction"):
         history.happen(event)
@@ -334,6 +336,7 @@ def test_a_compaction_of_source_and_output_changes_nothing(history: TableHistory
     assert output_rows(output) == history.source_rows()
 
 
+@pytest.mark.slow
 def test_a_rewind_and_its_own_rewind(history: TableHistory, output: DeltaOutput) -> None:
     for event in ("load", "load", "load"):
         history.happen(event)
@@ -403,6 +406,7 @@ def test_an_increment_that_was_overtaken_is_computed_again(small: SmallTable, ou
     assert len(output_rows(output)) == 7
 
 
+@pytest.mark.slow
 def test_the_last_attempt_raises(small: SmallTable, output: DeltaOutput) -> None:
     small.commit(small.write(0, 50))
     number = iter(range(50, 900, 10))

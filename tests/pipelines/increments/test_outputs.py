@@ -33,6 +33,8 @@ from resources.errors import (
 from tests.pipelines.increments.stored_outputs import KINDS, TABLE, StoredOutput
 from tests.small_table import SmallTable
 
+pytestmark = pytest.mark.slow  # each test fills a table and changes it
+
 FIRST, SECOND = ConsumerProgress(version=1, fingerprint=11), ConsumerProgress(version=2, fingerprint=22)
 
 

@@ -22,6 +22,8 @@ from pipelines.rewrites.replay import ReplayChange
 from resources.errors import RowsRetired
 from tests.pipelines.maintenance.old_rows import ONE, DatedTable
 
+pytestmark = pytest.mark.slow  # each test fills a table and changes it
+
 
 @pytest.fixture
 def dated(tmp_path: Path) -> DatedTable:

@@ -25,6 +25,8 @@ from resources.kafka import open_cluster, open_schema_registry
 from tests.fakes.cluster import EVERYTHING, FakeCluster
 from tests.fakes.typed import TypedTopic, append, log_of, no_spark
 
+pytestmark = pytest.mark.slow  # each test fills a table and changes it
+
 STRICT = {"format": "json", "columns": {"id": "long"}, "max_bad_share": 1}
 LENIENT = {"format": "json", "columns": {"id": "string"}, "max_bad_share": 1}
 

@@ -103,6 +103,7 @@ _TEXTS = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(_TEXTS)
 def test_a_condition_means_what_a_database_means_by_it(text: str) -> None:
     with connect_duckdb() as database:

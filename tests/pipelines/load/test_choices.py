@@ -37,6 +37,8 @@ from tests.fakes.cluster import FakeCluster, Log
 from tests.fakes.loaders import changed
 from tests.fakes.records import holding, numbered, table, values
 
+pytestmark = pytest.mark.slow  # each test fills a table and changes it
+
 EPOCHS = OffsetForLeaderEpochRequest.API.key
 A, B = BrokerPartition(None, 0), BrokerPartition(None, 1)
 

@@ -86,6 +86,7 @@ def test_the_requests_of_a_command_do_not_grow_with_the_history(lake: CountedLak
         assert lake.counted(lambda: statuses_of(cluster, lake.settings, topic, now_ms=0)) == expected
 
 
+@pytest.mark.slow
 def test_the_first_load_of_a_table_sends_few_requests(store: ObjectStore, fake: FakeCluster) -> None:  # fault L22
     with fake:
         lake = CountedLake(store, fake, f"lake-{uuid4().hex}")

@@ -338,6 +338,7 @@ def test_a_clean_keeps_the_files_that_a_rewind_brought_back_before_its_announcem
     assert (merged.rows(), verify(merged.table).problems) == (10, ())
 
 
+@pytest.mark.slow
 def test_a_clean_spares_what_a_rewind_brought_back_even_if_its_announcement_lands_on_top(
     merged: "SmallTable", monkeypatch: pytest.MonkeyPatch
 ) -> None:  # fault P14

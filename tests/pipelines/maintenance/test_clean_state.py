@@ -25,6 +25,8 @@ from pipelines.state_tables.update import update_state
 from pipelines.table.open_table import file_paths
 from tests.pipelines.increments.keyed_tables import BY_KEY, KeyedHistory
 
+pytestmark = pytest.mark.slow  # each test fills a table and changes it
+
 MIB = 1024 * 1024
 DAY, NONE = timedelta(days=1), timedelta(0)
 

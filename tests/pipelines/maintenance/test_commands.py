@@ -129,6 +129,7 @@ def run(instance: dg.DagsterInstance, **config: Any) -> dg.ExecuteInProcessResul
     )
 
 
+@pytest.mark.slow
 def test_the_job_replays_and_reports_what_it_did(
     topic: Loaded, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
 ) -> None:

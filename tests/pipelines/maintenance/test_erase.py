@@ -37,6 +37,8 @@ from tests.fakes.typed import TypedTopic, append, log_of
 from tests.pipelines.increments.keyed_tables import BY_KEY, KeyedHistory
 from tests.small_table import SmallTable
 
+pytestmark = pytest.mark.slow  # each test fills a table and changes it
+
 A, ONE = BrokerPartition(0, 0), BrokerPartition(None, 0)
 SECRET = "zelda@private.example"
 FORMAT = {"format": "json", "columns": {"id": "long", "email": "string"}}

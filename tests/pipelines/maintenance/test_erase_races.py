@@ -23,6 +23,8 @@ from resources.kafka import open_schema_registry
 from tests.fakes.cluster import EVERYTHING, FakeCluster
 from tests.fakes.typed import TypedTopic, append, log_of
 
+pytestmark = pytest.mark.slow  # each test fills a table and changes it
+
 STRICT = {"format": "json", "columns": {"id": "long"}, "max_bad_share": 1}
 ONE = BrokerPartition(None, 0)
 ROUNDS, RECORDS, TRIES = 4, 12, 60

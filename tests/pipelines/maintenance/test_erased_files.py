@@ -39,6 +39,8 @@ from resources.failpoints import KILL_AT
 from tests.fakes.cluster import FakeCluster
 from tests.fakes.typed import TypedTopic, append, log_of
 
+pytestmark = pytest.mark.slow  # each test fills a table and changes it
+
 MARKER = b"zelda"
 FORMAT: dict[str, Any] = {
     "format": "json",

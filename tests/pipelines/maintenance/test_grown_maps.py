@@ -22,6 +22,8 @@ from tests.fakes.cluster import FakeCluster
 from tests.fakes.typed import TypedTopic, append, log_of
 from tests.fuzz.readers import check_readers, comparable
 
+pytestmark = pytest.mark.slow  # each test fills a table and changes it
+
 _OLD, _NEW = "struct<a: long>", "struct<a: long, b: long>"
 
 

@@ -91,6 +91,7 @@ def test_a_dry_run_counts_and_changes_nothing(loaded: DatedTable) -> None:
     assert sorted(Path(loaded.uri).rglob("*")) == files
 
 
+@pytest.mark.slow
 def test_a_second_retirement_continues_where_the_first_ended(loaded: DatedTable) -> None:
     for before, rows in ((1, 20), (1, 0), (3, 40), (9, 20)):
         assert loaded.retire(before).rows == rows
@@ -157,6 +158,7 @@ def test_a_file_in_the_folder_of_another_day_stays(dated: DatedTable) -> None:
     assert (result.files, result.kept, dated.offsets()) == (1, 1, list(range(10, 20)))
 
 
+@pytest.mark.slow
 def test_a_rewind_brings_rows_back_and_they_are_retired_again(loaded: DatedTable) -> None:
     version = loaded.table.snapshot().version
     loaded.retire(2)

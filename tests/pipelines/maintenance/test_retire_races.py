@@ -24,6 +24,8 @@ from resources.settings.choices import Choices
 from tests.failpoints import RETIRE_FAILPOINTS
 from tests.pipelines.maintenance.old_rows import ONE, DatedTable
 
+pytestmark = pytest.mark.slow  # each test fills a table and changes it
+
 
 @pytest.fixture
 def loaded(tmp_path: Path) -> DatedTable:

@@ -35,6 +35,8 @@ from tests.pipelines.reports.test_lineage import NOW, PARENT, RUN, events_of
 from tests.pipelines.rewrites.test_redecode import topic as bad_records
 from tests.small_table import SmallTable
 
+pytestmark = pytest.mark.slow  # each test fills a table and changes it
+
 FIXTURES = (bad_records, modern_broker)
 FILE = "lineage.jsonl"
 LINEAGE = f'[lineage]\nfile = "{FILE}"\n'

@@ -102,6 +102,7 @@ def test_a_backfill_extends_the_range_of_its_run_downwards() -> None:
     assert (load.offsets, load.lag_before, load.lag) == (OffsetRange(A, 20, 60), 20, 20)
 
 
+@pytest.mark.slow
 def test_the_memory_of_a_run_does_not_grow_with_its_slices() -> None:  # fault S10
     run = new_run()
     run.begin_step([], {A: Bounds(earliest=0, latest=10**9)}, TableState(topic=CLICKS))

@@ -25,6 +25,8 @@ from tests.fakes.cluster import EVERYTHING, FakeCluster
 from tests.fakes.typed import TypedTopic, append, log_of
 from tests.pipelines.fetch.test_avro_table import V1, V2, framed, schema
 
+pytestmark = pytest.mark.slow  # each test fills a table and changes it
+
 TEXT = {"format": "text", "max_bad_share": 1}
 BAD = b"\xff"
 

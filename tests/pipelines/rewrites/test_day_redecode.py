@@ -15,6 +15,8 @@ from resources.kafka import open_schema_registry
 from tests.fakes.cluster import FakeCluster
 from tests.fakes.days import DAY_MS, FIRST_DAY, FIRST_MS, DayTopic, append_at, day_topic, log_at
 
+pytestmark = pytest.mark.slow  # each test fills a table and changes it
+
 TIMES = [FIRST_MS, FIRST_MS + DAY_MS, 0, FIRST_MS + 1, FIRST_MS + DAY_MS + 1]
 NEXT = FIRST_DAY + timedelta(days=1)
 DAYS = dict(enumerate([FIRST_DAY, NEXT, None, FIRST_DAY, NEXT]))

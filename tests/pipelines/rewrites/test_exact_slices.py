@@ -15,6 +15,8 @@ from tests.pipelines.loaded import Loaded
 from tests.pipelines.rewrites.test_replay_races import Overtaken
 from tests.pipelines.taken_out import rows_of, take_out
 
+pytestmark = pytest.mark.slow  # each test fills a table and changes it
+
 ONE, OF_07 = BrokerPartition(None, 0), BrokerPartition(0, 0)
 GONE = (3, 24, 25, 60)
 

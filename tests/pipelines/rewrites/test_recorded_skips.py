@@ -28,6 +28,7 @@ def topic(fake: FakeCluster, folder: Path, *, choices: str = "") -> Loaded:
     return loaded
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("choices", ["", '[choices]\non_corrupt = "skip"\n'], ids=["recorded", "set"])
 def test_a_replay_skips_what_a_load_skipped(choices: str, fake: FakeCluster, tmp_path: Path) -> None:  # fault E10
     assert load(fake, tmp_path, on_corrupt="skip").error is None

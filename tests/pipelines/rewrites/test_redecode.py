@@ -34,6 +34,8 @@ from tests.pipelines.fetch.test_avro_table import V1, V2, framed, schema
 from tests.pipelines.loaded import call_compaction
 from tests.small_table import SmallTable
 
+pytestmark = pytest.mark.slow  # each test fills a table and changes it
+
 STRICT = {"format": "json", "columns": {"id": "long"}, "max_bad_share": 1}
 IDS = [None, "1", None, None, "4", None]
 """The ids of the six records of a partition that are texts."""

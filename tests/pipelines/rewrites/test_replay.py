@@ -36,6 +36,8 @@ from tests.live import LiveCluster
 from tests.pipelines.conftest import Modern
 from tests.pipelines.loaded import Loaded
 
+pytestmark = pytest.mark.slow  # each test fills a table and changes it
+
 A = BrokerPartition(0, 0)
 ONE = BrokerPartition(None, 0)
 

@@ -23,6 +23,8 @@ from pipelines.verify.verify import verify
 from tests.fakes.cluster import EVERYTHING, FakeCluster, Log
 from tests.fakes.typed import TypedTopic, append, log_of
 
+pytestmark = pytest.mark.slow  # each test fills a table and changes it
+
 DAY_MS = 24 * 60 * 60 * 1000
 FIRST_MS = 1_700_000_000_000 // DAY_MS * DAY_MS
 FIRST_DAY = date(2023, 11, 14)

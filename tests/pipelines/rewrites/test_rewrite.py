@@ -27,6 +27,8 @@ from resources.settings.topic_state import StateSettings
 from tests.fakes.cluster import FakeCluster
 from tests.fakes.typed import TypedTopic, append, log_of
 
+pytestmark = pytest.mark.slow  # each test fills a table and changes it
+
 KEY = b"0123456789abcdef"
 ZELDA = (
     b'{"id": 1, "email": "zelda@example.org", "phone": "+49", "password": "geheim", "lines": [{"mail": "a", "n": 1}]}'

@@ -18,6 +18,8 @@ from tests.fakes.cluster import FakeCluster
 from tests.fakes.typed import TypedTopic
 from tests.pipelines.routes.test_routed_load import TABLES, append, batch, offsets, prove, table
 
+pytestmark = pytest.mark.slow  # each test fills a table and changes it
+
 ROUTES = ("", "orders", "payments")
 TYPES = st.sampled_from(["order", "payment", "payout", "other", None])
 PARTITIONS = (0, 1)

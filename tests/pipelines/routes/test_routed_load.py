@@ -30,6 +30,8 @@ from resources.stores.lake import Lake
 from tests.fakes.cluster import FakeCluster, Log
 from tests.fakes.typed import CountedFetches, TypedTopic, no_spark
 
+pytestmark = pytest.mark.slow  # each test fills a table and changes it
+
 TABLES: dict[str, Any] = {"by": "header:type", "names": {"order": "orders", "pay.*": "payments"}}
 TYPES = ["order", "payment", None, "order", "other", "payout"]
 P0 = BrokerPartition(None, 0)

@@ -16,6 +16,8 @@ from tests.fakes.cluster import Log
 from tests.fakes.typed import TypedTopic
 from tests.pipelines.routes.test_routed_load import TABLES, TYPES, append, batch, offsets, prove, table, topic
 
+pytestmark = pytest.mark.slow  # each test fills a table and changes it
+
 __all__ = ["topic"]  # a fixture
 
 

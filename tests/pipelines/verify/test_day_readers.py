@@ -23,6 +23,8 @@ from tests.fakes.cluster import FakeCluster
 from tests.fakes.days import DAY_MS, FIRST_DAY, FIRST_MS, DayTopic, append_at, day_topic, log_at
 from tests.pipelines.increments.keyed_tables import BY_KEY
 
+pytestmark = pytest.mark.slow  # each test fills a table and changes it
+
 TIMES = [FIRST_MS, 0, FIRST_MS + DAY_MS, FIRST_MS + 40 * DAY_MS, FIRST_MS + 1, FIRST_MS + 2]
 NEXT = FIRST_DAY + timedelta(days=1)
 ROWS = [(0, FIRST_DAY), (1, None), (2, NEXT), (3, None), (4, FIRST_DAY), (5, FIRST_DAY)]

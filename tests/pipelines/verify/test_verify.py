@@ -274,6 +274,7 @@ def test_each_incarnation_of_a_topic_is_proven_by_itself(small: "SmallTable") ->
 
 
 # fault U19
+@pytest.mark.slow
 def test_the_memory_for_a_history_does_not_grow_with_its_commits(small: "SmallTable") -> None:
     """While the entries of 300 commits are read, one after the other, the ranges of earlier ones are not in memory."""
     partitions, alive = [BrokerPartition(0, number) for number in range(20)], []

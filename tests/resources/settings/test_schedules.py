@@ -114,6 +114,7 @@ def test_a_cron_expression_is_accepted_where_dagster_accepts_it(text: str) -> No
     assert accepts(text) == expected
 
 
+@pytest.mark.slow
 def test_dagster_accepts_whatever_the_settings_accept() -> None:  # fault F05
     drawn = random.Random(5)
     numbers = ["*", "?", "l", "l3", "mon", "jan", *map(str, range(0, 62, 3)), "7", "12", "31"]

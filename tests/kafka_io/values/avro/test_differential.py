@@ -172,6 +172,7 @@ def value_of(declared: Any) -> Any:
     return {"record": {"id": 7}, "enum": "B", "fixed": b"xy"}[declared["type"]]
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=3 * EXAMPLES)
 @given(rng=RANDOM)
 def test_a_type_of_a_union_goes_into_the_member_of_the_type_to_which_fastavro_resolves_it(rng: random.Random) -> None:

@@ -71,6 +71,7 @@ def _is_rounded(value: Any) -> bool:
     return isinstance(value, int) and int(float(value)) != value
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("order", ORDERS)
 @settings(deadline=None, max_examples=EXAMPLES)
 @given(rng=RANDOM)

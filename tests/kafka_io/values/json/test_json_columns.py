@@ -380,6 +380,7 @@ DOCUMENTS = st.recursive(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(st.lists(st.dictionaries(st.sampled_from("abcA"), DOCUMENTS, max_size=4), min_size=1, max_size=5))
 def test_a_sample_decodes_with_its_own_columns(documents: list[dict[str, Any]]) -> None:

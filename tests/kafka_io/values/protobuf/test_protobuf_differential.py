@@ -17,6 +17,7 @@ EXAMPLES = 60 if os.environ.get("NUMBA_DISABLE_JIT") != "1" else 10
 RANDOM = st.integers(0, 2**32).map(random.Random)
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=EXAMPLES)
 @given(rng=RANDOM)
 def test_any_message_of_any_type_gives_the_row_of_google_protobuf(rng: random.Random) -> None:
@@ -26,6 +27,7 @@ def test_any_message_of_any_type_gives_the_row_of_google_protobuf(rng: random.Ra
     check_rows(schema, bodies, decode(schema, bodies))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_mutated_messages_fail_alone_and_their_neighbours_keep_their_rows(seed: int) -> None:
     rng = random.Random(seed)

@@ -12,6 +12,8 @@ from resources.settings.settings import PATH_VARIABLE, HousekeepingSettings, Set
 from tests.pipelines.defs.declared import CLUSTERS, defs_of
 from tests.small_table import SmallTable
 
+pytestmark = pytest.mark.slow  # each test fills a table and changes it
+
 JOB = "clean__main__topics"
 SETTINGS = 'lake = "lake"\n[clusters.main]\nzookeeper = "unused:1"\n'
 

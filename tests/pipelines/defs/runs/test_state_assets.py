@@ -21,6 +21,8 @@ from tests.pipelines.defs.declared import catalog, key
 from tests.pipelines.increments.keyed_tables import KeyedHistory
 from tests.pipelines.reports.test_lineage import events_of
 
+pytestmark = pytest.mark.slow  # each test fills a table and changes it
+
 CLUSTERS = {"main": ClusterSettings(zookeeper="z:2181"), "new": ClusterSettings(bootstrap="b:9092")}
 BASE = {
     "lake": "/nowhere",

@@ -180,6 +180,7 @@ def test_topics_that_fail_again_in_the_same_way_give_one_alert(
 
 
 # fault E20
+@pytest.mark.slow
 def test_an_alert_that_could_not_be_sent_is_sent_for_the_next_run(instance: dg.DagsterInstance, tmp_path: Path) -> None:
     failing = {"main/clicks": {"since_ms": 7, "kinds": ["TableLost"]}}
     for code in (3, 0, 0):

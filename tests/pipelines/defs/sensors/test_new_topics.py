@@ -106,6 +106,7 @@ def test_a_topic_that_is_deleted_before_its_run_is_not_requested(instance: dg.Da
     assert waiting(instance) == []
 
 
+@pytest.mark.slow
 def test_many_topics_are_added_over_several_ticks_and_none_twice(instance: dg.DagsterInstance) -> None:  # fault O07
     names = [f"topic-{number:05}" for number in range(21)]
     results = ticks(instance, FixedTopics(clusters={"main": names}, per_tick=10, per_run=4), 5)
@@ -137,6 +138,7 @@ def test_a_recreated_topic_is_requested_with_another_run_key(instance: dg.Dagste
     assert len(keys) == 2
 
 
+@pytest.mark.slow
 def test_a_topic_that_a_user_removed_is_added_again_with_another_run(
     instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
 ) -> None:  # fault O02
@@ -225,6 +227,7 @@ def test_a_live_cluster_ends_the_wait_of_a_tick(live: LiveCluster) -> None:  # f
         assert changed(30)
 
 
+@pytest.mark.slow
 def test_the_pools_exist_before_the_first_run_and_keep_a_limit_of_the_user(tmp_path: Path) -> None:
     def pools() -> dict[str, int]:
         return {pool.name: pool.limit for pool in instance.event_log_storage.get_pool_limits()}

@@ -80,6 +80,7 @@ def webserver(answer: bytes) -> Iterator[tuple[str, list[Any]]]:
             thread.join()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("answer", "sentence"),
     [

@@ -64,6 +64,7 @@ def test_every_codec_comes_back(broker: ModernBrokerServer, codec: str) -> None:
         assert in_order(read(consumer, 100)) == in_order(rows(codec))
 
 
+@pytest.mark.slow
 def test_a_group_resumes_at_its_committed_offsets(broker: ModernBrokerServer) -> None:
     write(broker, "none", 40)
     with grouped(broker) as consumer:
