@@ -82,8 +82,9 @@ thorough: $(RUN) tools
 
 # Tests of tests and pages are in make test.
 unit: TESTS = tests/kafka_io tests/pipelines tests/resources
-# These tests seldom wait. Properties have 25 examples each; `make test` gives them 100.
-unit: WORKERS = $(shell expr $$(nproc) + 1)
+# These tests seldom wait, so a process more than cores only costs its start. Properties have 25 examples each; `make test`
+# gives them 100.
+unit: WORKERS = $(shell nproc)
 unit: $(RUN)
 	$(call SAY,the tests that take less than half a second,: about 90 seconds)
 	$(PYTEST) --hypothesis-profile=quick -m 'not (zookeeper or spark or crash or ui or brokers or postgres or prometheus or slow or thorough)'
