@@ -20,7 +20,7 @@ from pipelines.certificates.parquet_pages import PageUnreadable, searched_parts
 from pipelines.certificates.searched_texts import SearchedTexts
 from pipelines.delta.delta_table import LakeTable
 from pipelines.fetch.unreadable import QUARANTINE_FOLDER
-from pipelines.layout.conditions import Condition
+from pipelines.layout.conditions import BoundCondition, Condition
 from pipelines.layout.layout import RAW, TYPED, TableLayout
 from pipelines.verify.row_counts import IDENTIFYING
 from resources.errors import ConditionInvalid
@@ -143,12 +143,12 @@ class FolderScan:
             schema = opened.schema_arrow
             layout = _layout_of(schema)
             identifying = [layout.name(name) for name in IDENTIFYING] if layout and not is_proven else []
-            matching = _matching(self.condition, schema, layout)
-            columns = [*identifying, *(name for name in matching.columns if name not in identifying)]
+            condition = _bound(self.condition, schema, layout)
+            columns = list(dict.fromkeys([*identifying, *(condition.columns if condition else ())]))
             erased = matched = 0
             for rows in opened.iter_batches(_ROWS_AT_ONCE, columns=columns) if columns else ():
                 erased += self.erased.count_in(rows.select(identifying)) if identifying else 0
-                matched += matching.count_in(rows)
+                matched += condition.mask(rows).true_count if condition else 0
         except (pa.ArrowException, OSError) as error:
             raise PageUnreadable("the rows cannot be read") from error
         if erased:
@@ -157,29 +157,14 @@ class FolderScan:
             yield f"{matched} rows of the request"
 
 
-@dataclass(frozen=True, slots=True)
-class _Matching:
-    """The condition for the rows of one file; none if the file has not its columns."""
-
-    condition: Condition | None = None
-    columns: tuple[str, ...] = ()
-    headers: str = ""
-
-    def count_in(self, rows: pa.RecordBatch) -> int:
-        if self.condition is None:
-            return 0
-        return int(self.condition.bound(rows.schema, self.headers).mask(rows).true_count)
-
-
-def _matching(condition: Condition | None, schema: pa.Schema, layout: TableLayout | None) -> _Matching:
+def _bound(condition: Condition | None, schema: pa.Schema, layout: TableLayout | None) -> BoundCondition | None:
+    """The condition for the rows of one file; None if the file has no rows of the table, or not its columns."""
     if condition is None or layout is None:
-        return _Matching()
-    headers = layout.name("headers")
+        return None
     try:
-        bound = condition.bound(schema, headers)
+        return condition.bound(schema, layout.name("headers"))
     except ConditionInvalid:  # a file from before its columns, or before the table became typed
-        return _Matching()
-    return _Matching(condition, bound.columns, headers)
+        return None
 
 
 def _layout_of(schema: pa.Schema) -> TableLayout | None:

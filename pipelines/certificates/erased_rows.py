@@ -86,8 +86,7 @@ class ErasedOffsets:
         for commit in self.commits:
             for id_, own in commit.after.items():
                 if own.count > commit.before.get(id_, NO_OFFSETS).count:
-                    stop = int(own.firsts[-1]) + 1 if own.by_row else int(own.seconds[-1])
-                    last[id_] = max(last.get(id_, 0), stop - 1)
+                    last[id_] = max(last.get(id_, 0), int(own.stops[-1]) - 1)
         return last
 
     def count_in(self, rows: pa.RecordBatch) -> int:

@@ -266,8 +266,7 @@ class _Sides:
         if stored is None:
             return OffsetSet()
         own = self.exact_sets(replace(committed, exact={ExactCause.RETIRED: stored}))[ExactCause.RETIRED]
-        stops = own.firsts + 1 if own.by_row else own.seconds
-        bounds = zip(own.firsts.tolist(), stops.tolist(), strict=True)
+        bounds = zip(own.firsts.tolist(), own.stops.tolist(), strict=True)
         return OffsetSet(OffsetRange(committed.partition, start, stop) for start, stop in bounds)
 
     def loaded_by(self, entry: LedgerEntry) -> Iterable[LoadedRange | CommittedRange]:
