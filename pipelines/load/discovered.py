@@ -79,27 +79,15 @@ class Discovered(Stage):
         began: a time before the brokers were asked.
         topic: the topic.
         wanted: the partitions whose bounds were asked for.
-        table: the topic's table.
-        snapshot: the version of the table from which the load continues.
-        state: the state of the table, for a load of the topic.
+        tables: all tables of the topic. Its own is the last one, and so its commit is the last one too.
         bounds: the bounds of the wanted partitions.
-        routed: the other tables of the topic.
     """
 
     began: datetime
     topic: TopicEntry
     wanted: frozenset[BrokerPartition]
-    table: TableStore
-    snapshot: TableSnapshot
-    state: TableState
+    tables: tuple[TopicTable, ...]
     bounds: AllBounds
-    routed: tuple[TopicTable, ...] = ()
-
-    @property
-    def tables(self) -> tuple[TopicTable, ...]:
-        """All tables of the topic. Its own is the last one, and so its commit is the last one too."""
-        own = TopicTable(route=MAIN_ROUTE, table=self.table, snapshot=self.snapshot, state=self.state)
-        return (*self.routed, own)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,17 +148,13 @@ class Discovery:
         wanted: Collection[BrokerPartition] | None = None,
     ) -> Discovered:
         bounds, errors = with_errors_apart(answers.bounds)
-        *routed, own = tables
         failpoint("bounds known")
         return Discovered(
             began=answers.asked,
             topic=answers.topic,
             wanted=frozenset(answers.topic.partitions if wanted is None else wanted),
-            table=own.table,
-            snapshot=own.snapshot,
-            state=own.state,
+            tables=tuple(tables),
             bounds=bounds,
-            routed=tuple(routed),
             errors=errors,
         )
 

@@ -109,7 +109,7 @@ def _fetched(run: Run, planned: Planned, decodings: Mapping[str, Decoding], on_p
     began = reconciled.discovered.began
     order = FetchOrder(
         topic=reconciled.topic,
-        table_uri=reconciled.discovered.table.uri,
+        table_uri=reconciled.tables[-1].table.uri,
         slices=step.plan.slices,
         began=max(loading_time(began, table.snapshot.entry) for table in reconciled.tables),
         epochs=step.epochs,
