@@ -11,7 +11,15 @@ from urllib.parse import unquote
 import msgspec
 import pyarrow as pa
 import pyarrow.fs as pafs
-from deltalake import CommitProperties, DeltaTable, Field, Schema, Transaction, write_deltalake
+from deltalake import (
+    CommitProperties,
+    DeltaTable,
+    Field,
+    PostCommitHookProperties,
+    Schema,
+    Transaction,
+    write_deltalake,
+)
 from deltalake.transaction import AddAction, RemoveAction
 
 from pipelines.delta.open_version import DeltaVersion
@@ -42,19 +50,40 @@ def append(snapshot: TableSnapshot, entry: LedgerEntry, files: Sequence[SliceFac
     """Write `entry` with the files. The table gets the columns that it lacks in the same commit."""
     handle, layout = DeltaVersion.of(snapshot).writer, snapshot.layout.with_columns(entry.columns)
     schema = _schema_after(handle, snapshot.layout, entry)
-    # An append ignores its schema, so the new columns would never be visible. An overwrite adds them. It removes the
-    # files that match the filters: no file can have two dates, so it removes none.
-    days = [(layout.partition_column, "=", day) for day in _TWO_DAYS]
     if schema:
         failpoint("columns changed")
+    actions = [add_action(file, layout) for facts in files for file in facts.files]
+    _write_actions(
+        handle,
+        actions,
+        schema=schema,
+        partition_by=[layout.partition_column],
+        committing=properties(snapshot, entry),
+        hooks=AFTER_ENTRY,
+    )
+
+
+def _write_actions(
+    handle: DeltaTable,
+    actions: Sequence[AddAction | RemoveAction],
+    *,
+    schema: Schema | None,
+    partition_by: Sequence[str],
+    committing: CommitProperties,
+    hooks: PostCommitHookProperties,
+) -> None:
+    """Write a commit with these actions, and with the columns of the schema, if there is one."""
+    # An append ignores its schema, so the new columns would never be visible. An overwrite adds them. It removes the
+    # files that match the filters: no file can have two dates, so it removes none.
+    days = [(name, "=", day) for name in partition_by for day in _TWO_DAYS]
     handle.create_write_transaction(
-        [add_action(file, layout) for facts in files for file in facts.files],
+        list(actions),
         mode="overwrite" if schema else "append",
         partition_filters=days if schema else None,
         schema=schema or handle.schema(),
-        partition_by=[layout.partition_column],
-        commit_properties=properties(snapshot, entry),
-        post_commithook_properties=AFTER_ENTRY,
+        partition_by=list(partition_by),
+        commit_properties=committing,
+        post_commithook_properties=hooks,
     )
 
 
@@ -185,17 +214,10 @@ def _in_place_of(old: Mapping[str, Any], new: GrownFile) -> Iterator[AddAction |
 def _write_same_rows(
     writer: DeltaTable, actions: Sequence[AddAction | RemoveAction], schema: Schema | None = None
 ) -> None:
-    """Write a commit that changes no row. If it has a schema, the table gets its columns; see `append`."""
+    """Write a commit that changes no row. If it has a schema, the table gets its columns."""
     version, partition_by = writer.version(), writer.metadata().partition_columns
-    writer.create_write_transaction(
-        list(actions),
-        mode="overwrite" if schema else "append",
-        partition_filters=[(name, "=", day) for name in partition_by for day in _TWO_DAYS] if schema else None,
-        schema=schema or writer.schema(),
-        partition_by=partition_by,
-        commit_properties=CommitProperties(max_commit_retries=0),
-        post_commithook_properties=AFTER_COMMIT,
-    )
+    committing = CommitProperties(max_commit_retries=0)
+    _write_actions(writer, actions, schema=schema, partition_by=partition_by, committing=committing, hooks=AFTER_COMMIT)
     writer.load_as_version(version + 1)  # and not a newer one: a compaction must meet the commits after it
 
 
