@@ -70,6 +70,11 @@ class DeltaOutput:
         return self.lake.open(self.uri)
 
     @property
+    def place(self) -> str:
+        """See PlacedOutput."""
+        return self.uri
+
+    @property
     def lake(self) -> Lake:
         """The store of the table."""
         return Lake.of_table(self.uri, self.options)

@@ -54,6 +54,11 @@ class DuckDBOutput:
         with self.open() as connection:
             return DuckDBWriter(output=self, table=table, progress=table.progress(connection))
 
+    @property
+    def place(self) -> str:
+        """See PlacedOutput."""
+        return f"{self.path} {self.table}"
+
     def dataset(self) -> DatasetName:
         """See NamedOutput. DuckDB names the database by its file."""
         path = Path(self.path).absolute()

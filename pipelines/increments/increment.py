@@ -19,7 +19,7 @@ import pyarrow as pa
 from pipelines.delta.delta_table import LakeTable, table_at
 from pipelines.increments.attempts import MAX_ATTEMPTS, with_attempts
 from pipelines.increments.difference import LedgerDifference, Spans
-from pipelines.increments.output import IncrementOutput, OutputChange, OutputWriter
+from pipelines.increments.output import IncrementOutput, OutputChange, OutputWriter, PlacedOutput
 from pipelines.increments.rows import SpanRows, all_rows
 from pipelines.increments.source import NOTHING, SourceVersion
 from pipelines.increments.source_columns import SOURCE_COLUMNS, of_source_rows
@@ -32,8 +32,6 @@ if TYPE_CHECKING:  # Spark is imported by those who have a session
     from pyspark.sql import DataFrame, SparkSession
 
 WriterT = TypeVar("WriterT", bound=OutputWriter)
-_NAMES_OF_OUTPUTS = ("path", "schema", "table")
-"""The fields that say where an output is that has no URI. None of them has a secret."""
 OnReplaced = Literal["apply", "fail", "ignore"]
 """The choice for rows that a consumer has seen, and that the source has replaced or removed since."""
 OnRetired = Literal["fail", "ignore"]
@@ -248,13 +246,11 @@ def increments(
 def _note_consumer(increment: Increment, output: IncrementOutput) -> None:
     """Leave a note in the folder of the source that the output has the version of the increment."""
     table = increment.source.table
-    uri = getattr(output, "uri", "")
-    parts = [uri] if uri else [str(getattr(output, name)) for name in _NAMES_OF_OUTPUTS if hasattr(output, name)]
     kind = type(output).__name__
     note = SeenConsumer(
         consumer=increment.consumer,
         kind=kind,
-        output=" ".join(parts) or kind,
+        output=output.place if isinstance(output, PlacedOutput) else kind,
         version=increment.version,
         time=now(),
     )

@@ -92,6 +92,15 @@ class NamedOutput(Protocol):
         """
 
 
+@runtime_checkable
+class PlacedOutput(Protocol):
+    """An output that says where it is, for the note that its consumer leaves in the folder of the source."""
+
+    @property
+    def place(self) -> str:
+        """Where the output is. It has no secret."""
+
+
 class WatchedRows:
     """Rows that an output reads as a stream. It keeps the error that ended the stream.
 

@@ -66,6 +66,11 @@ class PostgresOutput:
         with self.open() as connection:
             return PostgresWriter(output=self, table=table, progress=table.progress(connection))
 
+    @property
+    def place(self) -> str:
+        """See PlacedOutput."""
+        return f"{self.schema} {self.table}"
+
     def dataset(self) -> DatasetName:
         """See NamedOutput. Host, port and database may come from variables, so the open connection is asked."""
         with self.open() as connection:
