@@ -25,7 +25,7 @@ def header_texts(headers: pa.ListArray, names: Iterable[str]) -> Iterator[pa.Str
 
 
 def last_headers(headers: pa.ListArray, names: Iterable[str]) -> Iterator[pa.BinaryArray]:
-    """For each name, the content of the last header of this name in each record; null if there is none."""
+    """Yield for each name the last header of each record with this name: its content, or null without such a header."""
     items, rows = headers.flatten(), pc.list_parent_indices(headers).to_numpy()
     keys, contents = pc.struct_field(items, "key"), pc.struct_field(items, "value")
     for name in names:

@@ -50,7 +50,7 @@ class ByteHit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScannedFolder:
-    """What a scan of a folder has found.
+    """The result of searching a folder.
 
     Args:
         objects: the number of objects that were searched.
@@ -67,7 +67,7 @@ class ScannedFolder:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FolderScan:
-    """What is searched.
+    """A search for the rows of one request.
 
     Args:
         texts: the texts of the request.

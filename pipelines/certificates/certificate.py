@@ -39,7 +39,7 @@ class RemovedFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CertifiedTable:
-    """What is left in the folder of a table, or of the state table.
+    """One folder in a certificate: that of the table of the topic, or that of its state table.
 
     Args:
         table: its URI.
@@ -61,7 +61,7 @@ class CertifiedTable:
 
     @property
     def waiting(self) -> tuple[str, ...]:
-        """What the end of the erasure still has to delete."""
+        """The files that `penstock clean` or `penstock erase --finish` still has to delete."""
         return (*(file.path for file in self.files if file.is_there), *self.beside)
 
 
@@ -148,7 +148,7 @@ class Certificate:
 
     @printed_property
     def tasks(self) -> tuple[OpenTask, ...]:
-        """What is missing until the erasure is complete."""
+        """The tasks that are open until the erasure is complete."""
         return tuple(self._tasks())
 
     def _tasks(self) -> Iterator[OpenTask]:
@@ -176,7 +176,7 @@ class Certificate:
                 f"housekeeping.erase_days, `penstock erase {topic} --finish` now",
                 until=self.deadline,
             )
-        # What waits is named already, and may have the rows: nothing else may.
+        # The task above names the files that wait for their deletion. No other object may have the rows.
         left = sorted({hit.path for hit in table.scan.hits} - waiting - _logged(table))
         if left:
             yield OpenTask(

@@ -43,12 +43,12 @@ _CLEAN_UP: Mapping[str, str] = {
     "DuckDBOutput": "copy the database into a new file (COPY FROM DATABASE), because free pages keep removed rows",
     "PostgresOutput": "VACUUM FULL the table, because free pages keep removed rows",
 }
-"""What the owner of an output does, by the class of the output."""
+"""How the owner of an output removes the bytes of removed rows, by the class of the output."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CertificateRequest:
-    """What to certify.
+    """The request for a certificate.
 
     Args:
         table: the topic's table.
@@ -140,7 +140,7 @@ def _erasure(commit: DeltaCommit, erased: ErasedByCommit) -> CertifiedErasure:
 def _tables(
     table: LakeTable, snapshot: TableSnapshot, erasure: DeltaCommit, scan: FolderScan
 ) -> Iterator[CertifiedTable]:
-    """What is left in the folder of the topic's table, and in that of its state table."""
+    """Search the folder of the topic's table, and that of its state table."""
     outdated = outdated_files(table, snapshot, erasure.version)
     personal = snapshot.layout.personal
     yield CertifiedTable(
@@ -174,7 +174,7 @@ def _removed(table: LakeTable, paths: Collection[str]) -> Iterator[RemovedFile]:
 
 
 def _times(notes: Iterable[DeletedFiles]) -> Mapping[str, datetime]:
-    """When files were deleted, by path."""
+    """The times at which files were deleted, by path."""
     return {path: note.time for note in notes for path in note.paths}
 
 
@@ -193,7 +193,7 @@ def _consumers(table: LakeTable, version: int, scan: FolderScan) -> Iterator[Cer
 
 
 def _scanned_output(table: LakeTable, note: SeenConsumer, texts: SearchedTexts) -> ScannedFolder | None:
-    """What a search has found in a Delta output. The options of the topic's store must open it."""
+    """Search a Delta output; None for other outputs, and if the options of the topic's store do not open it."""
     if note.kind != DeltaOutput.__name__ or not texts.count:
         return None
     output = DeltaOutput(uri=note.output, options=table.lake.options)

@@ -90,7 +90,7 @@ class ErasedOffsets:
         return last
 
     def count_in(self, rows: pa.RecordBatch) -> int:
-        """How many of the rows, which have the columns IDENTIFYING in this order, are erased ones."""
+        """Count the erased rows among these rows, which have the columns IDENTIFYING in this order."""
         broker, partition, offset, inner, loaded_at = (column.cast(pa.int64()) for column in rows.columns)
         offsets, positions, loaded_us = (pc.fill_null(column, 0).to_numpy() for column in (offset, inner, loaded_at))
         present = ~np.isin(loaded_us, self.former_us)

@@ -22,7 +22,7 @@ def is_covered(offsets: OffsetRange, covered: Coverage) -> bool:
 
 
 def common(tables: Sequence[Coverage]) -> Coverage:
-    """What all of these tables of a topic cover. The next offsets of a load are those that one of them lacks.
+    """The offsets that all of these tables of a topic cover. The next load begins where the first of them ends.
 
     A table that lacks a partition begins where the first of the others does.
     """

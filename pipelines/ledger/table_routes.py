@@ -1,4 +1,4 @@
-"""Which records of a topic go to which of its tables, as the ledgers of these tables keep it."""
+"""Routes: rules that send each record of a topic to one of its tables. The ledger of each table keeps them."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
@@ -15,7 +15,7 @@ MAIN, FAIL = "main", "fail"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableRoutes:
-    """Which records go to which table; without `by` the topic has one table.
+    """The routes of one topic. Without `by` the topic has one table.
 
     Args:
         by: what names the type of a record.

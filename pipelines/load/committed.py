@@ -65,17 +65,17 @@ class Committed(Stage):
 
     @property
     def change(self) -> LoadChange:
-        """What the step wanted to commit to the topic's own table."""
+        """The change that the step wanted for the topic's own table."""
         return self.tables[-1].change
 
     @property
     def result(self) -> CommitResult:
-        """What was committed to the topic's own table."""
+        """The result of the commit to the topic's own table."""
         return self.tables[-1].result
 
     @property
     def covered(self) -> Coverage:
-        """What all tables of the topic cover now."""
+        """The offsets that all tables of the topic cover now."""
         own = self.tables[-1].covered
         return common([table.covered for table in self.tables]) if self.tables[1:] else own
 

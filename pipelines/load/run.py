@@ -48,7 +48,7 @@ class LoadSettings(Protocol):
         """The format of a topic."""
 
     def tables_of(self, topic: str) -> TopicTables | None:
-        """Which further tables a topic has; None if it has none."""
+        """The settings of the further tables of a topic; None if it has none."""
 
     def open_registry(self, name: str) -> SchemaRegistry:
         """The client of a schema registry."""

@@ -122,7 +122,7 @@ def delete_erased_of_state(topic_table: LakeTable, erased: ErasedFiles, *, dry_r
 
 
 def waiting_erasures(table: LakeTable) -> Sequence[datetime]:
-    """When those erasures and rewrites were committed whose files still exist; the oldest comes first.
+    """The times of the erasures and rewrites whose former files still exist; the oldest comes first.
 
     Raises:
         LoadError: the store does not answer, or the Delta log is damaged.

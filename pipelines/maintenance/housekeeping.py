@@ -14,7 +14,7 @@ from resources.settings.settings import Settings
 
 @dataclass(slots=True)
 class TopicHousekeeping:
-    """What was done, or would be done in a dry run. A step that fails leaves the results of those before it.
+    """The results of the steps; in a dry run, of what they would do. A step that fails keeps the results before it.
 
     Attributes:
         cleaned: the result for the table of the topic; None before its step.

@@ -121,7 +121,7 @@ class TopicLoad:
 
     @property
     def of_tables(self) -> "Sequence[TopicLoad]":
-        """What the load did to each table of the topic; its own comes first."""
+        """The result for each table of the topic; its own comes first."""
         return (self, *self.tables)
 
     @printed_property

@@ -134,7 +134,7 @@ def _replay(run: Run, table: LakeTable, request: ReplayRequest, began: datetime,
 
 
 def _routing(run: Run, name: str, state: TableState) -> TopicRouting | None:
-    """Which of the records belong to the table; None if the topic has only one.
+    """The router that finds the records of the table; None if the topic has only one table.
 
     Raises:
         RoutesChanged: the settings say otherwise than when the table was loaded.

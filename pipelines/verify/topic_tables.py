@@ -51,7 +51,7 @@ def verify_topic(table: LakeTable) -> Proof:
 
 
 def problems_between(tables: Sequence[LakeTable]) -> Iterator[str]:
-    """Why not each offset of a topic is in exactly one of its tables, up to the lowest cursor of these tables.
+    """The offsets of a topic that are in no table or in several, up to the lowest cursor of its tables, as sentences.
 
     Raises:
         ExactSetLost: a set is missing or damaged.

@@ -76,7 +76,7 @@ def fields_of(message: Any) -> list[Any]:
 
 
 def content_of(value: Any, field: Any) -> Any:
-    """What a message has in a field or an extension."""
+    """The value of a field or an extension of a message."""
     return value.Extensions[field] if field.is_extension else getattr(value, field.name)
 
 

@@ -41,7 +41,7 @@ def _lines(result: PrintedResult) -> Iterator[str]:
 
 
 def _in_output(consumer: PrintedResult) -> str:
-    """What the owner of an output has to do."""
+    """The result of searching an output, and how its owner cleans it."""
     scan = consumer["scan"]
     if scan and not scan["hits"]:
         return f"{count(scan['objects'])} objects were searched, and nothing was found"
@@ -50,7 +50,7 @@ def _in_output(consumer: PrintedResult) -> str:
 
 
 def _table(table: PrintedResult, result: PrintedResult) -> Iterator[str]:
-    """What happened to the files of a table, and what the search has found."""
+    """The lines about one folder: its former files, and the result of the search."""
     scan, files = table["scan"], table["files"]
     there = [file for file in files if file["is_there"]]
     times = sorted(file["deleted_at"] for file in files if file["deleted_at"])

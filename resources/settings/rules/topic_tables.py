@@ -24,8 +24,8 @@ class TopicTables(Section):
     """Tables for the records of a topic that have different types. See docs/typed-tables.md."""
 
     by: Annotated[str, AfterValidator(_by)]
-    """What names the type of a record: "header:" and the name of a header. Of several headers of this name, the last
-    one counts."""
+    """The header with the type of a record: "header:" and the name of the header. Of several headers of this name, the
+    last one counts."""
 
     names: Annotated[dict[str, str], BeforeValidator(with_dotted_names), Field(min_length=1)]
     """Types, with the tables for their records. A type is a name, or a regular expression that matches whole names, as
