@@ -1,6 +1,6 @@
 """Runs simulated days for any length of time: `python -m tests.simulation --days 100000 --seed 7`.
 
-A world lasts twenty days, and each world has its own seed. The run ends after the given number of days, or at the first
+A world lasts twenty days, and follows from its seed alone. The run ends after the given number of days, or at the first
 world that breaks a law: then it prints the seed that reproduces this world, and the end of its trace. Before the first
 world, commits lose thousands of answers.
 """
@@ -8,6 +8,8 @@ world, commits lose thousands of answers.
 import argparse
 import sys
 import time
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from tests.simulation.test_lost_answers import lose_answers
 from tests.simulation.world import DAYS, Failed, World
@@ -16,22 +18,14 @@ _PROGRESS_SECONDS = 10.0
 _LOST_ANSWERS = 10_000
 
 
-def run(
-    days: int,
-    seed: int,
-    *,
-    is_typed: bool | None = None,
-    is_by_day: bool | None = None,
-    has_times: bool | None = False,
-    has_steps: bool | None = False,
-    has_first_answers: bool | None = False,
-) -> int:
+BY_SEED: Mapping[str, Any] = dict.fromkeys(("has_times", "has_steps", "has_first_answers"))
+"""The options of worlds that the seed decides in this run, and in most tests not."""
+
+
+def run(days: int, seed: int, **options: Any) -> int:
     """Simulate at least `days` days, first in the world of this seed; returns the number of worlds.
 
-    All worlds have typed tables, or raw ones; if `is_typed` is None, their seeds decide. `is_by_day` is the same for
-    folders of event days. With `has_times` the settings ask for the event time; if it is None, they do in every other
-    world. With `has_steps` loads have many steps, which are begun ahead; if it is None, in every fourth world. With
-    `has_first_answers` loads ask the brokers before they read the table; if it is None, the seeds decide.
+    `options` are those of each `World`.
 
     Raises:
         Failed: see `World.simulate`.
@@ -39,14 +33,7 @@ def run(
     start = printed = time.monotonic()
     worlds = -(-days // DAYS)
     for number in range(worlds):
-        World(
-            seed + number,
-            is_typed=is_typed,
-            is_by_day=is_by_day,
-            has_times=number % 2 == 1 if has_times is None else has_times,
-            has_steps=number % 4 == 2 if has_steps is None else has_steps,
-            has_first_answers=(seed + number) % 3 == 0 if has_first_answers is None else has_first_answers,
-        ).simulate()
+        World(seed + number, **options).simulate()
         now = time.monotonic()
         if now - printed >= _PROGRESS_SECONDS or number == worlds - 1:
             printed = now
@@ -61,18 +48,18 @@ def _say(line: str) -> None:
     sys.stdout.flush()
 
 
-def main() -> None:
-    """Run with the arguments of the command line."""
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run with these arguments, or with those of the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--days", type=int, default=20_000, help="number of simulated days (%(default)s)")
     parser.add_argument(
         "--seed", type=int, default=int(time.time()), help="seed of the first world; each later world adds 1"
     )
-    options = parser.parse_args()
+    options = parser.parse_args(arguments)
     verdicts = lose_answers(_LOST_ANSWERS, options.seed)
     _say(f"{_LOST_ANSWERS} lost answers of each kind: {dict(verdicts)}")
     try:
-        run(options.days, options.seed, has_times=None, has_steps=None, has_first_answers=None)
+        run(options.days, options.seed, **BY_SEED)
     except Failed as failure:
         sys.exit(f"{failure}\nrun it again: python -m tests.simulation --days {DAYS} --seed {failure.seed}")
 

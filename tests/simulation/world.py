@@ -54,6 +54,8 @@ _TYPED_EVERY = 5
 """One of this number of worlds has a typed table."""
 _BY_DAY_EVERY = 7
 """One of this number of worlds has a table with folders of event days."""
+_TIMES_EVERY, _STEPS_EVERY, _FIRST_ANSWERS_EVERY = 2, 4, 3
+"""One of so many worlds has event times, one has loads with many steps, and one has first answers, if seeds decide."""
 _REBUILT_EVERY = 6
 """One of this number of worlds has an address behind which the cluster changes."""
 _RARE = 8
@@ -118,15 +120,13 @@ class FetchedRanges:
 class World:
     """A world that a seed determines.
 
-    The seed also decides whether its table is typed, if `is_typed` is None, and whether it has folders of event days,
-    if `is_by_day` is None.
-
-    `store` creates the store; a test may pass one with a deliberate fault. `has_times` says whether the settings of the
-    topic ask for its event time. `is_rebuilt` says whether the cluster behind the address changes, and `is_restored`
-    whether disks are put back to older copies. `is_deposed` says whether deposed leaders still answer, and `is_skewed`
-    whether the clocks of loaders are hours apart. If one of these is None, the seed decides. If `has_steps` is set,
-    loads have many steps, which are begun ahead in Spark. With `has_first_answers`, loads ask the brokers before they
-    read the table, as a run over many topics does.
+    `store` creates the store; a test may pass one with a deliberate fault. `is_typed` says whether the table is typed,
+    and `is_by_day` whether it has folders of event days. `has_times` says whether the settings of the topic ask for its
+    event time. With `has_steps`, loads have many steps, which are begun ahead in Spark. With `has_first_answers`, loads
+    ask the brokers before they read the table, as a run over many topics does. `is_rebuilt` says whether the cluster
+    behind the address changes, and `is_restored` whether disks are put back to older copies. `is_deposed` says whether
+    deposed leaders still answer, and `is_skewed` whether the clocks of loaders are hours apart. Wherever one of these
+    is None, the seed decides, and nothing else: a world is the same in each run that simulates it.
 
     A test of one rule can make the events more frequent that the rule needs. The brokers are of one of the `eras`, and
     new tables begin at `start`; if it is None, the seed decides. `favours` multiplies the weights of events by name,
@@ -140,9 +140,9 @@ class World:
         store: Callable[..., SimStore] = SimStore,
         is_typed: bool | None = None,
         is_by_day: bool | None = None,
-        has_times: bool = False,
-        has_steps: bool = False,
-        has_first_answers: bool = False,
+        has_times: bool | None = False,
+        has_steps: bool | None = False,
+        has_first_answers: bool | None = False,
         is_rebuilt: bool | None = None,
         is_restored: bool | None = None,
         is_deposed: bool | None = None,
@@ -152,6 +152,10 @@ class World:
         favours: Mapping[str, float] = MappingProxyType({}),
     ) -> None:
         self.seed = seed
+        has_times = _is_chosen(seed, "times", _TIMES_EVERY) if has_times is None else has_times
+        has_steps = _is_chosen(seed, "steps", _STEPS_EVERY) if has_steps is None else has_steps
+        if has_first_answers is None:
+            has_first_answers = _is_chosen(seed, "first answers", _FIRST_ANSWERS_EVERY)
         self.has_first_answers = has_first_answers
         is_by_day = seed % _BY_DAY_EVERY == 1 if is_by_day is None else is_by_day
         is_typed = seed % _TYPED_EVERY == 0 if is_typed is None else is_typed
@@ -496,6 +500,11 @@ class World:
         elif "rows are missing outside of" in error:
             run = self._begin_run("rewind", Choices())
             self._run_user_action(run, lambda: self.user_actions.restore_rows(run))
+
+
+def _is_chosen(seed: int, kind: str, every: int) -> bool:
+    """Whether a world is one of `every` worlds of a kind. Two kinds choose independently of each other."""
+    return random.Random(f"{kind} {seed}").randrange(every) == 0
 
 
 def _choices_text(choices: Choices) -> str:
