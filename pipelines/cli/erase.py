@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pipelines.layout.conditions import Condition
     from resources.settings.settings import Settings
 
-_WHICH_ROWS = "say which rows: --where CONDITION, or --file FILE with --column NAME"
+_WHICH_ROWS = "say which rows: --where CONDITION, --file FILE with --column NAME, or --missing"
 _REQUEST = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
@@ -35,6 +35,7 @@ _REQUEST = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
     "--file", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="A file with a value per line."
 )
 @click.option("--column", help="With --file: the column that has one of the values.")
+@click.option("--missing", is_flag=True, help="Record rows as erased that another program deleted, or lost.")
 @click.option("--also-raw", is_flag=True, help="Search for the values in undecoded bytes, keys and headers, too.")
 @click.option("--dry-run", is_flag=True, help="Only count the rows, and change nothing.")
 @click.option("--finish", is_flag=True, help="Delete the files from before earlier erasures and rewrites now.")
@@ -51,6 +52,7 @@ def erase_command(
     where: str | None,
     file: Path | None,
     column: str | None,
+    missing: bool,
     also_raw: bool,
     dry_run: bool,
     finish: bool,
@@ -71,6 +73,10 @@ def erase_command(
     housekeeping.erase_days. With --finish they are deleted now, and so are those from before `penstock rewrite`. Kafka
     has the records until it deletes them itself.
 
+    With --missing the command takes out no rows. If another program deleted rows or lost files, and
+    nobody can fetch them again, it records the offsets that are gone. Then the table is proven with
+    this gap, and loads continue. Rows that were changed or added must be taken back first.
+
     With --certificate the command changes nothing. It says what was erased, when its files were deleted, and what is
     still open. Give the condition or the file again: then all bytes below the folder of the table are searched for its
     values. The command ends with 0 only if the erasure is complete.
@@ -79,6 +85,7 @@ def erase_command(
     Examples:
       penstock erase customers --where "email = 'zelda@example.org'" --dry-run
       penstock erase customers --file ids.txt --column id --also-raw --yes
+      penstock erase customers --missing --dry-run
       penstock erase customers --finish
       penstock erase customers --certificate T-4711 --file ids.txt --column id
     """
@@ -87,12 +94,14 @@ def erase_command(
 
     if finish and (where or file):
         raise click.UsageError("--finish takes no condition: it deletes files of earlier erasures")
+    if missing and (where or file or column or also_raw or finish or certificate):
+        raise click.UsageError("--missing takes no condition: it is about rows that are not in the table any more")
     if finish:
         return _finished(options, topic, cluster, dry_run=dry_run)
     condition = _condition(where, file, column)
     if certificate is not None:
         return _certified(options, topic, cluster, certificate, condition)
-    if condition is None:
+    if condition is None and not missing:
         raise click.UsageError(_WHICH_ROWS)
     if request is not None and not _REQUEST.fullmatch(request):
         raise click.UsageError(
@@ -100,6 +109,9 @@ def erase_command(
         )
     settings = options.settings()
     name = only_cluster(settings, cluster)
+    request = request or uuid.uuid4().hex[:12]
+    if condition is None:
+        return _recorded(options, topic, name, request, dry_run=dry_run, yes=yes)
     if not dry_run:
         confirm(f"Erase the rows of {printable(topic)} for ever?", yes=yes)
     with progress() as on_progress:
@@ -108,7 +120,7 @@ def erase_command(
             condition=condition,
             also_raw=also_raw,
             run=uuid.uuid4().hex,
-            name=request or uuid.uuid4().hex[:12],
+            name=request,
             dry_run=dry_run,
             on_progress=on_progress(topic),
         )
@@ -125,6 +137,20 @@ def _condition(where: str | None, file: Path | None, column: str | None) -> "Con
     if file is not None:
         return one_of(str(column), [line for line in file.read_text(encoding="utf-8").splitlines() if line])
     return None if where is None else parse_condition(where)
+
+
+def _recorded(
+    options: GlobalOptions, topic: str, cluster: str, request: str, *, dry_run: bool, yes: bool
+) -> CommandResult:
+    """Record the rows that are missing as erased."""
+    from pipelines.maintenance.missing import MissingRequest, erase_missing
+
+    if not dry_run:
+        question = "No replay and no rewind brings them back, even if the brokers still have their records."
+        confirm(f"Record the missing rows of {printable(topic)} as erased for ever? {question}", yes=yes)
+    table = table_of(options.settings(), cluster, topic)
+    result = erase_missing(MissingRequest(table=table, run=uuid.uuid4().hex, name=request, dry_run=dry_run))
+    return result_of_topic(cluster, result, console.missing_rows)
 
 
 def _certified(

@@ -1,8 +1,8 @@
 """A change that takes rows out of a table for ever: their offsets become gaps with the exact cause `erased`."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple, Self
+from typing import ClassVar, NamedTuple, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +17,9 @@ from pipelines.table.exact_sets import with_shared_sets
 from pipelines.table.table_store import TableSnapshot, TableStore
 from resources.errors import CommitRefused, EraseRefused
 
+_MAX_TRIES = 20
+ResultT = TypeVar("ResultT")
+
 
 class HitRows(NamedTuple):
     """Rows of one partition that are to be erased, in any order."""
@@ -28,6 +31,29 @@ class HitRows(NamedTuple):
 
 class TableMoved(CommitRefused):
     """The table has another version than the one that was searched."""
+
+
+def on_newest(table: TableStore, snapshot: TableSnapshot, attempt: Callable[[TableSnapshot], ResultT]) -> ResultT:
+    """The result of an attempt to erase on top of the newest version, from `snapshot` on.
+
+    Raises:
+        TableMoved: other runs were first in all attempts.
+        LoadError: an attempt has failed.
+    """
+    for _ in range(_MAX_TRIES - 1):
+        try:
+            return attempt(snapshot)
+        except TableMoved:
+            snapshot = table.newer(snapshot)
+    return attempt(snapshot)
+
+
+class ErasedRange(NamedTuple):
+    """A committed range that loses rows: the places that become gaps, and the number of given rows among them."""
+
+    committed: CommittedRange
+    places: ExactOffsets
+    rows: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,21 +82,25 @@ class EraseChange(Change):
             EraseRefused: rows belong to no range of the present topic.
         """
         table.check(self.facts)
-        erased = list(self._erased(ranges_of(table.entries(snapshot), self.state.topic)))
-        if sum(mask_size for _, _, mask_size in erased) != sum(len(rows.offsets) for rows in self.hits.values()):
+        erased = list(self.erased(ranges_of(table.entries(snapshot), self.state.topic)))
+        if sum(own.rows for own in erased) != self.size:
             raise EraseRefused(
                 "some of the rows belong to a former topic of the same name, or to no committed range: `penstock "
                 f"verify {self.state.topic.name}` shows the ranges; nothing was erased",
                 self.state.topic.where,
             )
-        pairs = [(committed, offsets) for committed, offsets, _ in erased]
-        ranges = with_shared_sets((_left(table, *pair) for pair in pairs), table.store_exact)
-        written = tuple(taken_out(pairs))
+        ranges = with_shared_sets((_left(table, own) for own in erased), table.store_exact)
+        written = tuple(taken_out(erased))
         files = CommittedRange(offsets=NOWHERE, paths=self.removed)
         return replace(entry, ranges=tuple(ranges), written=written, request=self.request), (files,)
 
-    def _erased(self, ranges: Sequence[CommittedRange]) -> Iterator[tuple[CommittedRange, ExactOffsets, int]]:
-        """The ranges with hits, the offsets to erase, and the number of these rows."""
+    @property
+    def size(self) -> int:
+        """The number of rows that are given."""
+        return sum(len(rows.offsets) for rows in self.hits.values())
+
+    def erased(self, ranges: Sequence[CommittedRange]) -> Iterator[ErasedRange]:
+        """The ranges that lose rows."""
         for committed in ranges:
             rows = self.hits.get(committed.partition)
             if rows is None or not committed.rows:
@@ -79,7 +109,7 @@ class EraseChange(Change):
             mask &= rows.loaded_us == committed.loaded_at_us
             if mask.any():
                 inner = None if committed.partition.broker is None else rows.inner[mask]
-                yield committed, ExactOffsets.of(rows.offsets[mask], inner), int(np.count_nonzero(mask))
+                yield ErasedRange(committed, ExactOffsets.of(rows.offsets[mask], inner), int(np.count_nonzero(mask)))
 
     def rebased(self, newest: TableSnapshot) -> Self:
         """Never: the newest version has to be searched first.
@@ -91,22 +121,52 @@ class EraseChange(Change):
         raise TableMoved("other runs change the table all the time; run again", self.state.topic.where)
 
 
-def _left(
-    table: TableStore, committed: CommittedRange, erased: ExactOffsets
-) -> tuple[CommittedRange, Mapping[ExactCause, ExactOffsets]]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MissingChange(EraseChange):
+    """Records that rows are gone already. It repairs a table from which another program has removed rows.
+
+    Args:
+        missing: the offsets without a row of each range that lacks rows, except for those of its exact sets. If the
+            range has gaps that the log shows, these are among them.
+        removed: the paths of files that are lost.
+    """
+
+    repairs: ClassVar[bool] = True
+    hits: Mapping[BrokerPartition, HitRows] = field(default_factory=dict)
+    missing: Mapping[LoadedRange, ExactOffsets] = field(repr=False)
+
+    @property
+    def size(self) -> int:
+        """See EraseChange. Each range counts as one."""
+        return len(self.missing)
+
+    def erased(self, ranges: Sequence[CommittedRange]) -> Iterator[ErasedRange]:
+        """The ranges that lack rows. Their visible gaps end, because nobody can tell them from missing rows."""
+        for committed in ranges:
+            absent = self.missing.get(LoadedRange.of(committed))
+            if absent is not None:
+                visible = committed.visible_gaps
+                exact = {cause: count for cause, count in committed.gaps.items() if cause not in visible}
+                yield ErasedRange(
+                    replace(committed, rows=committed.rows + sum(visible.values()), gaps=exact), absent, 1
+                )
+
+
+def _left(table: TableStore, erased: ErasedRange) -> tuple[CommittedRange, Mapping[ExactCause, ExactOffsets]]:
     """The range without these rows, and the set of all its erased rows. Its other sets stay where they are stored."""
+    committed, places, _ = erased
     before = table.exact_sets(committed).get(ExactCause.ERASED, NO_OFFSETS)
-    return replace(committed, rows=committed.rows - erased.count, paths=()), {ExactCause.ERASED: before | erased}
+    return replace(committed, rows=committed.rows - places.count, paths=()), {ExactCause.ERASED: before | places}
 
 
-def taken_out(erased: Sequence[tuple[CommittedRange, ExactOffsets]]) -> Iterator[LoadedRange]:
+def taken_out(erased: Sequence[ErasedRange]) -> Iterator[LoadedRange]:
     """The erased rows as ranges, for consumers of the table.
 
     If they are very many, one range leads from the first erased row of a committed range to its last one. Consumers
     then replace the rows in between by the same rows.
     """
-    is_few = sum(len(offsets.firsts) for _, offsets in erased) <= MAX_WRITTEN
-    for committed, offsets in erased:
+    is_few = sum(len(own.places.firsts) for own in erased) <= MAX_WRITTEN
+    for committed, offsets, _ in erased:
         starts, stops = offsets.firsts, offsets.stops
         runs = zip(starts.tolist(), stops.tolist(), strict=True) if is_few else [(int(starts[0]), int(stops[-1]))]
         for start, stop in dict.fromkeys(runs):

@@ -102,10 +102,12 @@ class DeltaCommit:
 
     def change_by_others(self, topic: str | None) -> str:
         """The sentence that says that this commit changed rows without the ledger, and how to repair it."""
+        only_removed = self.operation in _COPYING or not self.foreign_files
+        last = f", or `penstock erase {topic} --missing` records that they are gone" if only_removed else ""
         return (
             f"version {self.version} changed rows of the table, and Penstock did not write it ({self.writer}): "
-            f"`penstock rewind {topic} --version {self.version - 1}` takes this back, or `penstock replay {topic} "
-            "--from earliest --to latest` fetches the rows again"
+            f"`penstock rewind {topic} --version {self.version - 1}` takes this back,{'' if last else ' or'} `penstock "
+            f"replay {topic} --from earliest --to latest` fetches the rows again{last}"
         )
 
 

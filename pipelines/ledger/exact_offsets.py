@@ -122,6 +122,11 @@ class ExactOffsets:
         starts = np.maximum(self.firsts[low:high], offsets.start)
         return type(self)(starts, np.minimum(self.seconds[low:high], offsets.stop))
 
+    def complement(self, offsets: OffsetRange) -> Self:
+        """The offsets of a range that are not in a set of runs."""
+        own = self.within(offsets)
+        return self.of_runs(np.append(offsets.start, own.seconds), np.append(own.firsts, offsets.stop))
+
     def contains(self, offsets: _Numbers, inner: _Numbers) -> _Mask:
         """The mask of those rows that are in the set. From 0.8 on, `inner` has no meaning."""
         if not len(self.firsts):

@@ -10,6 +10,7 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING
 
@@ -20,7 +21,7 @@ import pyarrow.compute as pc
 from kafka_io.errors import LocatedError
 from kafka_io.model import BrokerPartition
 from pipelines.commit.commit import commit
-from pipelines.commit.erasure import EraseChange, HitRows, TableMoved
+from pipelines.commit.erasure import EraseChange, HitRows, on_newest
 from pipelines.delta.delta_table import LakeTable
 from pipelines.fetch.slice_file import SliceFile
 from pipelines.layout.columns import RAW_COLUMN
@@ -45,7 +46,6 @@ _SEARCHED_ROWS = 8_192
 """The search in a file ends at the first hit, because all of the file is read again then. So its batches are small."""
 _MAX_WAITING_BYTES = 64 * 1024 * 1024
 """How many bytes of rows are read without a hit before the file is searched."""
-_MAX_TRIES = 20
 _NO_BROKER = -1
 """Stands for null in columns of numbers."""
 _MIN_SEARCHED_BYTES = 4
@@ -90,14 +90,32 @@ NO_HITS = _FileHits()
 
 def erase(request: EraseRequest) -> TopicErase:
     """Erase the rows. An error is in the result; only interruptions are raised."""
-    began = monotonic()
     table = request.table
     result = TopicErase(topic=table.where.topic or "", table=table.uri, request=request.name, dry_run=request.dry_run)
+    return ended(table, result, lambda: _Erasure(request).result(result))
+
+
+def ended(table: LakeTable, result: TopicErase, work: Callable[[], TopicErase]) -> TopicErase:
+    """The result of some work; if it fails, `result` with the error."""
+    began = monotonic()
     try:
-        result = _Erasure(request).result(result)
+        result = work()
     except LocatedError as error:
         result = replace(result, failure=SliceFailure.of(error, table.where))
     return replace(result, seconds=round(monotonic() - began, 3))
+
+
+def existing_snapshot(table: LakeTable) -> TableSnapshot:
+    """The newest version of a table that has rows.
+
+    Raises:
+        TableMissing: it has none.
+        LoadError: the table cannot be read.
+    """
+    snapshot = table.existing()
+    if snapshot is None or snapshot.entry is None:
+        raise TableMissing("the topic has no rows that could be erased", table.where)
+    return snapshot
 
 
 class _Erasure:
@@ -113,21 +131,24 @@ class _Erasure:
         Raises:
             LoadError: nothing was erased.
         """
-        request, snapshot = self._request, self._snapshot()
-        for tries_left in reversed(range(_MAX_TRIES)):
-            hits = self._searched(snapshot)
-            failpoint("erasure staged")
-            result = self._counted(replace(result, version=snapshot.version), hits)
-            if request.dry_run or not hits:
-                return result
-            try:
-                return replace(result, version=self._commit(snapshot, hits))
-            except TableMoved:
-                if not tries_left:
-                    raise
-                snapshot = request.table.newer(snapshot)
-                snapshot.check_unchanged(request.table.where)
-        raise AssertionError("the last attempt raises")
+        table = self._request.table
+        snapshot = existing_snapshot(table)
+        self._check(snapshot)
+        return on_newest(table, snapshot, partial(self._attempt, result))
+
+    def _attempt(self, result: TopicErase, snapshot: TableSnapshot) -> TopicErase:
+        """The same on top of this version.
+
+        Raises:
+            TableMoved: another run was first.
+        """
+        snapshot.check_unchanged(self._request.table.where)
+        hits = self._searched(snapshot)
+        failpoint("erasure staged")
+        result = self._counted(replace(result, version=snapshot.version), hits)
+        if self._request.dry_run or not hits:
+            return result
+        return replace(result, version=self._commit(snapshot, hits))
 
     def _counted(self, result: TopicErase, hits: Mapping[str, _FileHits]) -> TopicErase:
         """The result with the numbers of the hits."""
@@ -144,11 +165,14 @@ class _Erasure:
             partitions=tuple(partitions),
         )
 
-    def _snapshot(self) -> TableSnapshot:
+    def _check(self, snapshot: TableSnapshot) -> None:
+        """Check that the files can be searched and written again.
+
+        Raises:
+            EraseRefused: they cannot.
+            TableNotProven: another program has changed rows.
+        """
         table = self._request.table
-        snapshot = table.existing()
-        if snapshot is None or snapshot.entry is None:
-            raise TableMissing("the topic has no rows that could be erased", table.where)
         snapshot.check_unchanged(table.where)
         if snapshot.layout.others:
             raise EraseRefused(
@@ -161,7 +185,6 @@ class _Erasure:
                 f"the data file {min(damaged)} is lost or damaged, so its rows cannot be searched: replay it first",
                 table.where,
             )
-        return snapshot
 
     def _searched(self, snapshot: TableSnapshot) -> dict[str, _FileHits]:
         """The files of the snapshot with hits."""

@@ -29,6 +29,8 @@ class TopicErase(Failable):
         files: the number of data files that had such rows.
         searched: the number of data files that were searched.
         partitions: the partitions with such rows.
+        reasons: why rows are missing, if missing rows were recorded.
+        gaps: how many other offsets without a row count as erased now, because nobody can tell them from missing rows.
         seconds: how long it took.
     """
 
@@ -42,4 +44,6 @@ class TopicErase(Failable):
     files: int = 0
     searched: int = 0
     partitions: tuple[ErasedRows, ...] = ()
+    reasons: tuple[str, ...] = ()
+    gaps: int = 0
     seconds: float = 0.0

@@ -136,6 +136,10 @@ class ChangesByOthers:
         if entry and entry.replaces_rows and LoadedRange.of(committed) not in entry.written:
             self._copied.append(committed)
 
+    def of_written_rows(self, topic: str) -> Iterator[str]:
+        """A problem for each change that wrote rows of a range: nobody can see which of them are the right ones."""
+        yield from (change.problem(topic) for change in self._changes if change.ranges)
+
     def problems(self, topic: str, *, named: bool) -> Iterator[str]:
         """A problem for each change that matters, or for all of them if they are to be `named`.
 

@@ -8,6 +8,7 @@ not have this order. From 0.8 on the pass sets a bit for each of their offsets, 
 these bits fit into memory. The rows of all other ranges without the order are sorted, in a second pass.
 """
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from itertools import pairwise
 from typing import NamedTuple, Self
@@ -17,6 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pipelines.ledger.exact_offsets import ExactOffsets
 from pipelines.verify.exact_file import NO_INNER, ExactFile
 from pipelines.verify.range_file import Numbers, RangeColumns, Window, last_not_above
 
@@ -72,6 +74,20 @@ def count_rows(ranges: RangeColumns, codes: Numbers, window: Window, read: ReadR
         part = Window(int(times.min()), int(times.max()) + 1)
         _add_copies(copies, index, members, (low, high), map(_Rows.of, read(part)))
     return RangeCounts(first_pass.counts - copies, copies, first_pass.in_set, outside, misplaced)
+
+
+def row_sets(ranges: RangeColumns, codes: Numbers, batches: Iterable[pa.RecordBatch]) -> list[ExactOffsets]:
+    """The offsets of the rows of each range. The ranges do not overlap; the batches have the columns IDENTIFYING."""
+    index, parts = _RangeIndex(ranges, codes), defaultdict[int, list[ExactOffsets]](list)
+    for rows in map(_Rows.of, batches):
+        numbers = index.find(rows)
+        order = np.argsort(numbers, kind="stable")
+        order = order[numbers[order] >= 0]
+        numbers, offsets = numbers[order], rows.offsets[order]
+        bounds = [0, *(np.flatnonzero(np.diff(numbers)) + 1).tolist(), len(numbers)]
+        for start, stop in pairwise(bounds if len(numbers) else ()):
+            parts[int(numbers[start])].append(ExactOffsets.of(offsets[start:stop]))
+    return [ExactOffsets.union(parts[number]) for number in range(len(ranges.starts))]
 
 
 def _misplaced(batch: pa.RecordBatch) -> int:

@@ -94,7 +94,7 @@ class _Loaded:
         routed = self.sets.of_ranges(self.of_partition(compared.partition), compared)
         others = routed.get(ExactCause.ROUTED, NO_OFFSETS)
         start = max(compared.start, self.covered[compared.partition][0])
-        return ExactOffsets.of_runs(np.append(start, others.seconds), np.append(others.firsts, compared.stop))
+        return others.complement(replace(compared, start=start))
 
     def has_only_gaps(self, shared: ExactOffsets, compared: OffsetRange) -> bool:
         """Whether as many offsets as these are gaps of the log; False if a range is compared in part."""

@@ -22,7 +22,7 @@ from pipelines.delta.commits import DeltaCommit
 from pipelines.delta.delta_table import LakeTable
 from pipelines.delta.open_version import DeltaVersion
 from pipelines.layout.event_days import files_of_other_days
-from pipelines.ledger.committed_range import CommittedRange
+from pipelines.ledger.committed_range import CommittedRange, LoadedRange
 from pipelines.ledger.exact_offsets import NO_OFFSETS, ExactOffsets
 from pipelines.ledger.failure import Failable, SliceFailure
 from pipelines.ledger.incarnations import MAX_PROBLEMS, Extent, RangeFold
@@ -33,7 +33,7 @@ from pipelines.verify.changes_by_others import ChangesByOthers
 from pipelines.verify.complete_files import CompleteFiles
 from pipelines.verify.exact_file import ExactFile, ExactPlace, exact_problems
 from pipelines.verify.range_file import RangeColumns, RangeFile, Window
-from pipelines.verify.row_counts import count_rows, partition_code
+from pipelines.verify.row_counts import RangeCounts, count_rows, partition_code
 from resources.errors import ExactSetLost, LakeRefused, LakeUnavailable, LoadError, TableForeign
 from resources.printed import INLINED, printed_property
 
@@ -97,6 +97,21 @@ class Proof(Failable):
         return not self.problems
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Examination:
+    """What was found in a version of a table.
+
+    Args:
+        proof: the result.
+        lost_files: the data files that are missing or truncated.
+        others: the problems that missing rows do not explain.
+    """
+
+    proof: Proof
+    lost_files: Sequence[str] = ()
+    others: Sequence[str] = ()
+
+
 def proof_of(table: LakeTable, check: Callable[[LakeTable], Proof]) -> Proof:
     """The result of `check`, such as `verify`. An error becomes its problem, so that other tables are still checked."""
     try:
@@ -122,11 +137,19 @@ def verify(table: LakeTable, *, values: bool = False) -> Proof:
         return Proof(topic=topic, table=table.uri, problems=(error.reason,))
     if opened is None:
         return Proof(topic=topic, table=table.uri, problems=(f"there is no table {table.uri}",))
+    return examine(table, opened, values=values).proof
+
+
+def examine(
+    table: LakeTable, opened: DeltaVersion, *, values: bool = False, lacking: list[LoadedRange] | None = None
+) -> Examination:
+    """Check a version of the table; see `verify`. The ranges that lack rows are added to `lacking`."""
+    topic = table.where.topic or ""
     fold, cursors, changes = RangeFold(), _StoredCursors(), ChangesByOthers(opened.layout)
     files, exact_sets = CompleteFiles(table, opened), ExactSets.at(table.uri, table.lake.options)
     ranges_of_damaged: dict[str, list[str]] = {path: [] for path in files.damaged}
     with RangeFile() as ranges, ExactFile() as exact:
-        counts = _Counts(exact)
+        counts = _Counts(exact, lacking)
         for incarnation, committed in fold.effective(cursors.collect(changes.watch(table.commits_of(opened)))):
             changes.compare(committed)
             counts.add(incarnation, committed, ranges, exact_sets)
@@ -135,27 +158,26 @@ def verify(table: LakeTable, *, values: bool = False) -> Proof:
         with _LARGE_TABLES if files.size_bytes > _LARGE_BYTES else nullcontext():
             for window, columns in ranges.windows():
                 counts.count(window, columns, files)
-    problems = [problem for incarnation in fold.topics for problem in _range_problems(fold, incarnation)]
-    problems += _why_not_loadable(table, opened)
+    others = [problem for incarnation in fold.topics for problem in _range_problems(fold, incarnation)]
+    others += _why_not_loadable(table, opened)
     if cursors.newest is not None:
-        problems += cursors.mismatched(cursors.newest)
-        problems += _short_of_cursor(fold.extents(cursors.newest.topic), cursors.newest.covered)
-    problems += _misplaced_files(opened)
+        others += cursors.mismatched(cursors.newest)
+        others += _short_of_cursor(fold.extents(cursors.newest.topic), cursors.newest.covered)
+    others += _misplaced_files(opened)
     damaged_pages = dict(files.damaged_pages()) if values else {}
-    problems += _file_problems(topic, ranges_of_damaged, dict.fromkeys(files.unreadable, "") | damaged_pages)
-    problems += changes.problems(topic, named=bool(counts.outside or counts.miscounts))
-    if counts.outside:
-        problems.append(f"{counts.outside} rows are outside of every committed range")
-    if counts.misplaced:
-        problems.append(f"{counts.misplaced} rows have a position inside a compressed message, as only rows of 0.7 do")
-    problems += counts.miscounts
-    return Proof(
+    others += _unreadable_problems(topic, dict.fromkeys(files.unreadable, "") | damaged_pages)
+    others += counts.misplaced_rows()
+    named = bool(counts.outside or counts.miscounts)
+    problems = [*others, *_lost_problems(topic, ranges_of_damaged), *changes.problems(topic, named=named)]
+    proof = Proof(
         topic=topic,
         table=table.uri,
         values_read=values,
-        problems=tuple(dict.fromkeys(problems[:MAX_PROBLEMS])),
+        problems=tuple(dict.fromkeys([*problems, *counts.miscounts][:MAX_PROBLEMS])),
         partitions=tuple(counts.proofs(fold)),
     )
+    others += [*changes.of_written_rows(topic), *counts.other_miscounts]
+    return Examination(proof=proof, lost_files=files.damaged, others=others)
 
 
 class _StoredCursors:
@@ -205,21 +227,24 @@ class _StoredCursors:
             )
 
 
-def _file_problems(
-    topic: str, ranges_of_damaged: Mapping[str, Sequence[str]], unreadable: Mapping[str, str]
-) -> Iterator[str]:
-    """The problems of damaged files.
-
-    The values of `ranges_of_damaged` are the ranges of a file, the newest first. Those of `unreadable` say which part
-    of a file is damaged, if it is known.
-    """
-    repair = f"`penstock replay {topic} --from earliest --to latest`"
+def _lost_problems(topic: str, ranges_of_damaged: Mapping[str, Sequence[str]]) -> Iterator[str]:
+    """The problems of lost files. The values are the ranges of a file, the newest first."""
     for path, contents in ranges_of_damaged.items():
         listed = ", ".join(reversed(contents)) or "compacted rows"
-        yield f"the data file {path} is missing or truncated: it held {listed}; {repair} fetches the rows again"
+        yield (
+            f"the data file {path} is missing or truncated: it held {listed}; `penstock replay {topic} --from earliest "
+            f"--to latest` fetches the rows again, or `penstock erase {topic} --missing` records that they are gone"
+        )
+
+
+def _unreadable_problems(topic: str, unreadable: Mapping[str, str]) -> Iterator[str]:
+    """The problems of damaged files. The values say which part of a file is damaged, if it is known."""
     for path, part in unreadable.items():
         where = f" in {part}" if part else ""
-        yield f"the data file {path} is damaged{where}: move it away, and {repair} fetches its rows again"
+        yield (
+            f"the data file {path} is damaged{where}: move it away, and `penstock replay {topic} --from earliest --to "
+            "latest` fetches its rows again"
+        )
 
 
 def _misplaced_files(opened: OpenTable) -> Iterator[str]:
@@ -258,21 +283,33 @@ def _short_of_cursor(extents: Mapping[BrokerPartition, Sequence[Extent]], covere
             yield f"partition {partition}: the ledger covers [{start}, {cursor}), but its ranges cover {actual}"
 
 
+_Problem = tuple[tuple[int, BrokerPartition], int, str]
+"""A problem of a range, behind the place of the range: the number of the incarnation, the partition, and the offset."""
+_TAKEN_OUT = "were erased, filtered or retired"
+
+
+def _first(problems: Sequence[_Problem]) -> list[str]:
+    return [problem for _, _, problem in sorted(problems)[:MAX_PROBLEMS]]
+
+
 class _Counts:
     """Counts the rows of the ranges in the files. Only the sums of each partition stay in memory, not the ranges.
+
+    The ranges that lack rows are added to `lacking`, if it is a list.
 
     Attributes:
         outside: the number of rows that belong to no range.
         misplaced: the number of rows with a position that only rows of 0.7 have.
     """
 
-    def __init__(self, exact: ExactFile) -> None:
+    def __init__(self, exact: ExactFile, lacking: list[LoadedRange] | None) -> None:
         self.outside = self.misplaced = 0
-        self._exact = exact
+        self._exact, self._lacking = exact, lacking
         self._partitions: list[PartitionProof] = []
         self._order: list[tuple[int, BrokerPartition]] = []
         self._slots: dict[TopicIdentity, dict[BrokerPartition, int]] = defaultdict(dict)
-        self._miscounts: list[tuple[tuple[int, BrokerPartition], int, str]] = []
+        self._lacks: list[_Problem] = []
+        self._others: list[_Problem] = []
 
     def add(self, topic: TopicIdentity, committed: CommittedRange, ranges: RangeFile, exact_sets: ExactSets) -> None:
         """Add a range to the sums, and to `ranges` if its rows must be counted. Its exact sets are read."""
@@ -286,7 +323,7 @@ class _Counts:
             sums[cause] = sums.get(cause, 0) + size
         if offsets.partition.broker is None and committed.rows + gaps != offsets.size:
             problem = f"its {committed.rows} rows and {gaps} offsets in gaps do not add up to its size"
-            self._add_problem(slot, offsets, f"{offsets}: {problem}")
+            self._add(self._others, slot, offsets, f"{offsets}: {problem}")
         place = self._add_sets(slot, committed, exact_sets)
         if committed.rows:  # a row with the offsets of any other range is outside of the ranges
             files = len(committed.paths)
@@ -302,7 +339,7 @@ class _Counts:
         except ExactSetLost as error:
             problems, offsets = [error.reason], NO_OFFSETS
         for problem in problems:
-            self._add_problem(slot, committed.offsets, f"{committed}: {problem}")
+            self._add(self._others, slot, committed.offsets, f"{committed}: {problem}")
         return self._exact.add(offsets) if committed.rows else ExactPlace()
 
     def count(self, window: Window, ranges: RangeColumns, files: CompleteFiles) -> None:
@@ -321,28 +358,52 @@ class _Counts:
         sums = (np.bincount(ranges.slots, numbers) for numbers in (rows, missing, copies))
         for slot, of_slot in enumerate(zip(*sums, strict=True)):
             self._partitions[slot] = self._partitions[slot].plus(*map(int, of_slot))
-        is_wrong = (rows != ranges.rows) | (copies > 0) | (counted.in_set > 0)
-        for number in np.flatnonzero(is_wrong)[:MAX_PROBLEMS].tolist():
-            slot, start, stop = (int(column[number]) for column in (ranges.slots, ranges.starts, ranges.stops))
-            offsets = OffsetRange(self._order[slot][1], start, stop)
-            if rows[number] != ranges.rows[number]:
-                problem = f"{offsets} holds {rows[number]} rows, but its commit counted {ranges.rows[number]}"
-                self._add_problem(slot, offsets, problem)
-            if copies[number]:
-                self._add_problem(slot, offsets, f"{offsets} holds {copies[number]} rows more than once")
-            if counted.in_set[number]:
-                problem = f"{offsets} holds {counted.in_set[number]} rows that were erased, filtered or retired"
-                self._add_problem(slot, offsets, problem)
+        if self._lacking is not None:
+            chosen = np.flatnonzero(rows < ranges.rows).tolist()
+            self._lacking += [LoadedRange(self._offsets(ranges, n), int(ranges.loaded_us[n])) for n in chosen]
+        self._note(ranges, counted)
 
-    def _add_problem(self, slot: int, offsets: OffsetRange, problem: str) -> None:
-        self._miscounts.append((self._order[slot], offsets.start, problem))
-        if len(self._miscounts) > 2 * MAX_PROBLEMS:
-            self._miscounts = sorted(self._miscounts)[:MAX_PROBLEMS]
+    def _note(self, ranges: RangeColumns, counted: RangeCounts) -> None:
+        """Note what is wrong with the ranges of a window."""
+
+        def rows(number: int) -> str:
+            return f"{counted.rows[number]} rows, but its commit counted {ranges.rows[number]}"
+
+        for problems, is_wrong, what in (
+            (self._lacks, counted.rows < ranges.rows, rows),
+            (self._others, counted.rows > ranges.rows, rows),
+            (self._others, counted.copies > 0, lambda number: f"{counted.copies[number]} rows more than once"),
+            (self._others, counted.in_set > 0, lambda number: f"{counted.in_set[number]} rows that {_TAKEN_OUT}"),
+        ):
+            for number in np.flatnonzero(is_wrong)[:MAX_PROBLEMS].tolist():
+                offsets = self._offsets(ranges, number)
+                self._add(problems, int(ranges.slots[number]), offsets, f"{offsets} holds {what(number)}")
+
+    def _offsets(self, ranges: RangeColumns, number: int) -> OffsetRange:
+        slot, start, stop = (int(column[number]) for column in (ranges.slots, ranges.starts, ranges.stops))
+        return OffsetRange(self._order[slot][1], start, stop)
+
+    def _add(self, problems: list[_Problem], slot: int, offsets: OffsetRange, problem: str) -> None:
+        problems.append((self._order[slot], offsets.start, problem))
+        if len(problems) > 2 * MAX_PROBLEMS:
+            problems[:] = sorted(problems)[:MAX_PROBLEMS]
 
     @property
     def miscounts(self) -> Sequence[str]:
         """The first problems of single ranges, in order of incarnation, partition and offset."""
-        return [problem for _, _, problem in sorted(self._miscounts)[:MAX_PROBLEMS]]
+        return _first([*self._lacks, *self._others])
+
+    @property
+    def other_miscounts(self) -> Sequence[str]:
+        """The same without those of ranges that lack rows."""
+        return _first(self._others)
+
+    def misplaced_rows(self) -> Iterator[str]:
+        """The problems of rows that no range has."""
+        if self.outside:
+            yield f"{self.outside} rows are outside of every committed range"
+        if self.misplaced:
+            yield f"{self.misplaced} rows have a position inside a compressed message, as only rows of 0.7 do"
 
     def proofs(self, fold: RangeFold) -> Iterator[PartitionProof]:
         """The proof of each partition, in order of incarnation and partition."""

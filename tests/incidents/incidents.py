@@ -80,12 +80,17 @@ def retention_is_too_short(world: IncidentWorld) -> None:
     world.publish(numbers(0, 10), age_s=2 * HOUR_S)
     world.load()
     world.publish(numbers(10, 20), age_s=2 * HOUR_S)
-    world.restart(retention_ms=HOUR_S * 1000, retention_check_ms=0, flush_interval_ms=5)
+    expire(world, 20)
     world.begin_fault(repair=world.restart)
-    with world.client() as client:
-        while client.offset_at(TOPIC, EARLIEST_TIME) != (0, 20):
-            time.sleep(0.01)
     world.publish(numbers(20, 25))
+
+
+def expire(world: IncidentWorld, end: int) -> None:
+    """Let retention delete the records before an offset, which are all two hours old."""
+    world.restart(retention_ms=HOUR_S * 1000, retention_check_ms=0, flush_interval_ms=5)
+    with world.client() as client:
+        while client.offset_at(TOPIC, EARLIEST_TIME) != (0, end):
+            time.sleep(0.01)
 
 
 def the_topic_is_created_again(world: IncidentWorld) -> None:
@@ -179,6 +184,19 @@ def rows_are_deleted(world: IncidentWorld) -> None:
     DeltaTable(str(world.table)).delete("offset >= 15")
 
 
+def rows_are_gone(world: IncidentWorld) -> None:
+    """Somebody deletes rows and vacuums the table, and the brokers do not have the records any more."""
+    for start in (0, 10):
+        world.publish(numbers(start, start + 10), age_s=2 * HOUR_S)
+        world.load()
+    DeltaTable(str(world.table)).delete("offset >= 15")
+    DeltaTable(str(world.table)).vacuum(retention_hours=0, enforce_retention_duration=False, dry_run=False)
+    expire(world, 20)
+    world.publish(numbers(20, 25))
+    for command in (f"rewind {TOPIC} --version 2", f"replay {TOPIC} --from earliest --to latest"):
+        assert world.penstock(f"penstock {command}").exit_code != 0
+
+
 def rows_are_updated(world: IncidentWorld) -> None:
     """Another program changes values of the table. Their number stays the same."""
     loaded(world)
@@ -262,6 +280,7 @@ INCIDENTS = (
     Incident(section="Somebody changed the table", happen=rows_are_deleted, rows=20),
     Incident(section="Somebody changed the table", happen=rows_are_updated, sights=(1,), rows=20),
     Incident(section="Somebody changed the table", happen=an_old_version_is_restored, sights=(2,), rows=20),
+    Incident(section="Rows of the table are gone for ever", happen=rows_are_gone, sights=(0, 1), rows=20, lost=5),
     Incident(section="Data files of the table are lost", happen=a_data_file_is_lost, rows=20),
     Incident(section=_BROKERS, happen=the_broker_is_down, rows=20),
     Incident(section=_BROKERS, happen=a_partition_has_no_leader, sights=(1,), rows=20),

@@ -158,6 +158,25 @@ def erasures(results: PrintedResults) -> None:
             print_sentence(f"{result['topic']}: the request is {result['request']}; --certificate takes it")
 
 
+def missing_rows(results: PrintedResults) -> None:
+    """Print a line per partition with missing rows, then why they are missing and what was recorded."""
+    for result in results:
+        if result["errors"]:
+            failure(result["errors"][0], topic=result["topic"])
+            continue
+        if result["partitions"]:
+            print_table("?broker partition >rows", result["partitions"])
+        for reason in result["reasons"]:
+            print_sentence(f"{result['topic']}: {reason}")
+        if result["gaps"]:
+            print_sentence(
+                f"{result['topic']}: {count(result['gaps'])} other offsets had no row before, and count as erased, "
+                "too: nobody can tell them from the missing rows"
+            )
+        word = "would be recorded as erased" if result["dry_run"] else "recorded as erased"
+        print_sentence(f"{result['topic']}: {count(result['rows'])} missing rows {word}; version {result['version']}")
+
+
 def history(entries: Sequence["HistoryEntry"]) -> None:
     """Print a line per commit, the newest first."""
     columns = "version time:TIME_(UTC) what ?run >rows ?>bytes ?>files ?>ranges gaps notes"

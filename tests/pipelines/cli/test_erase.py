@@ -10,6 +10,7 @@ from click.testing import CliRunner, Result
 from kafka_io.model import BrokerPartition, OffsetRange
 from pipelines.cli.main import main
 from pipelines.verify.verify import verify
+from tests.pipelines.maintenance.old_rows import DatedTable
 from tests.small_table import SmallTable
 
 A = BrokerPartition(0, 0)
@@ -54,12 +55,50 @@ def test_values_of_a_file_are_erased(settings: Path, small: SmallTable, tmp_path
 
 @pytest.mark.parametrize(
     "arguments",
-    [(), ("--where", "value = 'zelda'", "--column", "value"), ("--column", "value"), ("--where", "value = zelda")],
+    [
+        (),
+        ("--where", "value = 'zelda'", "--column", "value"),
+        ("--column", "value"),
+        ("--where", "value = zelda"),
+        ("--missing", "--where", "value = 'zelda'"),
+        ("--missing", "--finish"),
+    ],
 )
 def test_a_wrong_use_changes_nothing(arguments: tuple[str, ...], settings: Path, small: SmallTable) -> None:
     result = run(settings, *arguments, "--yes")
     assert (result.exit_code, small.rows()) == (2, 4)
     assert "zelda" not in result.output
+
+
+@pytest.mark.slow
+def test_missing_rows_are_counted_and_recorded(tmp_path: Path) -> None:  # fault P24
+    dated = DatedTable(tmp_path / "lake")
+    dated.commit(dated.records(0, 10, without={2}))
+    dated.handle().delete('"offset" = 5')
+    path = tmp_path / "penstock.toml"
+    path.write_text(f'lake = "{dated.lake.root}"\n[clusters.main]\nbootstrap = "127.0.0.1:1"\n')
+    counted = run(path, "--missing", "--dry-run")
+    assert (counted.exit_code, dated.handle().version()) == (0, 2)
+    assert "clicks: removed by version 2, DELETE by delta-rs:py-" in counted.output
+    assert "clicks: 1 other offsets had no row before, and count as erased, too" in counted.output
+    assert "clicks: 1 missing rows would be recorded as erased; version 2" in counted.output
+    unsure = run(path, "--missing")
+    assert (unsure.exit_code, dated.handle().version()) == (2, 2)
+    recorded = run(path, "--missing", "--request", "T-4711", "--yes", "--json")
+    [record] = json.loads(recorded.stdout)["results"]
+    assert (recorded.exit_code, record["rows"], record["gaps"], record["version"]) == (0, 1, 1, 3)
+    assert record["partitions"] == [{"broker": None, "partition": 0, "rows": 1}]
+    assert "clicks: 0 missing rows recorded as erased; version 3" in run(path, "--missing", "--yes").output
+    assert dated.problems() == ()
+    history = CliRunner().invoke(main, ["--settings", str(path), "history", "clicks"]).output
+    assert "request T-4711" in history
+    assert "missing = erase: partition 0 [2, 6), removed by version 2, DELETE by delta-rs:py-" in history
+    dated.handle().update(updates={"key": "value"}, predicate='"offset" = 4')
+    refused = run(path, "--missing", "--yes")
+    assert (refused.exit_code, "EraseRefused: more is wrong with the table than missing rows" in refused.output) == (
+        1,
+        True,
+    )
 
 
 def certificate(settings: Path, *arguments: str) -> Result:

@@ -8,7 +8,7 @@ import pytest
 
 from kafka_io.model import BrokerPartition, OffsetRange
 from pipelines.commit import erasure
-from pipelines.commit.erasure import EraseChange, HitRows, taken_out
+from pipelines.commit.erasure import EraseChange, ErasedRange, HitRows, taken_out
 from pipelines.ledger.committed_range import CommittedRange
 from pipelines.ledger.ledger import CommitKind, LedgerEntry, TableState, TopicIdentity
 from pipelines.table.exact_sets import store_exact
@@ -60,7 +60,7 @@ def test_one_of_two_rows_of_a_message_of_0_7_is_erased() -> None:
     of_07 = BrokerPartition(0, 0)
     rows = HitRows(offsets=np.array([3]), inner=np.array([1]), loaded_us=np.array([1]))
     change = EraseChange(state=STATE, run="erasure", hits={of_07: rows}, removed=("a.parquet",), request="")
-    [(_, erased_rows, count)] = change._erased([loaded(0, 10, partition=of_07)])
+    [(_, erased_rows, count)] = change.erased([loaded(0, 10, partition=of_07)])
     assert (erased_rows, count) == (rows_of(3, inner=1), 1)
 
 
@@ -74,5 +74,6 @@ def test_more_places_than_the_maximum_are_named_by_one_range(
     most: int, expected: list[tuple[int, int]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(erasure, "MAX_WRITTEN", most)
-    written = taken_out([(loaded(0, 8), rows_of(1, 4, 5)), (loaded(8, 10), rows_of(9))])
+    erased = [ErasedRange(loaded(0, 8), rows_of(1, 4, 5), 3), ErasedRange(loaded(8, 10), rows_of(9), 1)]
+    written = taken_out(erased)
     assert [(part.offsets.start, part.offsets.stop) for part in written] == expected

@@ -251,7 +251,7 @@ def test_an_erasure_that_ends_at_any_point_is_done_by_the_next_one(
 def test_a_busy_table_ends_with_an_error_after_some_attempts(
     topic: TypedTopic, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(erasing, "_MAX_TRIES", 2)
+    monkeypatch.setattr("pipelines.commit.erasure._MAX_TRIES", 2)
     numbers = iter(range(30, 40))
 
     def load(step: str) -> None:

@@ -120,7 +120,10 @@ def test_a_deleted_file_is_named_with_its_range(small: "SmallTable") -> None:
     (Path(small.uri) / path).unlink()
     result = proof(small)
     assert not result.proven
-    repair = "`penstock replay clicks --from earliest --to latest` fetches the rows again"
+    repair = (
+        "`penstock replay clicks --from earliest --to latest` fetches the rows again, or `penstock erase clicks "
+        "--missing` records that they are gone"
+    )
     lost_range = "partition 0-0 [50, 80)"
     assert f"the data file {path} is missing or truncated: it held {lost_range}; {repair}" in result.problems
     assert [(partition.rows, partition.missing) for partition in result.partitions] == [(5, 3)]
