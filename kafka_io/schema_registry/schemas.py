@@ -41,6 +41,7 @@ class RegisteredSchema:
         references: the schemas that it needs, each after those that it needs itself. A name appears once; if two
             schemas have the same name, the first that is found counts, as for Confluent's serializers.
         guid: its GUID, which is the same in all registries; empty if the registry gives none.
+        messages: the message types of Protobuf that values are known to have, if a reader asks for several of them.
 
     >>> RegisteredSchema(id=1, schema_type="AVRO", text='"string"').references
     ()
@@ -51,6 +52,7 @@ class RegisteredSchema:
     text: str
     references: tuple[ReferencedSchema, ...] = ()
     guid: str = field(default="", compare=False)
+    messages: tuple[str, ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

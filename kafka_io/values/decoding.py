@@ -65,6 +65,8 @@ class DecodedValues:
         failures: the values that do not decode, in the order of rows. A null value is not a failure.
         unknown_schemas: ids of schemas that the decoder does not have. The rows of these values are null. They are not
             failures: they may decode as soon as the schemas are known.
+        unknown_messages: message types of known Protobuf schemas for which the columns were not made, with the id of
+            their schema. The rows of these values are null, and no failures either.
         schema_ids: the id of the schema of each value, also of an unknown schema; -1 for a null value, and for one
             without a valid frame. A decoder of values without frames gives none.
         new_keys: rows whose value has a key that no column holds, with something other than null, {} and []. Decoders
@@ -75,6 +77,7 @@ class DecodedValues:
     rows: pa.RecordBatch
     failures: Sequence[FailedValue] = ()
     unknown_schemas: frozenset[int] = frozenset()
+    unknown_messages: frozenset[tuple[int, str]] = frozenset()
     schema_ids: npt.NDArray[np.int32] = field(default_factory=lambda: NO_IDS, compare=False)
     new_keys: npt.NDArray[np.int64] = field(default_factory=lambda: NO_ROWS, compare=False)
     rounded: npt.NDArray[np.int64] = field(default_factory=lambda: NO_ROWS, compare=False)

@@ -1,6 +1,6 @@
 """`penstock verify` and `penstock clean`: the proof of tables, and their housekeeping."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -13,7 +13,7 @@ from pipelines.cli.output.result import CommandResult, Errors, ends_of, prints_r
 from resources.explanations.explanation import ExitCode
 from resources.printed import printed
 from resources.settings.settings import MAX_DAYS, Settings
-from resources.table_names import route_of
+from resources.table_names import topic_of
 
 if TYPE_CHECKING:
     from pipelines.delta.delta_table import LakeTable
@@ -50,12 +50,14 @@ def verify_command(
     """
     settings = options.settings()
     proofs: list[tuple[LakeTable, Proof]] = []
+    by_topic: dict[tuple[str | None, str], Sequence[LakeTable]] = {}
     errors = Errors()
     for name in selection.clusters(settings):
         with errors.caught(cluster=name):
-            tables = selection.tables(settings, name)
-            if together:
-                tables = _with_other_tables(tables)
+            selected = selection.tables(settings, name)
+            of_topics = _by_topic(selected) if together else {}
+            by_topic |= of_topics
+            tables = _with_others(selected, of_topics) if together else selected
             of_cluster = (_deep_proofs if deep else _proofs)(settings, name, tables, values=files)
             for table, (proof, warnings) in zip(tables, of_cluster, strict=True):
                 proofs.append((table, proof))
@@ -66,9 +68,8 @@ def verify_command(
     records = [{"cluster": table.where.cluster, **printed(proof)} for table, proof in proofs]
     for (table, _), record in zip(proofs, records, strict=True):
         add_state_proof(settings, table, record)
-        if together:
-            with errors.caught(cluster=record["cluster"], topic=record["topic"]):
-                _add_problems_between(table, record)
+        with errors.caught(cluster=record["cluster"], topic=record["topic"]):
+            _add_problems_between(by_topic.get((record["cluster"], record["topic"]), ()), record)
     has_problems = any(not record["proven"] and not record["errors"] for record in records)
     return CommandResult(
         records=records,
@@ -95,24 +96,34 @@ def _check_none_is_lost(settings: Settings, cluster: str, tables: Sequence["Lake
                 )
 
 
-def _with_other_tables(tables: Sequence["LakeTable"]) -> "list[LakeTable]":
-    """The tables, and behind each of them the other tables of its topic."""
+def _by_topic(tables: Sequence["LakeTable"]) -> "Mapping[tuple[str | None, str], Sequence[LakeTable]]":
+    """All tables of the topics of these tables, by cluster and topic."""
     from pipelines.verify.topic_tables import other_tables
 
-    by_name = {table.where.topic: table for table in tables}
+    by_topic: dict[tuple[str | None, str], Sequence[LakeTable]] = {}
     for table in tables:
-        by_name |= {other.where.topic: other for other in other_tables(table) if other.where.topic not in by_name}
+        topic = table.where.cluster, topic_of(str(table.where.topic))
+        if len(by_topic.get(topic, ())) <= 1:
+            by_topic[topic] = [table, *other_tables(table)]
+    return by_topic
+
+
+def _with_others(
+    tables: Sequence["LakeTable"], by_topic: "Mapping[tuple[str | None, str], Sequence[LakeTable]]"
+) -> "Sequence[LakeTable]":
+    """The tables, and the other tables of their topics that are not among them."""
+    by_name = {other.where.topic: other for of_topic in by_topic.values() for other in of_topic}
+    by_name |= {table.where.topic: table for table in tables}
     return [by_name[name] for name in sorted(by_name, key=str)]
 
 
-def _add_problems_between(table: "LakeTable", record: dict[str, Any]) -> None:
-    """Add to the record of a topic's own table why an offset is not in exactly one table of the topic."""
-    if route_of(record["topic"]) or record["errors"]:
+def _add_problems_between(tables: Sequence["LakeTable"], record: dict[str, Any]) -> None:
+    """Add to the record of a topic's own table why an offset is not in exactly one of the tables of the topic."""
+    if len(tables) <= 1 or record["errors"]:
         return
-    from pipelines.verify.topic_tables import other_tables, problems_between
+    from pipelines.verify.topic_tables import problems_between
 
-    others = other_tables(table)
-    problems = list(problems_between([table, *others])) if others else []
+    problems = list(problems_between(tables))
     record["problems"] = [*record["problems"], *problems]
     record["proven"] = record["proven"] and not problems
 

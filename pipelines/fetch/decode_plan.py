@@ -31,6 +31,7 @@ from pipelines.layout.columns import (
 )
 from pipelines.layout.layout import DATE_COLUMN, EVENT_DAY, LOADED, RAW, TYPED, TableLayout
 from pipelines.layout.personal import is_personal, marked, paths_of_headers, paths_of_keys, without_keys
+from pipelines.ledger.schema_ids import message_of
 from pipelines.rules.column_rules import (
     ColumnRule,
     Rules,
@@ -67,8 +68,13 @@ class WriterSchemas:
 
     @property
     def ids(self) -> frozenset[int | str]:
-        """All ids and GUIDs that need not be asked for."""
-        return frozenset().union(self.known, self.by_guid, self.refused, self.refused_guids)
+        """All ids and GUIDs that need not be asked for, and the message types of known schemas."""
+        return frozenset().union(self.known, self.messages, self.by_guid, self.refused, self.refused_guids)
+
+    @property
+    def messages(self) -> tuple[str, ...]:
+        """The message types that values of Protobuf have, if the table has those of several types."""
+        return tuple(message_of(id_, name) for id_, schema in self.known.items() for name in schema.messages)
 
     @property
     def by_guid(self) -> Mapping[str, int]:
@@ -409,7 +415,7 @@ class _Part:
         encoding = encoding_of(self.encoding)
         yield encoding.declared(self.format)
         for _, schema in sorted(self.learned.schemas.known.items()):
-            yield encoding.of_schema(schema)
+            yield from encoding.fields_of(schema)
 
 
 def _check_no_keys(columns: Sequence[pa.Field], paths: Sequence[str]) -> None:

@@ -23,17 +23,17 @@ from kafka_io.errors import InvalidSchema
 from kafka_io.schema_registry.client import SchemaRegistry
 from pipelines.fetch.decode_plan import DecodePlan, Learned, PartPlan, WriterSchemas, plan_decoding
 from pipelines.fetch.formats import encoding_of
-from pipelines.fetch.schema_texts import KnownTexts
 from pipelines.fetch.typed_rows import fields_of, merged_needs
 from pipelines.layout.columns import NO_COLUMNS
 from pipelines.layout.delta_schema import delta_fields, type_text
 from pipelines.layout.layout import RAW
-from pipelines.ledger.schema_ids import NO_SCHEMAS, SchemaIds
+from pipelines.ledger.schema_ids import NO_SCHEMAS, SchemaIds, messages_by_id
 from pipelines.ledger.slice_facts import DecodingNeeds, SliceFacts
 from pipelines.ledger.slice_times import RECORD_TIME, EventTimeColumn, is_time
 from pipelines.rules.changes import check_rules
 from pipelines.rules.row_rules import RowRules
 from pipelines.rules.skip_condition import SkipCondition
+from pipelines.schemas.schema_texts import KnownTexts
 from pipelines.table.table_store import TableSnapshot
 from resources.errors import TooManyColumns
 
@@ -96,7 +96,7 @@ class Decoding:
         self._earlier_warnings: Sequence[str] = ()
         self._columns_of_files: pa.Schema | None = None
         self.learn(
-            seen.values if format_.has_schemas else (),
+            [*seen.values, *seen.messages] if format_.has_schemas else (),
             key_ids=seen.keys if format_.has_key_schemas else (),
         )
 
@@ -116,7 +116,13 @@ class Decoding:
     def schema_ids(self) -> SchemaIds:
         """The ids of the known schemas, with their texts."""
         values, keys = self._values, self._keys
-        return SchemaIds(values=values.ids, keys=keys.ids, value_texts=values.texts.texts, key_texts=keys.texts.texts)
+        return SchemaIds(
+            values=values.ids,
+            keys=keys.ids,
+            messages=values.learned.schemas.messages,
+            value_texts=values.texts.texts,
+            key_texts=keys.texts.texts,
+        )
 
     @property
     def partition_by(self) -> str:
@@ -240,7 +246,17 @@ class _Part:
         if new:
             self.learned = replace(self.learned, schemas=self._with(new))
 
-    def _with(self, ids: Sequence[int | str]) -> WriterSchemas:
+    def _with(self, new: Sequence[int | str]) -> WriterSchemas:
+        """The known schemas, and those of new ids, GUIDs and message types, or why they cannot be used."""
+        messages = messages_by_id(new)
+        learned = self._with_ids([id_ for id_ in new if " " not in str(id_)])  # message types have one
+        known = {
+            id_: replace(schema, messages=tuple(sorted({*schema.messages, *messages.get(id_, ())})))
+            for id_, schema in learned.known.items()
+        }
+        return replace(learned, known=known)
+
+    def _with_ids(self, ids: Sequence[int | str]) -> WriterSchemas:
         """The known schemas and those of these ids or GUIDs, or why they cannot be used."""
         assert self._registry is not None
         registry = self._open_registry(self._registry)
@@ -275,5 +291,6 @@ class _Part:
 def _is_unknown(part: PartPlan, *, has_schemas: bool) -> bool:
     """Whether no column of this part is known, or no schema if it has schemas in a registry."""
     if has_schemas:
-        return not part.schemas.ids
+        schemas = part.schemas
+        return not (schemas.messages if schemas.known and encoding_of(part.encoding).is_by_message else schemas.ids)
     return encoding_of(part.encoding).of_sample is not None and not part.stored_values

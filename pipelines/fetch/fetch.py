@@ -40,6 +40,7 @@ from pipelines.ledger.slice_times import TimesOfRows
 from pipelines.routes.router import MAIN_ROUTE, RoutesOfRows
 from pipelines.rules.row_rules import RowRules
 from pipelines.rules.skip_condition import RecordMask, SkipCondition
+from pipelines.schemas.schema_names import SchemaUse
 from resources.failpoints import failpoint
 from resources.stores import durable
 from resources.stores.table_files import table_errors
@@ -115,12 +116,14 @@ def _fetch_slice(
     tasks = task.routes.tasks if task.routes else {MAIN_ROUTE: task}
     skip = SkipByChoice(task)
     failed: list[SliceFacts] = []
+    unnamed: set[SchemaUse] = set()
     with ExitStack() as open_files:
         tables = [_SliceRows(own, route, open_files, unforced) for route, own in tasks.items()]
         try:
             for decoded in readable_batches(reader, task.planned, batches, skip):
                 failpoint("batch fetched")
                 routes = task.routes.router.of_rows(decoded.batch) if task.routes and decoded.batch.num_rows else None
+                unnamed.update(routes.unnamed if routes else ())
                 for table in tables:
                     table.add(decoded, routes)
                 del decoded  # its columns are free before the next batch is decoded, which fills them again
@@ -130,6 +133,8 @@ def _fetch_slice(
             if tables[0].next_offset == task.offsets.start or not is_unreadable(error):
                 raise
             failed = [_failed(replace(task.offsets, start=tables[0].next_offset), task, error)]
+    if unnamed:
+        tables[0].needs.append(DecodingNeeds(routes=tuple(sorted(unnamed, key=str))))
     if lacking := [table.lacking for table in tables if table.needs]:
         skip.discard()
         return lacking

@@ -4,8 +4,9 @@ Whoever adds an encoding adds a line to ENCODINGS, and its settings to `resource
 """
 
 import base64
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -28,6 +29,8 @@ if TYPE_CHECKING:  # pydantic and protobuf are slow to import; workers need no s
 
 KnownSchemas = Mapping[int, RegisteredSchema]
 """The schemas of a registry, by id."""
+ALL_MESSAGES = "*"
+"""What an encoding has in the place of the name of a message type if values may have any."""
 LOCAL_ID = -1
 """The id of a schema in a file of the settings. No registry has it."""
 
@@ -53,6 +56,7 @@ class ValueEncoding:
         of_schema: the fields that a schema of a registry declares. It raises InvalidSchema if they cannot be columns.
         of_sample: the fields of a sample of values, if nothing declares the fields; None if something does.
         in_file: the schema in a file of the settings that the decoder needs, by LOCAL_ID; it raises as `declared` does.
+        is_by_message: whether a schema declares only the fields of those message types that its values have.
     """
 
     decoder: Callable[[pa.Schema, KnownSchemas], ValueDecoder]
@@ -60,11 +64,17 @@ class ValueEncoding:
     of_schema: Callable[[RegisteredSchema], Sequence[pa.Field]] = _no_schema
     of_sample: Callable[[Sequence[bytes]], Sequence[pa.Field]] | None = None
     in_file: Callable[["TopicFormat"], KnownSchemas] | None = None
+    is_by_message: bool = False
 
     @property
     def is_framed(self) -> bool:
         """Whether values name their schemas in a registry."""
         return self.of_schema is not _no_schema
+
+    def fields_of(self, schema: RegisteredSchema) -> Iterator[Sequence[pa.Field]]:
+        """The fields of a schema, or those of each of its message types. Fields of two types may have one column."""
+        parts = [replace(schema, messages=(name,)) for name in schema.messages] if self.is_by_message else [schema]
+        return map(self.of_schema, parts)
 
 
 def avro_type(schema: RegisteredSchema) -> AvroType:
@@ -209,6 +219,27 @@ def _protobuf(message: str | None) -> ValueEncoding:
     )
 
 
+def _protobuf_of_all_messages() -> ValueEncoding:
+    """The encoding of values of all message types: the fields of those that values have are columns side by side."""
+
+    def decoder(columns: pa.Schema, schemas: KnownSchemas) -> ValueDecoder:
+        from kafka_io.values.protobuf.decoder import ProtobufDecoder  # noqa: PLC0415 - see TYPE_CHECKING
+
+        return ProtobufDecoder(
+            columns,
+            {id_: _protobuf_schema(schema) for id_, schema in schemas.items()},
+            planned={id_: schema.messages for id_, schema in schemas.items()},
+        )
+
+    def of_schema(schema: RegisteredSchema) -> Iterator[pa.Field]:
+        declared = _protobuf_schema(schema)
+        for message in schema.messages:
+            with suppress(InvalidSchema):  # the decoder has the reason for each of its values
+                yield from _protobuf_columns(declared, message)
+
+    return ValueEncoding(decoder=decoder, of_schema=lambda schema: list(of_schema(schema)), is_by_message=True)
+
+
 def _protobuf_file(message: str | None) -> ValueEncoding:
     """The encoding of values without a frame, which have one message type of a file of the settings."""
 
@@ -251,6 +282,7 @@ ENCODINGS: Mapping[str, ValueEncoding] = {
     "debezium avro": ValueEncoding(decoder=_debezium_avro_decoder, of_schema=_fields_of_envelope),
     "debezium key": ValueEncoding(decoder=_debezium_key_decoder, of_sample=fields_of_keys),
     "protobuf": _protobuf(None),
+    f"protobuf {ALL_MESSAGES}": _protobuf_of_all_messages(),
     "local protobuf": _protobuf_file(None),
     "local avro": _avro_file(""),
     "avro": ValueEncoding(decoder=_avro_decoder, of_schema=lambda schema: list(columns_of_avro(avro_type(schema)))),

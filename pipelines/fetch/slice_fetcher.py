@@ -18,11 +18,12 @@ from pipelines.layout.layout import RAW
 from pipelines.ledger.committed_range import CommittedRange, ExactCause, StoredSet
 from pipelines.ledger.coverage import is_covered
 from pipelines.ledger.ledger import Coverage, LeaderEpochs, LedgerEntry
-from pipelines.ledger.slice_facts import SliceFacts
+from pipelines.ledger.slice_facts import DecodingNeeds, PartNeeds, SliceFacts
 from pipelines.plan.bytes_per_offset import committed_bytes_per_offset, read_sample, sizes_by_bytes
 from pipelines.plan.plan import PlannedStep
 from pipelines.plan.slices import SliceSizes, group_slices
-from pipelines.routes.router import MAIN_ROUTE, Router
+from pipelines.routes.router import MAIN_ROUTE
+from pipelines.routes.topic_router import TopicRouter
 from pipelines.rules.row_rules import NO_RULES
 from resources.progress import Progress, no_progress
 from resources.settings.settings import Caps
@@ -54,13 +55,13 @@ class TopicRouting:
     """The tables of a topic that has several of them.
 
     Args:
-        router: finds the route of each record.
+        router: finds the route of each record, and learns the names of schemas.
         own: the route of the table that a FetchOrder names.
         covered: what this table has already.
         others: the other tables that get rows.
     """
 
-    router: Router
+    router: TopicRouter
     own: str = MAIN_ROUTE
     covered: Coverage = field(default_factory=dict)
     others: tuple[RoutedTable, ...] = ()
@@ -160,13 +161,17 @@ class SliceFetcher:
         # A first load would fetch everything twice, once to see the columns. A sample shows most of them.
         tables = order.tables(decoding)
         unseen = [table for table in tables if table.decoding.needs_sample]
-        if unseen and (sample := _sample_of(order.slices)):
+        while unseen and (sample := _sample_of(order.slices)):
             beginnings = replace(order.again(sample), to_message=sample, on_progress=no_progress)
-            _learn(unseen, self.fetch_slices(beginnings, unseen))
+            facts = self.fetch_slices(beginnings, unseen)
+            _learn(order, unseen, facts)
+            # A schema must be known before a sample can show which of its message types there are.
+            shown = {part.route for part in facts if part.needs and part.needs.values.schemas}
+            unseen = [table for table in unseen if table.route in shown and table.decoding.needs_sample]
         facts = self.fetch_slices(order, tables)
         _keep_columns(tables, facts)
         while again := sorted({slice_facts.offsets for slice_facts in facts if slice_facts.needs}):
-            _learn(tables, facts)
+            _learn(order, tables, facts)
             facts = [slice_facts for slice_facts in facts if not slice_facts.needs]
             facts += self.fetch_slices(order.again(again), tables)
             _keep_columns(tables, facts)
@@ -239,13 +244,18 @@ class SliceFetcher:
                 first = next(iter(own.values()), None)
                 if first is None:
                     continue
-                yield replace(first, routes=SliceRoutes(order.routing.router, own)) if order.routing else first
+                yield replace(first, routes=SliceRoutes(order.routing.router.router, own)) if order.routing else first
 
 
-def _learn(tables: Iterable[RoutedTable], facts: Sequence[SliceFacts]) -> None:
-    """Let each table learn what its plan lacks for slices that it could not decode."""
+def _learn(order: FetchOrder, tables: Iterable[RoutedTable], facts: Sequence[SliceFacts]) -> None:
+    """Let the router learn the names of schemas, and each table what its plan lacks for its records."""
+    uses = sorted({use for part in facts if part.needs for use in part.needs.routes}, key=str)
+    ids = order.routing.router.learn(uses) if order.routing and uses else {}
     for table in tables:
-        if needs := [part.needs for part in facts if part.needs and part.route == table.route]:
+        needs = [part.needs for part in facts if part.needs and part.route == table.route]
+        if new := ids.get(table.route, ()):
+            needs.append(DecodingNeeds(values=PartNeeds(schemas=tuple(new))))
+        if needs:
             table.decoding.learn_from(needs)
 
 

@@ -20,12 +20,6 @@ from kafka_io.values.header_texts import header_texts
 from kafka_io.values.json.inference import grow_by_fields, has_key_twice, merged_fields, split_sample
 from pipelines.fetch.decode_plan import DecodePlan, PartPlan
 from pipelines.fetch.formats import encoding_of
-from pipelines.fetch.schema_headers import (
-    SHORT_ID_BYTES,
-    SchemaHeaders,
-    with_azure_frames,
-    with_short_ids,
-)
 from pipelines.layout.columns import (
     ERROR_COLUMN,
     KEY_PREFIX,
@@ -38,10 +32,17 @@ from pipelines.layout.columns import (
 )
 from pipelines.layout.personal import without_keys
 from pipelines.layout.rows import FILE_SCHEMA, table_rows
+from pipelines.ledger.schema_ids import message_of
 from pipelines.ledger.slice_facts import BadRecord, DecodingNeeds, PartNeeds
 from pipelines.rules.column_rules import sampled
 from pipelines.rules.ruled_columns import RuledColumns
 from pipelines.rules.skip_condition import RecordMask
+from pipelines.schemas.schema_headers import (
+    SHORT_ID_BYTES,
+    SchemaHeaders,
+    with_azure_frames,
+    with_short_ids,
+)
 
 if TYPE_CHECKING:  # numba is slow to import, and few topics have hashes
     from kafka_io.hashes.keyed_hashes import KeyedHash
@@ -91,7 +92,11 @@ def _part_needs(schemas: Iterable[int | str], fields: Sequence[pa.Field]) -> Par
 def merged_needs(needs: Iterable[DecodingNeeds]) -> DecodingNeeds:
     """What all of these need together."""
     needs = list(needs)
-    return DecodingNeeds(values=_merged([each.values for each in needs]), keys=_merged([each.keys for each in needs]))
+    return DecodingNeeds(
+        values=_merged([each.values for each in needs]),
+        keys=_merged([each.keys for each in needs]),
+        routes=tuple(use for each in needs for use in each.routes),
+    )
 
 
 def _merged(needs: Sequence[PartNeeds]) -> PartNeeds:
@@ -250,6 +255,7 @@ class _PartRows:
         if decoded.unknown_schemas:
             failures = in_order(failures, self._without_schema(values, decoded.schema_ids))
         unknown |= decoded.unknown_schemas - self._refused.keys()
+        unknown |= {message_of(id_, name) for id_, name in decoded.unknown_messages}
         columns = dict(zip(decoded.rows.schema.names, decoded.rows.columns, strict=True))
         return DecodedPart(
             columns=self._ruled.of(columns) if self._ruled else columns,

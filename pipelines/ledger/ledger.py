@@ -337,6 +337,7 @@ class LedgerEntry:
             "event_time": state.event_time and state.event_time.as_dict(),
             "rules": state.rules.as_dict(),
             "routes": state.routes.as_dict(),
+            "schema_messages": self.schemas.messages,
             "schema_texts": self.schemas.value_texts,
             "key_schema_texts": self.schemas.key_texts,
         }
@@ -413,6 +414,7 @@ class _Stored:
         return SchemaIds(
             values=self.take("schemas", tuple[int, ...], ()),
             keys=self.take("key_schemas", tuple[int, ...], ()),
+            messages=self.take("schema_messages", tuple[str, ...], ()),
             value_texts=self._texts("schema_texts"),
             key_texts=self._texts("key_schema_texts"),
         )

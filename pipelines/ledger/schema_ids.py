@@ -1,6 +1,6 @@
 """The schemas that decoded the rows of a table, as its ledger keeps them: their ids, and digests of their texts."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 
@@ -29,11 +29,13 @@ SchemaTexts = tuple[SchemaText, ...]
 class SchemaIds:
     """Ids of schemas in registries: those of values, and those of keys.
 
-    An id that only earlier versions of Penstock have met has no text.
+    An id that only earlier versions of Penstock have met has no text. `messages` are the message types that values of
+    Protobuf have, if the table has those of several types; see `message_of`.
     """
 
     values: tuple[int, ...] = ()
     keys: tuple[int, ...] = ()
+    messages: tuple[str, ...] = ()
     value_texts: SchemaTexts = ()
     key_texts: SchemaTexts = ()
 
@@ -42,6 +44,7 @@ class SchemaIds:
         return SchemaIds(
             values=tuple(sorted({*self.values, *others.values})),
             keys=tuple(sorted({*self.keys, *others.keys})),
+            messages=tuple(sorted({*self.messages, *others.messages})),
             value_texts=_with_texts(self.value_texts, others.value_texts, now_ms),
             key_texts=_with_texts(self.key_texts, others.key_texts, now_ms),
         )
@@ -61,6 +64,29 @@ class SchemaIds:
 
 
 NO_SCHEMAS = SchemaIds()
+
+
+def message_of(id_: int, name: str) -> str:
+    """A message type of a Protobuf schema, as ledgers keep it.
+
+    >>> message_of(17, "shop.Order")
+    '17 shop.Order'
+    """
+    return f"{id_} {name}"
+
+
+def messages_by_id(texts: Iterable[int | str]) -> Mapping[int, tuple[str, ...]]:
+    """The names of message types by the id of their schema. Ids and GUIDs of schemas are no message types.
+
+    >>> messages_by_id(["17 shop.Order", 18])
+    {17: ('shop.Order',)}
+    """
+    messages: dict[int, tuple[str, ...]] = {}
+    for text in texts:
+        id_, _, name = str(text).partition(" ")
+        if name:
+            messages[int(id_)] = (*messages.get(int(id_), ()), name)
+    return messages
 
 
 def digests_of(texts: Iterable[SchemaText], id_: int) -> list[str]:

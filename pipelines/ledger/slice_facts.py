@@ -82,10 +82,11 @@ class PartNeeds:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecodingNeeds:
-    """What the plan must have to decode records."""
+    """What the plan must have to decode records, and the schemas whose names a router must have to find their table."""
 
     values: PartNeeds = PartNeeds()
     keys: PartNeeds = PartNeeds()
+    routes: tuple[tuple[int | str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

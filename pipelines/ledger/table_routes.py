@@ -1,6 +1,6 @@
 """Routes: rules that send each record of a topic to one of its tables. The ledger of each table keeps them."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Self
 
 from kafka_io.typed_json import JsonObject
@@ -11,6 +11,10 @@ if TYPE_CHECKING:  # workers need no settings, and pydantic is slow to import
 
 MAIN, FAIL = "main", "fail"
 """The texts in the place of a table that mean the topic's own table, and no table."""
+SCHEMA = "schema"
+"""What names the type of a record if no header does."""
+ID_PREFIX = "id:"
+"""The beginning of the names that are ids of schemas: records of a schema that nobody can name have a table too."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,10 +38,16 @@ class TableRoutes:
     def continued_by(self, planned: Self) -> bool:
         """Whether records that were stored by these routes are where the planned ones would have put them.
 
-        Without a table for other types there were none, so further types can have any table.
+        Without a table for other types there were none, so further types can have any table. Whether a new id is one
+        that no record had is not known here, see `TopicRouter`.
         """
-        is_same_so_far = planned.by == self.by and planned.names[: len(self.names)] == self.names
+        names = tuple(rule for rule in planned.names if rule in self.names or not self._is_id(rule[0]))
+        planned = replace(planned, names=names)
+        is_same_so_far = planned.by == self.by and names[: len(self.names)] == self.names
         return planned == self or (self.others == FAIL and is_same_so_far)
+
+    def _is_id(self, name: str) -> bool:
+        return self.by == SCHEMA and name.startswith(ID_PREFIX)
 
     @classmethod
     def of(cls, tables: "TopicTables | None") -> Self:

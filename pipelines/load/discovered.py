@@ -188,7 +188,9 @@ class Discovery:
                 )
         planned = TableRoutes.of(self.run.topics.tables_of(topic.name))
         if planned.by and any(partition.broker is not None for partition in topic.partitions):
-            raise RouteUnknown("records of Kafka 0.7 have no headers: remove [topics.NAME.tables]", state.topic.where)
+            raise RouteUnknown(
+                "a topic of Kafka 0.7 has only one table: remove [topics.NAME.tables]", state.topic.where
+            )
         routed = []
         for route in planned.all_routes:
             table = self.run.tables.of(table_name(topic.name, route))

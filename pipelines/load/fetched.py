@@ -19,7 +19,8 @@ from pipelines.ledger.slice_facts import NOTHING_DECODED, DecodedCounts, SliceFa
 from pipelines.load.planned import Planned
 from pipelines.load.run import Run
 from pipelines.load.stage import Stage
-from pipelines.routes.router import MAIN_ROUTE, Router
+from pipelines.routes.router import MAIN_ROUTE
+from pipelines.routes.topic_router import TopicRouter
 from resources.failpoints import failpoint
 from resources.progress import Progress
 
@@ -142,7 +143,15 @@ def _routing(run: Run, planned: Planned, decodings: Mapping[str, Decoding]) -> T
         )
         for table in others
     )
-    return TopicRouting(router=Router.of(tables), covered=own.state.covered, others=tuple(routed))
+    router = TopicRouter(
+        tables,
+        reconciled.topic.name,
+        run.topics.format_of,
+        run.topics.open_registry,
+        {table.route: table.snapshot.entry for table in reconciled.tables},
+        adopts_schemas=run.choices.on_schema_changed == "adopt",
+    )
+    return TopicRouting(router=router, covered=own.state.covered, others=tuple(routed))
 
 
 def _without_missing(

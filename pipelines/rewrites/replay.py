@@ -39,9 +39,10 @@ from pipelines.rewrites.replay_request import ReplayRequest, ReplayResolver
 from pipelines.rewrites.replay_result import PartitionReplay, TopicReplay
 from pipelines.rewrites.staging import StagedFiles, staging_folder
 from pipelines.routes.changes import with_routes
-from pipelines.routes.router import Router
+from pipelines.routes.topic_router import TopicRouter
 from pipelines.table.table_store import TableSnapshot, TableStore
 from pipelines.verify.changes_by_others import ChangesByOthers
+from pipelines.verify.topic_tables import other_tables
 from pipelines.verify.verify import verify
 from resources.errors import (
     CommitRefused,
@@ -92,7 +93,7 @@ def _replay(run: Run, table: LakeTable, request: ReplayRequest, began: datetime,
         below=folder,
         on_progress=_in_offsets(on_progress, sum(offsets.size for offsets in slices)),
         exact=exact_of_slices(table, rows.ranges, slices),
-        routing=_routing(run, request.topic, state),
+        routing=_routing(run, table, snapshot, state),
     )
     facts = run.fetcher.fetch_decoded(order, decoding)
     check_same_logs(run.cluster, state, resolver.same_logs)
@@ -133,15 +134,22 @@ def _replay(run: Run, table: LakeTable, request: ReplayRequest, began: datetime,
     return replace(result, version=version, changed=changed, partitions=compared)
 
 
-def _routing(run: Run, name: str, state: TableState) -> TopicRouting | None:
+def _routing(run: Run, table: LakeTable, snapshot: TableSnapshot, state: TableState) -> TopicRouting | None:
     """The router that finds the records of the table; None if the topic has only one table.
 
     Raises:
         RoutesChanged: the settings say otherwise than when the table was loaded.
+        SchemaChanged: an id that one of the tables has met has another schema now.
     """
+    name = state.topic.name
     tables = run.topics.tables_of(topic_of(name))
     with_routes(state, TableRoutes.of(tables))
-    return TopicRouting(router=Router.of(tables), own=route_of(name)) if tables else None
+    if tables is None:
+        return None
+    others = ((route_of(str(other.where.topic)), other.existing()) for other in other_tables(table))
+    entries = {route: other.entry for route, other in others if other} | {route_of(name): snapshot.entry}
+    router = TopicRouter(tables, topic_of(name), run.topics.format_of, run.topics.open_registry, entries)
+    return TopicRouting(router=router, own=route_of(name))
 
 
 def _sizes(

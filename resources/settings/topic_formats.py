@@ -34,6 +34,8 @@ _DAYS_OF_ALL_TABLES = {"loaded", "event_day"}
 """The values of `partition_by` that name no column."""
 _MESSAGE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*")
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9._-]+")
+ALL_MESSAGES = "*"
+"""The value of `message` for values of any message type."""
 _AVRO_FRAME = re.compile(r"single_object|azure:[0-9a-f]{32}|glue:[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _HEADER_NAME = re.compile(r"[^ ,;{}()\n\t=\x00]+")
 _MINUTE_MS = 60_000
@@ -109,7 +111,9 @@ class TopicFormat(Section):
 
     message: str | None = None
     """The format "protobuf": full name of the message type of the values, such as `shop.Order`. By default it is the
-    first one of each `.proto` file. A value of another message type does not decode."""
+    first one of each `.proto` file. A value of another message type does not decode. With "*" values of a registry can
+    have any message type, and the table has the fields of all types that occur; with `by = "schema"` in
+    `[topics.NAME.tables]` that is the default."""
 
     proto_file: Annotated[str, BeforeValidator(absolute_path), Field(**FILE)] | None = None
     """The format "protobuf" without a registry: path of a `.proto` file, or of a descriptor set that
@@ -267,9 +271,12 @@ class TopicFormat(Section):
             raise ValueError('`message` belongs to the format "protobuf"')
         if self.key_message is not None and self.key_format != "protobuf":
             raise ValueError('`key_message` belongs to the key format "protobuf"')
+        if self.message == ALL_MESSAGES and self.proto_file:
+            raise ValueError(f'message: "{ALL_MESSAGES}" needs a registry, because a frame names the type of a value')
         for name in ("message", "key_message"):
             message = getattr(self, name)
-            if message is not None and not _MESSAGE_NAME.fullmatch(message):
+            is_all = name == "message" and message == ALL_MESSAGES
+            if message is not None and not is_all and not _MESSAGE_NAME.fullmatch(message):
                 raise ValueError(f"{name}: write the full name of a message type, such as `shop.Order`")
         return self
 
@@ -344,6 +351,12 @@ class TopicFormat(Section):
         """Whether the schemas of the values are in a registry."""
         is_always = self.format in _ALWAYS_WITH_SCHEMAS and not (self.avro_file or self.proto_file)
         return is_always or (self.registry is not None and self.format in _WITH_SCHEMAS)
+
+    def with_all_messages(self) -> Self:
+        """The format with values of all message types of Protobuf, unless it names one."""
+        if self.format != "protobuf" or self.message or self.proto_file:
+            return self
+        return self.model_copy(update={"message": ALL_MESSAGES})
 
     def with_registries(self, names: Iterable[str]) -> Self:
         """The format with the names of the registries that it needs. One that is missing is the first of `names`."""

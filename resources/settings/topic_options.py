@@ -125,6 +125,8 @@ class TopicOptions(BaseModel, frozen=True):
             )
         if self.tables is not None and self.audit.audit is not None:
             raise ValueError("`audit` and `tables` exclude each other: producers count the records of the whole topic")
+        if self.tables is not None and self.tables.by_schema and not self.format.has_schemas:
+            raise ValueError('tables.by: "schema" needs a `format` whose values have schemas in a registry')
         if (
             self.audit.audit is not None
             and self.keep_days is not None
@@ -146,6 +148,10 @@ class TopicOptions(BaseModel, frozen=True):
         if self.state is None or self.state.unavailable_value is None:
             return UNAVAILABLE_VALUE if self.format.format == "debezium" else ""
         return self.state.unavailable_value
+
+    def for_all_messages(self) -> Self:
+        """The settings of a table whose records are chosen by their message types: it takes all that it gets."""
+        return self.model_copy(update={"format": self.format.with_all_messages()})
 
     def for_counts(self) -> Self:
         """The settings of a topic that holds the counts of another one, and so is not audited itself."""

@@ -52,10 +52,10 @@ class TopicSections(BaseModel, frozen=True):
     def _first(self, topic: str) -> TopicOptions:
         sections, name = self.sections.items(), topic_of(topic)
         of_topic = next((options for own, options in sections if names_topic(own, name)), DEFAULT_TOPIC)
-        if name == topic:
-            return of_topic
         inherited = of_topic.model_copy(update={"tables": None, "state": None})
-        return next((options for own, options in sections if "/" in own and names_topic(own, topic)), inherited)
+        of_table = (options for own, options in sections if "/" in own and names_topic(own, topic))
+        options = of_topic if name == topic else next(of_table, inherited)
+        return options.for_all_messages() if of_topic.tables and of_topic.tables.by_schema else options
 
     def audit_problem(self, name: str, rules: Iterable[TopicRules]) -> str | None:
         """The key `audit`, and why the counts that it names cannot be loaded with the topics; None if they can.

@@ -29,7 +29,7 @@ from resources.table_names import topic_of
 from tests.docs.pages import ROOT, code, run_blocks
 from tests.fakes.cluster import FakeCluster
 from tests.fakes.typed import TypedTopic, append, log_of
-from tests.pipelines.fetch.test_schema_headers import log_of as log_with_headers
+from tests.pipelines.schemas.test_schema_headers import log_of as log_with_headers
 
 PAGE = ROOT / "docs" / "typed-tables.md"
 TOML = [block.text for block in run_blocks(PAGE, "toml")]

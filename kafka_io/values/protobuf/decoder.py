@@ -1,7 +1,7 @@
 """Protobuf values to rows. Schemas and message types may alternate from value to value; all fill the same buffers."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -92,6 +92,8 @@ class ProtobufDecoder:
             without a frame.
         message: full name of the only message type that values may have, or FIRST_MESSAGE. By default it is the one
             that each frame names, or the first one of the file if there is no frame.
+        planned: the message types of each schema from which the columns are made, by the id of the schema. A value of
+            another type is not decoded, because it may have more fields. By default there is no such limit.
 
     Raises:
         TypeError: a column has a type that no decoder of values fills.
@@ -103,9 +105,11 @@ class ProtobufDecoder:
         columns: pa.Schema,
         schemas: Mapping[int, ProtobufSchema] | ProtobufSchema,
         message: str | None = None,
+        planned: Mapping[int, Collection[str]] | None = None,
     ) -> None:
         self._schemas = schemas
         self._message = message
+        self._planned = planned
         self._buffers = ColumnBuffers(columns)
         self._programs = MessagePrograms(self._buffers.nodes)
         self._arrays = self._programs.arrays()
@@ -122,6 +126,7 @@ class ProtobufDecoder:
     def decode(self, values: pa.BinaryArray) -> DecodedValues:
         """The rows of these values. See DecodedValues."""
         unknown: frozenset[int] = frozenset()
+        messages: frozenset[tuple[int, str]] = frozenset()
         failures: list[FailedValue] = []
         ids = NO_IDS
         if self._single is not None:
@@ -134,11 +139,17 @@ class ProtobufDecoder:
             data, positions = bytes_of(values)
             starts, ends = paths.starts, positions[1:]
             failures += [*frames.failures, *paths.failures]
-            entries = self._entries(frames, paths, failures)
+            entries, messages = self._entries(frames, paths, failures)
         bodies = _Bodies(data, starts, ends, entries, np.zeros(len(values), np.uint8))
         failures += self._fill(bodies)
         rows = self._buffers.take()
-        return DecodedValues(rows=rows, failures=in_order(failures), unknown_schemas=unknown, schema_ids=ids)
+        return DecodedValues(
+            rows=rows,
+            failures=in_order(failures),
+            unknown_schemas=unknown,
+            unknown_messages=messages,
+            schema_ids=ids,
+        )
 
     # Message types
 
@@ -151,12 +162,17 @@ class ProtobufDecoder:
             frames.starts[np.isin(frames.ids, list(unknown))] = -1
         return unknown
 
-    def _entries(self, frames: SchemaFrames, paths: MessagePaths, failures: list[FailedValue]) -> Int32s:
-        """The program of each value. Values whose message type is unknown or not wanted become failures."""
+    def _entries(
+        self, frames: SchemaFrames, paths: MessagePaths, failures: list[FailedValue]
+    ) -> tuple[Int32s, frozenset[tuple[int, str]]]:
+        """The program of each value, and the message types that were not planned.
+
+        Values whose message type does not exist, or is not wanted, become failures.
+        """
         entries = np.full(len(frames.ids), _NO_ENTRY, np.int32)
         rows = np.flatnonzero(paths.starts >= 0)
         if not len(rows):
-            return entries
+            return entries, frozenset()
         # Damaged values may name as many paths as there are rows, so nothing here takes rows times paths.
         keys = frames.ids[rows].astype(np.int64) * len(paths.paths) + paths.numbers[rows]
         is_single = keys.min() == keys.max()
@@ -167,21 +183,23 @@ class ProtobufDecoder:
             self._type_or_reason(int(key) // len(paths.paths), paths.paths[int(key) % len(paths.paths)])
             for key in distinct
         ]
-        of_keys = np.array([_NO_ENTRY if isinstance(type_, str) else type_.entry for type_ in types], np.int32)
+        of_keys = np.array([type_.entry if isinstance(type_, _MessageType) else _NO_ENTRY for type_ in types], np.int32)
         entries[rows] = of_keys[places]
-        refused = of_keys[places] == _NO_ENTRY
-        for row, place in zip(rows[refused].tolist(), places[refused].tolist(), strict=True):
+        is_refused = np.array([isinstance(type_, str) for type_ in types])[places]
+        for row, place in zip(rows[is_refused].tolist(), places[is_refused].tolist(), strict=True):
             failures.append(FailedValue(row=row, reason=str(types[place])))
-        return entries
+        return entries, frozenset(type_ for type_ in types if isinstance(type_, tuple))
 
-    def _type_or_reason(self, schema_id: int, path: tuple[int, ...]) -> _MessageType | str:
-        """The message type that a frame names, or the reason why its values are refused."""
+    def _type_or_reason(self, schema_id: int, path: tuple[int, ...]) -> _MessageType | str | tuple[int, str]:
+        """The message type that a frame names, why its values are refused, or the type if it is not planned."""
         assert isinstance(self._schemas, Mapping)
         type_or_reason = self._known.get((schema_id, path))
         if type_or_reason is None:
             try:
                 schema = self._schemas[schema_id]
                 name = schema.message_at(path).full_name
+                if self._planned is not None and name not in self._planned.get(schema_id, ()):
+                    return schema_id, name
                 wanted = schema.first_message if self._message == FIRST_MESSAGE else self._message
                 if wanted in {None, name}:
                     type_or_reason = self._add(schema, name)

@@ -111,6 +111,15 @@ class ProtobufSchema:
             declared = declared[index].nested_type
         return self.message(name)
 
+    def message_names(self) -> Iterator[tuple[tuple[int, ...], str]]:
+        """The index path and the full name of each message type of the file, also of those inside others.
+
+        >>> schema = parse_protobuf('syntax = "proto3"; package a; message B { message C {} } message D {}')
+        >>> list(schema.message_names())
+        [((0,), 'a.B'), ((0, 0), 'a.B.C'), ((1,), 'a.D')]
+        """
+        return _message_names(self._files[-1].message_type, (), self._main.package)
+
     def descriptor_set(self) -> bytes:
         """All files of the schema, with the comments of fields, as `parse_descriptor_set` reads them."""
         files = descriptor_pb2.FileDescriptorSet(file=self._files)
@@ -120,6 +129,15 @@ class ProtobufSchema:
     def comments(self) -> Mapping[str, str]:
         """The comments of fields by the full name of the field."""
         return dict(comment for file in self._files for comment in _comments(file))
+
+
+def _message_names(
+    declared: Sequence[Any], path: tuple[int, ...], prefix: str
+) -> Iterator[tuple[tuple[int, ...], str]]:
+    for index, message in enumerate(declared):
+        name = f"{prefix}.{message.name}" if prefix else message.name
+        yield (*path, index), name
+        yield from _message_names(message.nested_type, (*path, index), name)
 
 
 def parse_protobuf(text: str, imports: Mapping[str, str] | None = None) -> ProtobufSchema:

@@ -10,13 +10,13 @@ from resources.settings.section import Section, with_dotted_names
 
 MAIN, FAIL = "main", "fail"
 """The values of `others` that name no table: the topic's own table, and a load that stops."""
-_HEADER = "header:"
+_HEADER, SCHEMA = "header:", "schema"
 _TABLE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
 def _by(text: str) -> str:
-    if not text.removeprefix(_HEADER) or not text.startswith(_HEADER):
-        raise ValueError('write "header:" and the name of a header')
+    if text != SCHEMA and (not text.removeprefix(_HEADER) or not text.startswith(_HEADER)):
+        raise ValueError('write "schema", or "header:" and the name of a header')
     return text
 
 
@@ -24,13 +24,15 @@ class TopicTables(Section):
     """Tables for the records of a topic that have different types. See docs/typed-tables.md."""
 
     by: Annotated[str, AfterValidator(_by)]
-    """The header with the type of a record: "header:" and the name of the header. Of several headers of this name, the
-    last one counts."""
+    """What names the type of a record. With "schema" it is the schema of the value, in a registry: the full name of a
+    type of Avro or of a Protobuf message, or the title of a JSON Schema. With "header:" and the name of a header it is
+    this header; of several headers of this name, the last one counts."""
 
     names: Annotated[dict[str, str], BeforeValidator(with_dotted_names), Field(min_length=1)]
     """Types, with the tables for their records. A type is a name, or a regular expression that matches whole names, as
     NAME of `[topics.NAME]` is. The first one that matches counts. The table `orders` of the topic `events` has the name
-    `events/orders`, also in commands and in `[topics."events/orders"]`."""
+    `events/orders`, also in commands and in `[topics."events/orders"]`. With "schema", "id:" and a number is the schema
+    of this id, whatever its name is."""
 
     others: str = MAIN
     """The table for records of other types: its name, or "main" for the topic's own table. With "fail" such a record
@@ -56,9 +58,14 @@ class TopicTables(Section):
         return {name: _route(table) for name, table in self.names.items()}
 
     @property
+    def by_schema(self) -> bool:
+        """Whether its schema names the type of a record."""
+        return self.by == SCHEMA
+
+    @property
     def header(self) -> str:
-        """The name of the header with the type of a record."""
-        return self.by.removeprefix(_HEADER)
+        """The name of the header with the type of a record; empty if its schema is the type."""
+        return "" if self.by_schema else self.by.removeprefix(_HEADER)
 
     @property
     def of_others(self) -> str | None:

@@ -18,8 +18,8 @@ from pipelines.rewrites.topic_schema import topic_schema
 from resources.kafka import open_schema_registry
 from tests.fakes.cluster import FakeCluster
 from tests.fakes.typed import TypedTopic, append, log_of
-from tests.pipelines.fetch.test_schema_headers import Headers
-from tests.pipelines.fetch.test_schema_headers import log_of as log_with_headers
+from tests.pipelines.schemas.test_schema_headers import Headers
+from tests.pipelines.schemas.test_schema_headers import log_of as log_with_headers
 
 # fault F14
 

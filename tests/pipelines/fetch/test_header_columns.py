@@ -17,7 +17,7 @@ from pipelines.verify.verify import verify
 from resources.kafka import open_schema_registry
 from tests.fakes.cluster import FakeCluster
 from tests.fakes.typed import TypedTopic
-from tests.pipelines.fetch.test_schema_headers import Headers, log_of
+from tests.pipelines.schemas.test_schema_headers import Headers, log_of
 
 # fault F15
 

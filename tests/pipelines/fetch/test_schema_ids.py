@@ -22,7 +22,7 @@ from pipelines.verify.verify import verify
 from resources.kafka import open_schema_registry
 from tests.fakes.cluster import FakeCluster
 from tests.fakes.typed import TypedTopic, append
-from tests.pipelines.fetch.test_schema_headers import Headers, guid_of, log_of
+from tests.pipelines.schemas.test_schema_headers import Headers, guid_of, log_of
 
 IDS = "_kafka_schema_id"
 ORDER = json.dumps({"type": "record", "name": "Order", "fields": [{"name": "id", "type": "long"}]})

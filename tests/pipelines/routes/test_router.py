@@ -95,8 +95,8 @@ def test_what_several_tables_cover_together() -> None:
 @pytest.mark.parametrize(
     ("section", "problem"),
     [
-        ('by = "type"\nnames = { a = "b" }', 'write "header:" and the name of a header'),
-        ('by = "header:"\nnames = { a = "b" }', 'write "header:" and the name of a header'),
+        ('by = "type"\nnames = { a = "b" }', 'write "schema", or "header:" and the name of a header'),
+        ('by = "header:"\nnames = { a = "b" }', 'write "schema", or "header:" and the name of a header'),
         ('by = "header:t"\nnames = {}', "names"),
         ('by = "header:t"\nnames = { "(" = "b" }', "is neither a name nor a regular expression"),
         ('by = "header:t"\nnames = { a = "b/c" }', "is no name of a table"),

@@ -12,7 +12,7 @@ from pipelines.cli.main import main
 from tests.fakes.cluster import FakeCluster, Log
 from tests.fakes.typed import log_of
 from tests.pipelines.fetch.test_avro_table import V1, V2, framed, schema
-from tests.pipelines.fetch.test_schema_headers import log_of as log_with_headers
+from tests.pipelines.schemas.test_schema_headers import log_of as log_with_headers
 
 
 def tail(folder: Path, values: Sequence[bytes | None] | Log, format_: str, *arguments: str) -> list[str]:

@@ -14,10 +14,10 @@ import pytest
 
 from kafka_io.schema_registry.schemas import ReferencedSchema, RegisteredSchema, SchemaType
 from kafka_io.testing.schema_registry.server import EmbeddedSchemaRegistry
-from pipelines.fetch.schema_texts import digest_of
 from pipelines.ledger.ledger import LedgerEntry
 from pipelines.ledger.schema_ids import NO_SCHEMAS, SchemaIds, SchemaText
 from pipelines.rewrites.topic_schema import topic_schema
+from pipelines.schemas.schema_texts import digest_of
 from resources.kafka import open_schema_registry
 from tests.fakes.cluster import FakeCluster
 from tests.fakes.registry_faults import sends
@@ -118,7 +118,7 @@ def test_a_table_of_an_earlier_version_learns_the_digests_with_its_next_rows(
     topic: TypedTopic, registry: EmbeddedSchemaRegistry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as earlier:
-        earlier.setattr("pipelines.fetch.schema_texts.KnownTexts.keep", lambda *_: None)
+        earlier.setattr("pipelines.schemas.schema_texts.KnownTexts.keep", lambda *_: None)
         topic.load()
     assert met(topic) == ()
     append(topic.fake.logs[0], [BONN])

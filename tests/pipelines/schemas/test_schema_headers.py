@@ -15,7 +15,7 @@ from confluent_kafka.serialization import MessageField, SerializationContext
 
 from kafka_io.records.build import Record, record_batch
 from kafka_io.testing.schema_registry.server import EmbeddedSchemaRegistry
-from pipelines.fetch.schema_headers import SchemaHeaders, with_azure_frames, with_short_ids
+from pipelines.schemas.schema_headers import SchemaHeaders, with_azure_frames, with_short_ids
 from tests.fakes.cluster import FakeCluster, Log
 from tests.fakes.typed import TypedTopic
 
