@@ -2,7 +2,7 @@
 
 Parquet files are searched page by page, decompressed, and everything between their pages as well. Their rows are
 compared with the condition and with the erased offsets. All other objects are searched as bytes: commit
-files, notes, checksums, sets of offsets, and kept bytes of records, also decompressed.
+files, notes, checksums, sets of offsets, and kept bytes of batches and messages, also decompressed.
 """
 
 from collections.abc import Collection, Iterator
@@ -13,11 +13,10 @@ import pyarrow as pa
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
-from kafka_io.compression import CODECS
-from kafka_io.errors import KafkaIOError
 from pipelines.certificates.erased_rows import ErasedOffsets
-from pipelines.certificates.parquet_pages import PageUnreadable, searched_parts
-from pipelines.certificates.searched_texts import SearchedTexts
+from pipelines.certificates.kept_bytes import decompressed_contents
+from pipelines.certificates.parquet_pages import searched_parts
+from pipelines.certificates.searched_texts import NotSearchable, SearchedTexts
 from pipelines.delta.delta_table import LakeTable
 from pipelines.fetch.unreadable import QUARANTINE_FOLDER
 from pipelines.layout.conditions import BoundCondition, Condition
@@ -29,10 +28,6 @@ from resources.stores.lake import each_of, files_below, filesystem, lake_errors
 _PARQUET = ".parquet"
 _SCANS_AT_ONCE = 8
 _ROWS_AT_ONCE = 65_536
-_MAX_PAYLOAD = 1024 * 1024 * 1024
-_MAGIC, _ATTRIBUTES, _RECORDS, _CODEC_BITS = 16, 22, 61, 7
-"""The places of a batch from Kafka 0.11 on: its format, its attributes, its records; and the bits of the codec."""
-_BATCH_MAGIC = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,7 +105,7 @@ class FolderScan:
                     places[place] = None
         except FileNotFoundError:  # it was deleted after it was listed
             return ScannedFolder()
-        except PageUnreadable:
+        except NotSearchable:
             unsearched = (info.path,)
         return ScannedFolder(
             hits=tuple(ByteHit(path=info.path, place=place) for place in places), unsearched=unsearched
@@ -126,8 +121,10 @@ class FolderScan:
             content = file.read()
             if self.texts.in_bounds(content):
                 yield "its bytes"
-            if path.startswith(QUARANTINE_FOLDER) and self.texts.in_record(_payload(content)):
-                yield "its records"
+            if path.startswith(f"{QUARANTINE_FOLDER}/"):
+                kept = decompressed_contents(path.rpartition("/")[2], content)
+                if any(map(self.texts.in_record, kept)):
+                    yield "its records"
 
     def _places_in_parquet(self, file: pa.NativeFile) -> Iterator[str]:
         for column, content in searched_parts(file) if self.texts.count else ():
@@ -150,7 +147,7 @@ class FolderScan:
                 erased += self.erased.count_in(rows.select(identifying)) if identifying else 0
                 matched += condition.mask(rows).true_count if condition else 0
         except (pa.ArrowException, OSError) as error:
-            raise PageUnreadable("the rows cannot be read") from error
+            raise NotSearchable("the rows cannot be read") from error
         if erased:
             yield f"{erased} rows with erased offsets"
         if matched:
@@ -173,19 +170,3 @@ def _layout_of(schema: pa.Schema) -> TableLayout | None:
         if {layout.name(name) for name in IDENTIFYING} <= set(schema.names):
             return layout
     return None
-
-
-def _payload(content: bytes) -> bytes:
-    """The records of a kept batch, decompressed; empty if they are not compressed.
-
-    Raises:
-        PageUnreadable: they are compressed and cannot be decompressed, so nobody can search them.
-    """
-    is_batch = len(content) > _RECORDS and content[_MAGIC] == _BATCH_MAGIC
-    codec = content[_ATTRIBUTES] & _CODEC_BITS if is_batch else 0
-    if codec == 0:
-        return b""
-    try:
-        return bytes(CODECS[codec].decompress(content[_RECORDS:], _MAX_PAYLOAD))
-    except (KafkaIOError, KeyError) as error:
-        raise PageUnreadable("a kept batch cannot be decompressed") from error

@@ -5,9 +5,14 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from pipelines.certificates.byte_scan import ScannedFolder
+from pipelines.delta.delta_table import DAMAGED
+from pipelines.fetch.unreadable import QUARANTINE_FOLDER
 from pipelines.maintenance.erase_result import ErasedRows
+from pipelines.rewrites.staging import STAGING_FOLDER
 from resources.printed import printed_property
 from resources.quantities import count
+
+_BESIDE = (f"{QUARANTINE_FOLDER}/", f"{DAMAGED}/", f"{STAGING_FOLDER}/")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +53,7 @@ class CertifiedTable:
         files: the data files from before the erasure.
         beside: copies of bytes from before the erasure, for example in `_quarantine`, which still exist.
         log_objects: the number of commit files and checkpoints that still have bounds of such files.
+        has_values_in_names: whether names of columns have values of the request.
         scan: what a search of all bytes below the folder has found.
     """
 
@@ -57,6 +63,7 @@ class CertifiedTable:
     files: tuple[RemovedFile, ...] = ()
     beside: tuple[str, ...] = ()
     log_objects: int = 0
+    has_values_in_names: bool = False
     scan: ScannedFolder = field(default_factory=ScannedFolder)
 
     @property
@@ -125,6 +132,7 @@ class Certificate:
         left_out: the number of given values that are too short for that: they were compared with columns only.
         tables: what is left in the folders of the table and of its state table.
         consumers: the consumers of increments that are known.
+        digests: the number of erased records of which the ledger has a digest: each was the last message of a load.
         elsewhere: the places that Penstock does not own.
     """
 
@@ -139,6 +147,7 @@ class Certificate:
     left_out: int = 0
     tables: tuple[CertifiedTable, ...] = ()
     consumers: tuple[CertifiedConsumer, ...] = ()
+    digests: int = 0
     elsewhere: tuple[CopyElsewhere, ...] = ()
 
     @printed_property
@@ -176,8 +185,21 @@ class Certificate:
                 f"housekeeping.erase_days, `penstock erase {topic} --finish` now",
                 until=self.deadline,
             )
-        # The task above names the files that wait for their deletion. No other object may have the rows.
-        left = sorted({hit.path for hit in table.scan.hits} - waiting - _logged(table))
+        if table.has_values_in_names:
+            yield OpenTask(
+                what=f"{table.table} has columns whose names are values of the request, and no command removes a "
+                "column: name the field in `personal`, move the folder of the table away, and load the topic again"
+            )
+            return
+        # The tasks above name what waits for its deletion. No other object may have the rows.
+        hits = {hit.path for hit in table.scan.hits} - waiting - _logged(table)
+        kept = sorted(path for path in hits if path.startswith(_BESIDE))
+        if kept:
+            yield OpenTask(
+                what=f"{table.table} has values of the request in {kept[0]} and {count(len(kept) - 1)} more files that "
+                "are younger than the erasure: delete them, no reader and no load needs them"
+            )
+        left = sorted(hits.difference(kept))
         if left:
             yield OpenTask(
                 what=f"{table.table} has rows or values of the request in {left[0]} and {count(len(left) - 1)} more "

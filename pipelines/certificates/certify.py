@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
 from pipelines.certificates.byte_scan import FolderScan, ScannedFolder
 from pipelines.certificates.certificate import (
     Certificate,
@@ -94,6 +96,7 @@ def certify(request: CertificateRequest) -> Certificate:
         left_out=scan.texts.left_out,
         tables=tuple(_tables(table, snapshot, last, scan)),
         consumers=tuple(_consumers(table, last.version, scan)),
+        digests=erased.last_messages(table, snapshot.version),
         elsewhere=tuple(copies_elsewhere(topic, erased.last_offsets(), table.uri, table.lake.options, request.cluster)),
     )
 
@@ -149,6 +152,7 @@ def _tables(
         files=tuple(_removed(table, outdated)),
         beside=tuple(sorted(info.path for info in copies_beside(table, erasure.time))),
         log_objects=table.objects_with_bounds(personal, deleted=outdated),
+        has_values_in_names=_is_in_names(scan.texts, snapshot.opened.schema()),
         scan=scan.run(table, proven=file_paths(snapshot.opened)),
     )
     output = state_output(table)
@@ -161,8 +165,14 @@ def _tables(
             has_followed=writer.progress.version >= erasure.version,
             files=tuple(_removed(output.table, outdated)),
             log_objects=output.table.objects_with_bounds(personal, deleted=outdated),
+            has_values_in_names=_is_in_names(scan.texts, pa.schema(writer.handle.schema().to_arrow())),
             scan=scan.run(output.table),
         )
+
+
+def _is_in_names(texts: SearchedTexts, schema: pa.Schema) -> bool:
+    """Whether a column, or a field inside of one, has a name with one of the texts."""
+    return texts.in_bounds(str(schema.remove_metadata()).encode())
 
 
 def _removed(table: LakeTable, paths: Collection[str]) -> Iterator[RemovedFile]:

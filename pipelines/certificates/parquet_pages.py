@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from pipelines.certificates.searched_texts import NotSearchable
+
 _TEXT = "BYTE_ARRAY"
 _SPLIT = frozenset({"DELTA_BYTE_ARRAY"})
 """Encodings in which a value is not one run of bytes: it shares its beginning with the value before it."""
@@ -21,10 +23,6 @@ _TRUE, _FALSE, _BYTE, _I16, _I32, _I64, _DOUBLE, _BINARY, _LIST, _SET, _MAP, _ST
 _SIZES = {_TRUE: 0, _FALSE: 0, _BYTE: 1, _DOUBLE: 8}
 _LONG_LIST, _MORE = 15, 0x80
 _Fields = dict[int, Any]
-
-
-class PageUnreadable(Exception):
-    """A page cannot be decompressed, or a file is no Parquet file."""
 
 
 class SearchedPart(NamedTuple):
@@ -45,7 +43,7 @@ def searched_parts(file: pa.NativeFile) -> Iterator[SearchedPart]:
     Pages of numbers are left out: a search for a text would find it in them by chance.
 
     Raises:
-        PageUnreadable: a page cannot be decompressed, or the file is no Parquet file.
+        NotSearchable: a page cannot be decompressed, or the file is no Parquet file.
     """
     try:
         opened, position = pq.ParquetFile(file), 0
@@ -57,7 +55,7 @@ def searched_parts(file: pa.NativeFile) -> Iterator[SearchedPart]:
                 yield from _values(opened, group, column.path_in_schema)
         yield SearchedPart(None, _read(file, position, file.size()))
     except (pa.ArrowException, IndexError, KeyError, OSError) as error:
-        raise PageUnreadable(f"a page cannot be decompressed ({type(error).__name__})") from error
+        raise NotSearchable(f"a page cannot be decompressed ({type(error).__name__})") from error
 
 
 def _chunks(metadata: pq.FileMetaData) -> Iterator[tuple[pq.ColumnChunkMetaData, int]]:

@@ -112,12 +112,25 @@ def delete_erased_of_state(topic_table: LakeTable, erased: ErasedFiles, *, dry_r
         return result
     if writer.progress.version < erased.version:
         return replace(result, waiting=1)
+    snapshot = topic_table.newest()
+    personal = snapshot.layout.personal if snapshot else ()
+    return delete_outdated(result, table, writer.handle, personal=personal, dry_run=dry_run)
+
+
+def delete_outdated(
+    result: ErasedFiles, table: LakeTable, newest: DeltaTable, *, personal: Collection[str], dry_run: bool
+) -> ErasedFiles:
+    """Delete all files that a table had before its newest version, which follows the erasure; returns the result.
+
+    Raises:
+        LoadError: see `delete_erased`.
+    """
     with lake_errors(table.uri):
-        outdated = outdated_state_files(table, writer.handle)
-        result = _with_files(replace(result, version=writer.handle.version()), table, outdated, ())
+        outdated = outdated_state_files(table, newest)
+        result = _with_files(replace(result, version=newest.version()), table, outdated, ())
         if not dry_run:
             delete_files(table, result.deleted)
-            result = _scrubbed(result, table, outdated, topic_table.newest())
+            result = _scrubbed(result, table, outdated, personal)
     return result
 
 
@@ -168,13 +181,13 @@ def _deleted(result: ErasedFiles, table: LakeTable, snapshot: TableSnapshot, out
     if removed and not delete_removed(table, snapshot, announced).removed:
         return replace(result, deleted=(), beside=(), bytes=0, busy=True)
     delete_files(table, result.beside)
-    return _scrubbed(result, table, outdated, snapshot)
+    return _scrubbed(result, table, outdated, snapshot.layout.personal)
 
 
 def _scrubbed(
-    result: ErasedFiles, table: LakeTable, outdated: Collection[str], snapshot: TableSnapshot | None
+    result: ErasedFiles, table: LakeTable, outdated: Collection[str], personal: Collection[str]
 ) -> ErasedFiles:
-    scrubbed = table.scrub(snapshot.layout.personal if snapshot else (), deleted=outdated)
+    scrubbed = table.scrub(personal, deleted=outdated)
     return replace(result, log_entries=scrubbed.commits, unsupported=scrubbed.unsupported)
 
 

@@ -36,6 +36,11 @@ def _lines(result: PrintedResult) -> Iterator[str]:
             f"Consumer: {consumer['consumer']} with the output {consumer['output']} {word} (version "
             f"{consumer['version']}, seen at {_time(consumer['seen_at'])}): {_in_output(consumer)}"
         )
+    if result["digests"]:
+        yield (
+            f"Digests: the ledger has those of {count(result['digests'])} erased records, by which loads recognise the "
+            "log: who has a record can compare it, but no value can be computed from a digest"
+        )
     for place in result["elsewhere"]:
         yield f"Not of Penstock: {place['place']}: {place['says']}"
 

@@ -7,7 +7,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pipelines.certificates.parquet_pages import PageUnreadable, searched_parts
+from pipelines.certificates.parquet_pages import searched_parts
+from pipelines.certificates.searched_texts import NotSearchable
 
 WORD = b"zelda@a.org"
 
@@ -70,5 +71,5 @@ def test_no_byte_is_left_out() -> None:
 def test_a_damaged_file_is_unreadable() -> None:
     data = written(pa.table({"word": [WORD] * 100}), compression="zstd")
     for damaged in (b"", b"PAR1", data[:-20], data[:30] + bytes(40) + data[70:]):
-        with pytest.raises(PageUnreadable):
+        with pytest.raises(NotSearchable):
             list(searched_parts(pa.BufferReader(damaged)))

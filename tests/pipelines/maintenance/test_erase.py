@@ -4,6 +4,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterator
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -15,6 +16,7 @@ from deltalake import DeltaTable
 
 from kafka_io.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest
 from kafka_io.model import BrokerPartition, OffsetRange
+from pipelines.certificates.certify import CertificateRequest, certify
 from pipelines.delta.delta_log_segment import commit_file
 from pipelines.increments.delta_output import DeltaOutput
 from pipelines.increments.increment import Increment, apply_increment, increments
@@ -25,6 +27,7 @@ from pipelines.maintenance import erase as erasing
 from pipelines.maintenance.clean import clean
 from pipelines.maintenance.erase import EraseRequest, erase
 from pipelines.maintenance.erase_result import TopicErase
+from pipelines.maintenance.erased_files import finish_erasures
 from pipelines.maintenance.rewind import plan_rewind, rewind
 from pipelines.rewrites.redecode import RedecodeChange
 from pipelines.state_tables.update import update_state
@@ -144,6 +147,45 @@ def test_neither_a_replay_nor_a_redecode_brings_rows_back(topic: TypedTopic) -> 
     result = topic.replay()
     assert (result.failure, result.changed, ids(topic)) == (None, True, WITHOUT)
     assert topic.deep().problems == ()
+
+
+def test_a_set_of_a_deleted_topic_takes_no_row_of_its_successor_out(  # fault P25
+    topic: TypedTopic, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another topic of the same name has other records at the offsets that were erased."""
+    monkeypatch.setattr("pipelines.table.exact_sets._MAX_INLINE_BYTES", 0)
+    output = DeltaOutput(uri=str(tmp_path / "out"))
+    follow = partial(apply_increment, topic.table, copy, consumer="c", into=output, on_replaced="ignore")
+    follow()
+    erased(topic, name="T-1")
+    finish_erasures(topic.table, older_than=timedelta(), dry_run=False)
+    topic.fake.topic_id, topic.fake.logs = UUID(int=8), {0: log_of([person(100 + number) for number in range(30)])}
+    topic.choices = {"on_recreated": "restart"}
+    assert topic.load().rows == 30
+    both = [*WITHOUT, *range(100, 130)]
+    follow()
+    assert (ids(topic), ids_of(output)) == (both, both)
+    DeltaTable(topic.table.uri).update(updates={"email": "'spoilt'"}, predicate="id = 114")
+    replay = topic.replay()
+    assert (replay.error, replay.changed, ids(topic)) == (None, True, both)
+    follow()
+    assert ids_of(output) == both
+    # Files that the replay has replaced have rows with these offsets too, and they are not those of the request.
+    assert certify(CertificateRequest(table=topic.table, request="T-1", erase_days=7)).complete
+    proof = topic.deep()
+    assert (proof.problems, proof.partitions[0].gaps) == ((), {})
+    assert erased(topic, "id = 103", name="T-1").rows == 1
+    assert topic.replay().changed is False
+    follow()
+    finish_erasures(topic.table, older_than=timedelta(), dry_run=False)
+    both.remove(103)
+    assert (ids(topic), ids_of(output), topic.deep().problems) == (both, both, ())
+    certificate = certify(CertificateRequest(table=topic.table, request="T-1", erase_days=7))
+    assert ([own.rows for own in certificate.erasures], certificate.complete) == ([3, 1], True), certificate.tasks
+
+
+def ids_of(output: DeltaOutput) -> list[int]:
+    return sorted(DeltaTable(output.uri).to_pyarrow_table().column("id").to_pylist())
 
 
 @pytest.mark.parametrize("cleaned", [False, True])
