@@ -17,8 +17,10 @@ from kafka_io.records.build import Record, record_batch
 from kafka_io.testing.schema_registry.server import EmbeddedSchemaRegistry
 from pipelines.fetch.fetch_runner import fetch_here
 from pipelines.fetch.fetch_task import FetchTask, decode_task, to_json
+from pipelines.layout.conditions import parse_condition
 from pipelines.ledger.ledger import LedgerEntry
 from pipelines.ledger.slice_facts import SliceFacts
+from pipelines.maintenance.erase import EraseRequest, erase
 from pipelines.rewrites.redecode import RedecodeRequest
 from pipelines.rewrites.redecode_result import TopicRedecode
 from pipelines.rules.hash_keys import _hashes
@@ -377,6 +379,74 @@ def test_a_worker_with_another_key_than_the_driver_refuses_its_slices(topic: Typ
     [failure] = load.failures
     assert (load.rows, failure.code) == (0, "PS-106")
     assert "another key than the one with which the load was planned" in failure.reason
+
+
+def test_of_two_workers_with_different_keys_only_the_slices_of_the_planned_key_land(
+    topic: TypedTopic, tmp_path: Path
+) -> None:
+    # fault X21
+    topic.fake.logs = {0: log_of([ZELDA]), 1: log_of([ZELDA])}
+
+    def in_workers(tasks: Sequence[FetchTask], *order: Any) -> list[SliceFacts]:
+        return [facts for key, task in zip((KEY, KEY[::-1]), tasks, strict=True) for facts in worker(key, task, order)]
+
+    def worker(key: bytes, task: FetchTask, order: tuple[Any, ...]) -> list[SliceFacts]:
+        (tmp_path / "people").write_bytes(key)
+        _hashes.cache_clear()
+        return fetch_here([decode_task(to_json(task))], *order[:1])
+
+    load = topic.load(fetch=in_workers)
+    [failure] = load.failures
+    assert (load.rows, failure.code) == (1, "PS-106")
+    assert "hashes that begin with k1 would differ" in failure.reason
+    assert topic.rows("_kafka_partition", "email") == [{"_kafka_partition": 0, "email": hash_of("zelda@example.org")}]
+    (tmp_path / "people").write_bytes(KEY)
+    _hashes.cache_clear()
+    assert topic.load().rows == 1
+    assert {row["email"] for row in topic.rows("email")} == {hash_of("zelda@example.org")}
+
+
+@pytest.mark.parametrize("key", [None, "hash:people"])
+def test_an_empty_text_has_a_hash_and_a_missing_value_has_none(topic: TypedTopic, key: str | None) -> None:
+    # fault X24
+    values = [b'{"email": ""}', b'{"email": null}', b"{}", b'{"email": 1}', b'{"email": "1"}']
+    records = [
+        Record(offset=number, timestamp=1, key=own, value=value)
+        for number, (own, value) in enumerate(zip((b"", None, b"1", b"", None), values, strict=True))
+    ]
+    topic.fake.logs = {0: Log(entries=[(4, record_batch(records))], end=5)}
+    with_rules(topic, hash={"email": "people"}, **({"key": key} if key else {}))
+    assert topic.load().error is None
+    rows = topic.rows("email", "_kafka_key")
+    assert [row["email"] for row in rows] == [hash_of(""), None, None, hash_of("1"), hash_of("1")]
+    expected = [b"", None, b"1", b"", None]
+    hashed = [own if own is None or key is None else hash_of(own.decode()).encode() for own in expected]
+    assert [row["_kafka_key"] for row in rows] == hashed
+    assert topic.deep().problems == ()
+    result = erase(EraseRequest(table=topic.table, condition=parse_condition("email is null"), run="erasure"))
+    assert (result.failure, result.rows) == (None, 2)
+
+
+def test_a_deep_verify_after_a_rotation_of_a_secret_says_so_and_calls_no_row_wrong(
+    topic: TypedTopic, tmp_path: Path
+) -> None:
+    # faults X21, X23
+    topic.load()
+    assert topic.deep().problems == ()
+    (tmp_path / "people").write_bytes(KEY[::-1])
+    _hashes.cache_clear()
+    replaced = topic.deep()
+    assert replaced.failure is not None
+    assert (replaced.compared, replaced.failure.code, "k1:" in replaced.failure.reason) == ((), "PS-507", True)
+    assert topic.replay().failure is not None
+    (tmp_path / "people").write_bytes(KEY)
+    _hashes.cache_clear()
+    with_rules(topic, **RULES | {"hash": {"email": "others"}})
+    rotated = topic.deep()
+    assert rotated.failure is not None
+    assert (rotated.compared, rotated.failure.code, "email" in rotated.failure.reason) == ((), "PS-507", True)
+    with_rules(topic, **RULES)
+    assert topic.deep().problems == ()
 
 
 @pytest.mark.parametrize(("key", "message"), [(b"short", "shorter than 16 bytes"), (None, "cannot be read")])

@@ -100,7 +100,7 @@ def test_records_for_which_the_condition_is_true_are_gaps(topic: TypedTopic) -> 
         ("_kafka_timestamp < '2023-11-14 22:13:20.001Z'", [1, 2, 3, 4, 5]),
     ],
 )
-def test_a_condition_is_three_valued(topic: TypedTopic, skip: str, left: list[int]) -> None:
+def test_a_condition_is_three_valued(topic: TypedTopic, skip: str, left: list[int]) -> None:  # fault P19
     with_load(topic, skip=skip)
     assert topic.load().error is None
     assert offsets_of(topic) == left
@@ -188,6 +188,38 @@ def test_event_times_of_skipped_records_count(topic: TypedTopic) -> None:
     assert topic.load().skipped == 1
     assert topic.entry.event_time is not None
     assert topic.entry.event_time.partitions[BrokerPartition(None, 0)].max_ms == 1_700_000_000_001
+
+
+def test_an_hour_of_skipped_records_alone_is_as_complete_as_one_of_rows(topic: TypedTopic) -> None:  # fault P20
+    topic.format_ = {**topic.format_, "event_time": "timestamp"}
+    topic.fake.logs = {0: log_of([BEAT] * 3)}
+    known = []
+    for rules in ({"skip": "type = 'beat'"}, {}):
+        topic.folder = topic.folder.with_name("skips" if rules else "keeps")
+        with_load(topic, **rules)
+        load = topic.load()
+        assert (load.error, load.rows) == (None, 0 if rules else 3)
+        assert topic.entry.event_time is not None
+        known.append(topic.entry.event_time)
+    [skips, keeps] = known
+    assert [own.max_ms for own in skips.partitions.values()] == [own.max_ms for own in keeps.partitions.values()]
+    assert skips.valid_through_ms is not None
+    assert skips.valid_through_ms > 1_700_000_000_002
+
+
+def test_a_value_that_got_another_type_is_not_skipped(topic: TypedTopic) -> None:  # fault P19
+    """It is in another column, so nobody knows whether the condition is true."""
+    with_load(topic, skip="n = 1")
+    topic.fake.logs = {0: log_of([BEAT, ORDER])}
+    assert topic.load().skipped == 1
+    append(topic.fake.logs[0], [b'{"type": "beat", "n": "1"}', b'{"n": {"x": 1}}'])
+    load = topic.load()
+    assert (load.error, load.rows, load.skipped) == (None, 2, 0)
+    assert [text for text in load.warnings if "the field 'n' had the type int64 before" in text]
+    append(topic.fake.logs[0], [BEAT])
+    assert topic.load().skipped == 1
+    assert offsets_of(topic) == [1, 2, 3]
+    assert topic.deep().problems == ()
 
 
 def test_a_large_set_is_a_file_that_clean_keeps(topic: TypedTopic) -> None:

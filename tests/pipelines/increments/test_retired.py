@@ -80,7 +80,7 @@ def totals(increment: Increment) -> pa.Table:
     return sums.rename_columns(["year", "rows"])
 
 
-def test_a_yearly_total_stays(dated: DatedTable, output: DeltaOutput) -> None:
+def test_a_yearly_total_stays(dated: DatedTable, output: DeltaOutput) -> None:  # fault P22
     """Totals cannot take back a row, and need not."""
     options: dict[str, Any] = {"consumer": "years", "into": output, "on_replaced": "fail"}
     apply_increment(dated.table, totals, **options)

@@ -77,7 +77,7 @@ def test_a_row_with_an_offset_of_the_set_is_a_problem(small: SmallTable) -> None
     assert problems(small) == ("partition 0 [0, 100) holds 1 rows that were erased, filtered or retired",)
 
 
-def test_in_0_7_one_of_two_messages_at_an_offset_is_taken_out(small: SmallTable) -> None:
+def test_in_0_7_one_of_two_messages_at_an_offset_is_taken_out(small: SmallTable) -> None:  # fault P16
     columns = {"offset": pa.array([0, 10, 10, 20], pa.int64()), "inner": pa.array([0, 0, 1, 0], pa.int32())}
     columns["value"] = pa.array([b"x"] * 4)
     small.commit(small.write_columns(OffsetRange(OF_07, 0, 30), columns))
