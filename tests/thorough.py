@@ -14,7 +14,7 @@ import pytest
 
 from tests.spreading import unit_of
 
-_REPEATED_RELEASES = ("0.9.0.1", "0.10.2.2", "0.11.0.3", "1.1.1", "3.9.1")
+_REPEATED_RELEASES = ("0.9.0.1", "0.10.2.2", "0.11.0.3", "1.1.1", "2.8.2", "3.9.1")
 """What brokers of these versions speak, the version before or after them speaks too, except for some APIs. The messages
 of 0.10 are also in a log of 2.8.2, which test_loads.py loads."""
 _BROKERS = "tests/brokers/"
@@ -84,10 +84,24 @@ MOVED = (
         ),
     ),
     Moved(
-        tests=f"{_LEADER_KILLED}[2.8.2]",
-        why="A second broker starts for each version, and what a client does then differs most between the oldest and "
-        "the newest.",
-        staying=(f"{_LEADER_KILLED}[0.8.2.2]", f"{_LEADER_KILLED}[4.1.0]"),
+        tests="tests/brokers/test_restored_disk.py",
+        why="A broker of 3.9.1 loads, stops, gets its old disk back and starts again, twice.",
+        staying=("tests/simulation/test_world.py", "tests/pipelines/identity/test_restored_log.py"),
+    ),
+    Moved(
+        tests="tests/brokers/test_demo.py::test_a_command_receives_the_address_of_the_broker",
+        why="It starts a broker of each kind for one line of output.",
+        staying=("tests/brokers/test_demo.py::test_the_demo_story_works_on_a_real_broker",),
+    ),
+    Moved(
+        tests="tests/spark/test_loads.py::test_a_load_ends_with_an_error_when_all_hosts_are_dead",
+        why="It waits until Spark gives up.",
+        staying=("tests/spark/test_loads.py::test_a_load_is_complete_although_a_host_is_killed",),
+    ),
+    Moved(
+        tests="tests/pipelines/load/test_connect.py",
+        why="It starts a server of Spark Connect for itself.",
+        staying=("tests/spark/test_loads.py::test_the_same_load_runs_at_every_site",),
     ),
     Moved(
         tests="tests/brokers/test_canary.py",
@@ -131,6 +145,20 @@ def first(count: int, cases: Iterable[Any]) -> list[Any]:
     assert count > 0
     values = list(cases)
     return values[:count] + [pytest.param(value, marks=pytest.mark.thorough) for value in values[count:]]
+
+
+def spread(count: int, cases: Iterable[Any]) -> list[Any]:
+    """Parameters of a test: `make test` has `count` of the cases, spread from the first to the last one.
+
+    `make thorough` has the others.
+    """
+    values = list(cases)
+    kept = {number * (len(values) - 1) // max(count - 1, 1) for number in range(count)}
+    return [value if number in kept else _thorough(value) for number, value in enumerate(values)]
+
+
+def _thorough(value: object) -> Any:
+    return also(*value) if isinstance(value, tuple) else also(value)
 
 
 def also(*values: object) -> Any:

@@ -15,6 +15,7 @@ from kafka import KafkaConsumer, TopicPartition
 
 from tests.brokers.real import BrokerNotStarted, RealBroker
 from tests.brokers.releases import RELEASES
+from tests.thorough import also
 
 pytestmark = pytest.mark.brokers
 
@@ -67,7 +68,7 @@ def ends(pid: int) -> bool:
 @pytest.mark.parametrize(
     ("version", "mode"),
     # The oldest and the newest version of each mode. Other tests start the versions in between.
-    [("0.8.2.2", "zookeeper"), ("3.9.1", "zookeeper"), ("2.8.2", "kraft"), ("4.1.0", "kraft")],
+    [("0.8.2.2", "zookeeper"), also("3.9.1", "zookeeper"), also("2.8.2", "kraft"), ("4.1.0", "kraft")],
 )
 def test_a_broker_stores_records_and_leaves_no_process_behind(
     version: str, mode: str, zookeeper_server: str, tmp_path: Path
@@ -84,7 +85,7 @@ def test_a_broker_stores_records_and_leaves_no_process_behind(
     assert ends(pid)
 
 
-@pytest.mark.parametrize(("version", "mode"), [("0.9.0.1", "zookeeper"), ("3.9.1", "kraft")])
+@pytest.mark.parametrize(("version", "mode"), [also("0.9.0.1", "zookeeper"), ("3.9.1", "kraft")])
 def test_a_killed_broker_still_has_its_records_after_a_restart(
     version: str, mode: str, zookeeper_server: str, tmp_path: Path
 ) -> None:

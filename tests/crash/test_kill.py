@@ -8,7 +8,7 @@ import pytest
 from tests.crash.stage import WORLDS, Stage
 from tests.crash.stories import DAY_STORY, SCHEMA_STORIES, STORIES, Story, first_and_last_pass, play
 from tests.failpoints import FAILPOINTS
-from tests.thorough import first
+from tests.thorough import first, spread
 
 pytestmark = [pytest.mark.crash, pytest.mark.zookeeper]
 AROUND_DAY_FILES = ("file opened", "file closed", "file synced", "files checked", "log entry written")
@@ -34,7 +34,7 @@ def cases(stage: Stage, step: str) -> Iterator[tuple[str, Story, int, int]]:
 
 
 @pytest.mark.parametrize("in_each_world", first(1, [False, True]), ids=["one world", "each world"])
-@pytest.mark.parametrize("step", FAILPOINTS)
+@pytest.mark.parametrize("step", spread(20, FAILPOINTS))
 def test_a_load_whose_driver_is_killed_is_completed_by_the_next_one(
     step: str, in_each_world: bool, stage: Stage, tmp_path: Path
 ) -> None:  # faults L01, L02, L05, S04
@@ -50,7 +50,7 @@ def test_a_load_whose_driver_is_killed_is_completed_by_the_next_one(
         assert killed.code == -9, killed.output
 
 
-@pytest.mark.parametrize("step", AROUND_DAY_FILES)
+@pytest.mark.parametrize("step", spread(2, AROUND_DAY_FILES))
 def test_a_load_that_is_killed_while_it_writes_the_files_of_days_is_completed_by_the_next_one(
     step: str, stage: Stage, tmp_path: Path
 ) -> None:
@@ -63,7 +63,7 @@ def test_a_load_that_is_killed_while_it_writes_the_files_of_days_is_completed_by
 
 
 @pytest.mark.parametrize("act", first(1, [0, 1]))
-@pytest.mark.parametrize("step", AROUND_COLUMNS)
+@pytest.mark.parametrize("step", spread(3, AROUND_COLUMNS))
 def test_a_load_that_is_killed_while_it_adds_columns_is_completed_by_the_next_one(
     step: str, act: int, stage: Stage, tmp_path: Path
 ) -> None:

@@ -15,6 +15,7 @@ from tests.crash.drivers import Driver
 from tests.crash.harness import REGISTRY_DOWN, Act, Trial
 from tests.crash.stage import WORLDS, Stage
 from tests.crash.stories import BOTH_SCHEMAS, CLEAN, REGISTRY_DOWN_STORY, SCHEMA_STORIES
+from tests.thorough import spread
 
 pytestmark = [pytest.mark.crash, pytest.mark.zookeeper]
 AT_ONCE = Act(options=DriverOptions(slices_per_commit=100))
@@ -53,7 +54,7 @@ def test_a_table_is_created_once(number: int, stage: Stage, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("world", WORLDS)
-@pytest.mark.parametrize("step", BEFORE_ENTRY)
+@pytest.mark.parametrize("step", spread(3, BEFORE_ENTRY))
 def test_a_driver_that_is_resumed_late_reports_that_everything_is_committed(
     step: str, world: str, stage: Stage, tmp_path: Path
 ) -> None:  # faults L05, L06, S03, S05
@@ -71,7 +72,7 @@ def test_a_driver_that_is_resumed_late_reports_that_everything_is_committed(
     trial.check_complete()
 
 
-@pytest.mark.parametrize("step", BEFORE_ENTRY)
+@pytest.mark.parametrize("step", spread(3, BEFORE_ENTRY))
 def test_a_driver_that_is_resumed_late_with_another_plan_loads_the_rest(
     step: str, stage: Stage, tmp_path: Path
 ) -> None:  # faults L06, S05, U05

@@ -27,6 +27,7 @@ from tests.crash.removals import (
 from tests.crash.stage import Stage
 from tests.crash.stories import REPLAY
 from tests.crash.worlds import MESSAGES
+from tests.thorough import spread
 
 pytestmark = [pytest.mark.crash, pytest.mark.zookeeper]
 Opener = Callable[[str], Trial]
@@ -55,7 +56,9 @@ def before(lakes: dict[str, Path], stage: Stage, tmp_path: Path, tmp_path_factor
     return copied
 
 
-@pytest.mark.parametrize(("name", "step"), [(name, step) for name in REMOVALS for step in REMOVALS[name].steps])
+@pytest.mark.parametrize(
+    ("name", "step"), [case for name in REMOVALS for case in spread(2, [(name, step) for step in REMOVALS[name].steps])]
+)
 def test_a_command_that_is_killed_changes_all_of_its_rows_or_none(
     name: str, step: str, before: Opener
 ) -> None:  # faults L01, L02, L05, P18
@@ -95,7 +98,7 @@ def test_a_killed_command_also_changes_what_was_loaded_after_it(
     check_cleaned(trial, expected)
 
 
-@pytest.mark.parametrize("step", SKIP_STEPS)
+@pytest.mark.parametrize("step", spread(2, SKIP_STEPS))
 def test_a_load_that_is_killed_beside_a_set_of_skipped_records_is_completed_by_the_next_one(
     step: str, stage: Stage, tmp_path: Path
 ) -> None:  # faults L01, L02, P19

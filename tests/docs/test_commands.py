@@ -18,6 +18,7 @@ from tests.docs.conftest import World
 from tests.docs.pages import PAGES, ROOT, run_blocks
 from tests.live import numbered
 from tests.pipelines.cli.walking import PROGRAM, commands, examples_of, help_of, words_of
+from tests.thorough import spread
 
 TESTED_ELSEWHERE = {
     "dg scaffold defs penstock.PenstockComponent lake --bootstrap broker-1:9092 --lake s3://bucket/lake": (
@@ -92,7 +93,7 @@ def test_a_command_that_begins_works_in_a_folder_without_settings(command: str, 
 
 
 @pytest.mark.zookeeper
-@pytest.mark.parametrize("command", ENDLESS)
+@pytest.mark.parametrize("command", spread(5, ENDLESS))
 def test_a_command_without_end_starts_and_ends_when_interrupted(
     command: str, world: World, request: pytest.FixtureRequest
 ) -> None:

@@ -13,6 +13,7 @@ from packaging.requirements import Requirement
 
 from resources.settings.settings import PATH_VARIABLE
 from tests.docs.pages import ROOT
+from tests.thorough import also
 
 pytestmark = pytest.mark.slow  # processes that import Dagster
 EXAMPLES = ROOT / "docs" / "examples"
@@ -51,7 +52,7 @@ def requirements_of_page(file: Path) -> list[str]:
             requirements_of_page,
             "import runpy; defs = runpy.run_path('definitions.py')['defs']",
         ),
-        (
+        also(
             ROOT / "docs" / "dagster.md",
             requirements_of_page,
             "import runpy; defs = runpy.run_module('pipelines.definitions')['defs']",

@@ -17,7 +17,7 @@ from tests.thorough import first
 
 pytestmark = pytest.mark.crash
 _SEEDS = (1, 1001, 2001)
-_DAYS = 240
+_DAYS = 120
 _WORLDS_TO_FAIL = 100
 _ELECTIONS: Mapping[str, Any] = {
     "is_typed": False,

@@ -41,7 +41,7 @@ from tests.thorough import first
 
 pytestmark = pytest.mark.crash
 _SEEDS = (1, 1001, 2001, 3001)
-_DAYS = 240
+_DAYS = 120
 _WORLDS_TO_FAIL = 300
 
 
@@ -231,7 +231,10 @@ _SEEDS_OF_FAULTS: Mapping[str, int] = {
     "a ledger without its first entries counts as complete": 11,
     "a run commits to any table that it finds": 5,
     "a run never finds its offsets in the table": 2,
-    "a run always finds its offsets in the table": 50,
+    "a run always finds its offsets in the table": 146,
+    "the logs are compared only after they were read": 7,
+    "a topic that is recreated during a fetch is not detected": 23,
+    "rows that another writer deleted become a gap": 4,
     "slices after a failed slice are committed": 3,
     "leader epochs are not stored": 7,
     "a log is not recognised by its last messages": 18,
@@ -249,17 +252,17 @@ _SEEDS_OF_FAULTS: Mapping[str, int] = {
     "batches that cannot be read are skipped without the choice": 9,
     "what is skipped has no receipt": 3,
     "what lies before an unreadable batch is not loaded": 2,
-    "a message that the log does not show counts as lost": 12,
-    "the logs are compared only before they are read": 4,
+    "a message that the log does not show counts as lost": 18,
+    "the logs are compared only before they are read": 49,
     "what was lost when the cluster was rebuilt is forgotten": 4,
     "a topic id is learned before all partitions were compared": 53,
     "what expired is a gap although the log was created again meanwhile": 8,
-    "the ids of a topic that appear later are not recorded": 4,
+    "the ids of a topic that appear later are not recorded": 12,
     "planned ranges carry no leader epoch": 13,
     "a worker reads from a leader that was deposed before the plan": 13,
-    "records of a later leader are read into a range of an earlier epoch": 2,
+    "records of a later leader are read into a range of an earlier epoch": 7,
     "a topic id stands for the content": 6,
-    "an older leader epoch is accepted": 13,
+    "an older leader epoch is accepted": 22,
     "an epoch that the leader does not know counts as unchanged": 27,
     "the clocks of loaders order the incarnations of a topic": 15,
 }

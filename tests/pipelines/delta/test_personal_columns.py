@@ -33,6 +33,7 @@ from tests.fakes.cluster import FakeCluster
 from tests.fakes.object_store import ObjectStore, object_store
 from tests.fakes.typed import TypedTopic, append, log_of
 from tests.fuzz.readers import READERS
+from tests.thorough import spread
 
 pytestmark = pytest.mark.slow  # each test fills a table and changes it
 
@@ -242,7 +243,7 @@ def test_a_delta_output_of_an_increment_has_no_values_in_its_log(topic: TypedTop
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("step", SCRUB_FAILPOINTS)
+@pytest.mark.parametrize("step", spread(2, SCRUB_FAILPOINTS))
 def test_a_scrub_that_is_killed_is_continued(topic: TypedTopic, step: str) -> None:  # faults Y01, Y02
     plain = unmarked(topic)
     for number in range(12):

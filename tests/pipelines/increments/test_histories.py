@@ -105,7 +105,7 @@ class Mirror:
 
 
 # faults N43, P16, P21
-@pytest.mark.parametrize("seed", first(2, range(8)))
+@pytest.mark.parametrize("seed", first(1, range(8)))
 @pytest.mark.parametrize("on_replaced", ["apply", "fail", "ignore"])
 def test_an_output_equals_a_full_recomputation(
     seed: int, on_replaced: OnReplaced, stored: StoredOutput, tmp_path: Path

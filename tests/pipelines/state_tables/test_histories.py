@@ -15,7 +15,7 @@ pytestmark = pytest.mark.slow  # long histories
 
 
 # faults A06, N51
-@pytest.mark.parametrize("seed", first(2, range(12)))
+@pytest.mark.parametrize("seed", first(1, range(12)))
 @pytest.mark.parametrize("clock_error_us", [0, 90_000_000])
 def test_a_state_table_equals_a_full_recomputation(seed: int, clock_error_us: int, tmp_path: Path) -> None:
     random = Random(seed)

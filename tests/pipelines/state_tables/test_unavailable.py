@@ -199,7 +199,7 @@ def test_a_wrong_cell_is_found(topic: TypedTopic) -> None:  # fault A18
     assert (proof.wrong, proof.missing, proof.extra) == (1, 0, 0)
 
 
-@pytest.mark.parametrize("seed", first(2, range(8)))
+@pytest.mark.parametrize("seed", first(1, range(8)))
 def test_many_updates_give_what_one_build_gives(seed: int, fake: FakeCluster, tmp_path: Path) -> None:  # fault A18
     """Repeated and old events and deletes, in updates of any size."""
     random, topic = Random(seed), topic_of(fake, tmp_path)
