@@ -11,7 +11,7 @@ from kafka_io.testing.schema_registry.server import EmbeddedSchemaRegistry
 from kafka_io.values.protobuf.files import read_protobuf
 from pipelines.rewrites.topic_schema import topic_schema
 from tests.fakes.cluster import FakeCluster
-from tests.fakes.typed import TypedTopic, append, log_of
+from tests.fakes.typed import CountedFetches, TypedTopic, append, log_of
 
 PLACE = 'syntax = "proto3"; package shop; message Place { string city = 1; }'
 CLICK = """syntax = "proto3"; package shop; import "shop/place.proto";
@@ -90,6 +90,28 @@ def test_values_of_another_message_type_are_kept_until_the_settings_name_it(
     load = topic.load()
     assert (load.error, load.bad_records) == (None, 0)
     assert topic.rows("id", "reason")[-1] == {"id": None, "reason": "lost"}
+
+
+def test_by_choice_a_table_has_the_fields_of_all_message_types_that_occur(
+    topic: TypedTopic, registry: EmbeddedSchemaRegistry
+) -> None:
+    click = register(registry, CLICK)
+    topic.format_ = {**topic.format_, "message": "*"}
+    clicks = [framed(click, FIRST, b"\x08\1")] * 1_500
+    topic.fake.logs = {0: log_of([*clicks, framed(click, b"\2\x08", b"")])}
+    fetches = CountedFetches()
+    load = topic.load(fetch=fetches)
+    assert (load.error, load.rows, load.bad_records) == (None, 1_501, 1)
+    assert fetches.sizes == [1_000, 1_000, 1_501]  # a sample shows the id, and the next one the message type
+    assert set(topic.snapshot.layout.values.names) >= {"id", "place"}
+    append(topic.fake.logs[0], [framed(click, SECOND, b"\x0a\4lost"), framed(click, FIRST, b"\x08\2")])
+    load = topic.load(fetch=fetches)
+    assert (load.error, load.bad_records, fetches.sizes[3:]) == (None, 0, [2, 2])
+    assert [(row["id"], row["reason"]) for row in topic.rows("id", "reason")[-2:]] == [(None, "lost"), (2, None)]
+    assert topic.entry.schemas.messages == (f"{click} shop.Click", f"{click} shop.Refund")
+    assert topic.deep().problems == ()
+    append(topic.fake.logs[0], [framed(click, SECOND, b"\x0a\4lost")])
+    assert (topic.load(fetch=fetches).error, fetches.sizes[5:]) == (None, [1])
 
 
 def test_a_schema_that_has_no_such_message_or_is_in_another_language_makes_its_values_undecodable(

@@ -1,5 +1,7 @@
 """The header of a record says to which table of its topic it belongs."""
 
+from dataclasses import replace
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -8,6 +10,7 @@ from kafka_io.model import BrokerPartition
 from pipelines.ledger.coverage import common
 from pipelines.ledger.table_routes import TableRoutes
 from pipelines.routes.router import Router
+from pipelines.schemas.schema_names import SchemaNames
 from resources.errors import RouteUnknown
 from resources.settings.rules.topic_tables import TopicTables
 from resources.settings.settings import SettingsError
@@ -62,6 +65,78 @@ def test_a_type_without_a_table_names_the_first_record() -> None:
     with pytest.raises(RouteUnknown, match="the record at offset 103 has the type shopXorder in its header t"):
         router.of_rows(BATCH)
     assert routes(router, BATCH[:3]) == ["orders", "payments", "orders"]
+
+
+BY_SCHEMA = {
+    "by": "schema",
+    "names": {"id:7": "rest", "shop.order": "orders", "shop\\.pay.*": "payments", "a:1": "main"},
+}
+SCHEMAS = SchemaNames(
+    known={1: {"": "shop.order"}, 2: {}, 3: {"0": "shop.pay", "0.1": "shop.note"}, 7: {"": "shop.order"}},
+    refused={"9": "the registry main has no schema with this id"},
+)
+
+
+def framed(*frames: bytes | None) -> pa.RecordBatch:
+    """Records with these values and no headers."""
+    batch = records(*[[]] * len(frames))
+    return batch.append_column("value", pa.array(frames, pa.binary()))
+
+
+def of_schemas(others: str = "main", schemas: SchemaNames = SCHEMAS) -> Router:
+    return Router.of(TopicTables.model_validate({**BY_SCHEMA, "others": others}), schemas)
+
+
+def test_a_schema_names_the_table_of_a_record() -> None:
+    batch = framed(
+        b"\0\0\0\0\1x",
+        b"\0\0\0\0\2x",  # no name
+        b"\0\0\0\0\3\0x",
+        b"\0\0\0\0\3\4\0\2x",  # the type 1 inside the type 0
+        b"\0\0\0\0\3\2\2x",  # no such type
+        b"\0\0\0\0\3",  # no index path
+        b"\0\0\0\0\7x",  # the id comes before the name
+        None,
+        b"",
+        b"x",
+        b"\xff" * 9,
+    )
+    main = [""] * 4
+    assert routes(of_schemas("rest"), batch) == ["orders", "", "payments", "rest", "", "", "rest", *main]
+    assert of_schemas().of_rows(batch).unnamed == frozenset()
+
+
+def test_a_schema_without_a_known_name_gives_its_records_no_table_yet() -> None:
+    batch = framed(b"\0\0\0\0\1x", b"\0\0\0\0\5\0x", b"\0\0\0\0\6\4\0\2x", b"\0\0\0\0\7x")
+    for has_paths, unnamed in ((False, {(5, ""), (6, "")}), (True, {(5, "0"), (6, "0.1")})):
+        of_rows = of_schemas(schemas=replace(SCHEMAS, has_paths=has_paths)).of_rows(batch)
+        assert of_rows.unnamed == unnamed
+        masks = [of_rows.are(route).tolist() for route in ("", "orders", "payments", "rest")]
+        assert masks == [[False] * 4, [True, False, False, False], [False] * 4, [False, False, False, True]]
+
+
+@pytest.mark.parametrize(
+    ("frame", "words"),
+    [
+        (b"\0\0\0\0\3\4\0\2x", "offset 101 has the schema shop.note, and `names` of .* add the type, or name a table"),
+        (b"\0\0\0\0\x09x", 'offset 101 has the schema 9, and the registry main has no .* such as "id:9" = "main"'),
+    ],
+)
+def test_a_record_whose_schema_has_no_table_is_named(frame: bytes, words: str) -> None:
+    with pytest.raises(RouteUnknown, match=words):
+        of_schemas("fail").of_rows(framed(b"\0\0\0\0\1x", frame, frame))
+
+
+def test_ids_can_be_added_to_routes_by_schema_only() -> None:
+    def of(by: str, **names: str) -> TableRoutes:
+        return TableRoutes.of(TopicTables.model_validate({"by": by, "names": {"a": "x", **names}}))
+
+    assert of("schema").continued_by(of("schema", **{"id:7": "x"}))
+    assert not of("header:t").continued_by(of("header:t", **{"id:7": "x"}))
+    assert not of("schema", **{"id:7": "x"}).continued_by(of("schema", **{"id:7": "y"}))
+    assert not of("schema", **{"id:7": "x"}).continued_by(of("schema"))
+    assert not of("schema").continued_by(of("schema", b="x"))
+    assert not of("schema").continued_by(of("header:t"))
 
 
 def test_only_further_types_continue_routes_and_only_without_a_table_for_others() -> None:

@@ -247,6 +247,18 @@ def test_each_message_type_of_one_protobuf_file_has_its_table(shop: Shop) -> Non
     shop.prove(*routes)
 
 
+def test_a_guid_is_asked_for_before_the_index_path_behind_it_says_the_message_type(shop: Shop) -> None:
+    id_ = shop.registry.register("clicks-value", FILE, schema_type="PROTOBUF")
+    shop.topic.format_ = {**shop.topic.format_, "format": "protobuf"}
+    shop.with_tables(names=OF_MESSAGES, others="fail")
+    guid = guid_of(shop.registry, id_)
+    shop.put(guid + PAYMENT + b"\x08\2", b"\x08\3", headers={1: ((b"__value_schema_id", guid + PAYMENT),)})
+    shop.load()
+    assert (shop.rows("payments"), shop.columns()) == ({0: 2, 1: 3}, set())
+    assert [shop.entry(route).schemas.values for route in ("", "payments")] == [(), (id_,)]
+    shop.prove("", "lines", "orders", "payments")
+
+
 def test_the_title_of_a_json_schema_is_its_name(shop: Shop) -> None:
     def schema(field: str, **more: str) -> str:
         return json.dumps({"type": "object", "properties": {field: {"type": "integer"}}, **more})
