@@ -73,6 +73,9 @@ def status_command(
 ) -> None:
     """Show lag, lateness and time until data is lost.
 
+    If a topic has several tables, each of them has a line. The topic lags as far as the last of them, and the totals
+    count it once.
+
     The most urgent topic comes first. LATE is the age of the oldest record that is not loaded. LEFT is the time until
     retention may delete it: "~" marks an estimate, "?" an unknown time, "never" a topic without expiry. LOST counts the
     offsets that expired before they were loaded.
@@ -125,7 +128,8 @@ def topics_command(options: GlobalOptions, cluster: str | None) -> CommandResult
     settings, now = options.settings(), now_ms()
     with OpenClusters(settings) as clusters:
         statuses, errors = clusters.statuses(clusters_of(settings, cluster), now_ms=now)
-    records = [printed(status.result(now)) for status in statuses if status.incarnation is not None]
+    topics = [status for status in statuses if status.incarnation is not None and not route_of(status.topic)]
+    records = [printed(status.result(now)) for status in topics]
     return CommandResult(records=records, show=shown_status.topics, errors=errors.failures)
 
 

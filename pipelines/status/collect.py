@@ -4,7 +4,7 @@ Tables are read before the brokers are asked. A load that commits in between mov
 end of the log that is asked for later, so no table ever appears to be ahead of its topic.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import timedelta
@@ -20,13 +20,14 @@ from kafka_io.zookeeper.listing import Listing, SkippedNode
 from pipelines.delta.delta_table import LakeTable
 from pipelines.identity.identity import table_state
 from pipelines.identity.truncation import vanished_partitions
+from pipelines.ledger.coverage import common
 from pipelines.ledger.failure import SliceFailure
-from pipelines.ledger.ledger import CommitKind, LedgerEntry, TableState, TopicIdentity, totals
+from pipelines.ledger.ledger import CommitKind, Coverage, LedgerEntry, TableState, TopicIdentity, totals
 from pipelines.reports.last_error import LastError, LastErrors
 from pipelines.status.status import LastLoad, PartitionStatus, RetentionPeriod, RetentionSource, TopicStatus
 from pipelines.table.open_table import TableSize
 from pipelines.table.table_store import TableSnapshot
-from resources.errors import CursorAheadOfLog, LakeUnavailable, TopicUnknown
+from resources.errors import CursorAheadOfLog, LakeUnavailable, TableLost, TopicUnknown
 from resources.settings.choices import Choices
 from resources.settings.settings import Settings
 from resources.settings.topic_sections import TopicRules
@@ -39,6 +40,8 @@ BoundsOrError = Mapping[BrokerPartition, Bounds | KafkaIOError]
 RecordTimes = Mapping[BrokerPartition, int | KafkaIOError | None]
 Offsets = Mapping[str, Mapping[BrokerPartition, int]]
 AnswersT = TypeVar("AnswersT")
+Tables = Callable[[str], LakeTable]
+"""Gives the table of this name."""
 
 
 def watched(
@@ -52,7 +55,7 @@ def watched(
 
 def statuses(
     cluster: Cluster,
-    tables: Callable[[str], LakeTable],
+    tables: Tables,
     topics: TopicEntries,
     *,
     now_ms: int,
@@ -62,12 +65,15 @@ def statuses(
 ) -> list[TopicStatus]:
     """The status of each topic, in the order given. A problem of one topic is the `error` of its status.
 
+    If a topic has several tables, its status has the cursors of those that are the furthest behind, where the next load
+    begins. The status of a table such as `events/orders` has the cursors of this table.
+
     From Kafka 0.8 on the number of requests does not depend on the number of topics; 0.7 needs some per partition.
 
     Args:
         cluster: the open cluster.
         tables: returns the table of a topic.
-        topics: the topics by name.
+        topics: the topics by name, and tables by theirs.
         now_ms: the current time, in ms since 1970.
         fallback: the retention time where brokers do not report one. Without it the time is estimated: in a log whose
             start retention has already moved, the oldest record is about as old as records can become.
@@ -75,11 +81,11 @@ def statuses(
         last_errors: why the last loads of topics failed.
     """
     read_table = partial(
-        _read_table, cluster=cluster.name, cluster_id=_cluster_id(cluster), choices=choices or Choices()
+        _read_table, tables, cluster=cluster.name, cluster_id=_cluster_id(cluster), choices=choices or Choices()
     )
     uris = [tables(topic).uri for topic in islice(topics, 1)]
     with ThreadPoolExecutor(tables_at_once(*uris) if uris else 1) as readers:
-        from_tables = list(readers.map(lambda topic: read_table(tables(topic), topic, topics[topic]), topics))
+        from_tables = list(readers.map(lambda topic: read_table(topic, topics[topic]), topics))
     # A topic that the cluster no longer has cannot be loaded, which is no error.
     errors = {topic: error for topic, error in (last_errors or {}).items() if topics.get(topic)}
     from_loads = [replace(status, last_error=errors.get(status.topic)) for status in from_tables]
@@ -152,9 +158,10 @@ def _cluster_id(cluster: Cluster) -> str:
 
 
 def _read_table(
-    table: LakeTable, topic: str, entry: TopicEntry | None, *, cluster: str, cluster_id: str, choices: Choices
+    tables: Tables, topic: str, entry: TopicEntry | None, *, cluster: str, cluster_id: str, choices: Choices
 ) -> TopicStatus:
     """The status of a topic before the brokers are asked. It has no partitions if the table cannot be read."""
+    table = tables(topic)
     status = TopicStatus(
         cluster=cluster,
         topic=topic,
@@ -182,22 +189,50 @@ def _read_table(
         return _with_partitions(replace(status, failure=missing), {id_: cursor for id_, (_, cursor) in covered.items()})
     if snapshot is None:
         return _with_partitions(status, dict.fromkeys(entry.partitions))
-    return _compare_identity(status, cluster_id, choices, snapshot, entry)
+    return _compare_identity(tables, status, snapshot, entry, cluster_id=cluster_id, choices=choices)
 
 
 def _compare_identity(
-    status: TopicStatus, cluster_id: str, choices: Choices, snapshot: TableSnapshot, entry: TopicEntry
+    tables: Tables,
+    status: TopicStatus,
+    snapshot: TableSnapshot,
+    entry: TopicEntry,
+    *,
+    cluster_id: str,
+    choices: Choices,
 ) -> TopicStatus:
-    """Compare a topic of the cluster with its table; whatever would stop a load is the error."""
+    """Compare a topic of the cluster with its tables; whatever would stop a load is the error."""
     incarnation = entry.incarnation
     topic = TopicIdentity(cluster=status.cluster, cluster_id=cluster_id, name=status.topic, incarnation=incarnation)
     state = TableState(topic=topic)
     try:
         state = table_state(snapshot, topic, entry.also, choices)
+        state = replace(state, covered=common([state.covered, *_covered_by_others(tables, state)]))
         status = replace(status, warnings=tuple(vanished_partitions(state.covered, entry, choices)))
     except LocatedError as error:
         status = replace(status, failure=_failure(error))
     return _with_partitions(status, {id_: state.cursor(id_) for id_ in {*entry.partitions, *state.covered}})
+
+
+def _covered_by_others(tables: Tables, state: TableState) -> Iterator[Coverage]:
+    """What each other table of a topic covers, if this is the state of its own table.
+
+    Raises:
+        TableLost: one of them has no rows, but the topic was loaded into it.
+        LoadError: one of them cannot be read.
+    """
+    if route_of(state.topic.name) or state.findings.replaced:
+        return
+    for name in state.routes.table_names(state.topic.name)[1:]:
+        table = tables(name)
+        snapshot = table.existing()
+        if snapshot is None or snapshot.entry is None:
+            raise TableLost(
+                f"the table {table.uri} has no rows, but the topic was loaded into it before: put it back, or load all "
+                "tables of the topic again",
+                Where(cluster=state.topic.cluster, topic=name),
+            )
+        yield snapshot.entry.covered
 
 
 def _with_partitions(status: TopicStatus, cursors: Mapping[BrokerPartition, int | None]) -> TopicStatus:

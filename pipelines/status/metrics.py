@@ -1,5 +1,8 @@
 """The metrics of topics and tables: what `penstock status` and `penstock verify` know, in the form of Prometheus.
 
+A table such as `events/orders` has its own sizes, loads and proofs. What brokers say is about the topic, and only the
+topic has samples of it: a sum over all topics counts each offset once.
+
 Labels have few values: clusters, topics, states, causes of gaps, and partitions only if somebody asks for them. A page
 has a limited number of topics, the most urgent ones, and says how many it leaves out. A value that is unknown has no
 sample; a topic or a cluster that cannot be read is a sample with the value 0.
@@ -15,6 +18,7 @@ from pipelines.status.status import LastLoad, PartitionStatus, TopicStatus
 from pipelines.table.open_table import TableSize
 from pipelines.verify.last_proof import LastProof
 from resources.metrics_output import MetricName, Sample
+from resources.table_names import route_of, topic_of
 
 MAX_PARTITIONS = 20_000
 """The largest number of partitions of a cluster on a page."""
@@ -69,13 +73,15 @@ def _seconds(ms: int | None) -> float | None:
     return None if ms is None else ms / 1000
 
 
+_STATUS_VALUES: _Values[TopicStatus] = {
+    "topic_up": lambda table, _: float(table.failure is None),
+    "valid_through_timestamp_seconds": lambda table, _: _seconds(table.valid_through_ms),
+}
 _TOPIC_VALUES: _Values[TopicStatus] = {
-    "topic_up": lambda topic, _: float(topic.failure is None),
     "lag_offsets": lambda topic, _: topic.lag,
     "late_seconds": lambda topic, now: topic.late_s(now),
     "until_loss_seconds": lambda topic, now: topic.left_s(now),
     "lost_offsets": lambda topic, _: topic.lost,
-    "valid_through_timestamp_seconds": lambda topic, _: _seconds(topic.valid_through_ms),
     "last_load_failed": lambda topic, _: float(topic.last_error is not None),
     "failing_since_timestamp_seconds": lambda topic, _: _seconds(
         (topic.last_error.since_ms or None) if topic.last_error else None
@@ -135,8 +141,8 @@ class ClusterFacts:
         up: whether the cluster and the lake answered.
         now_ms: the time of the facts, in ms since 1970.
         seconds: how long it took to collect them.
-        statuses: the status of each topic.
-        proofs: the last proofs by topic.
+        statuses: the status of each topic and of each of its tables.
+        proofs: the last proofs by table.
     """
 
     cluster: str
@@ -146,10 +152,15 @@ class ClusterFacts:
     statuses: Sequence[TopicStatus] = ()
     proofs: Mapping[str, LastProof] = field(default_factory=dict)
 
+    def topics(self, statuses: Iterable[TopicStatus]) -> Sequence[str]:
+        """The topics of some statuses, each once."""
+        return list(dict.fromkeys(topic_of(status.topic) for status in statuses))
+
     def most_urgent(self, count: int) -> Sequence[TopicStatus]:
-        """At most so many topics, the most urgent ones, sorted by name."""
+        """At most so many topics, the most urgent ones, each with all its tables, sorted by name."""
         by_urgency = sorted(self.statuses, key=lambda status: status.urgency(self.now_ms))
-        return sorted(by_urgency[:count], key=lambda status: status.topic)
+        urgent = set(self.topics(by_urgency)[:count])
+        return sorted((one for one in self.statuses if topic_of(one.topic) in urgent), key=lambda one: one.topic)
 
 
 def metric_families(
@@ -161,23 +172,26 @@ def metric_families(
     yield METRICS["collected_timestamp_seconds"].family(((facts.cluster,), facts.now_ms / 1000) for facts in clusters)
     yield METRICS["collection_duration_seconds"].family(((facts.cluster,), facts.seconds) for facts in clusters)
     known = [facts for facts in clusters if facts.up]
-    yield METRICS["topics"].family(((facts.cluster,), len(facts.statuses)) for facts in known)
+    yield METRICS["topics"].family(((facts.cluster,), len(facts.topics(facts.statuses))) for facts in known)
     yield METRICS["topics_left_out"].family(
-        ((facts.cluster,), len(facts.statuses) - len(shown[facts.cluster])) for facts in known
+        ((facts.cluster,), len(facts.topics(facts.statuses)) - len(facts.topics(shown[facts.cluster])))
+        for facts in known
     )
-    topics = [(facts, status) for facts in clusters for status in shown[facts.cluster]]
-    of_topics = [((facts.cluster, status.topic), status, facts.now_ms) for facts, status in topics]
+    tables = [(facts, status) for facts in clusters for status in shown[facts.cluster]]
+    of_tables = [((facts.cluster, status.topic), status, facts.now_ms) for facts, status in tables]
+    of_topics = [of_table for of_table in of_tables if not route_of(of_table[1].topic)]
+    yield from _families(_STATUS_VALUES, of_tables)
     yield from _families(_TOPIC_VALUES, of_topics)
     yield METRICS["topic_state"].family(((*labels, status.state(now).value), 1) for labels, status, now in of_topics)
-    sizes = [(labels, status.size, now) for labels, status, now in of_topics if status.size]
+    sizes = [(labels, status.size, now) for labels, status, now in of_tables if status.size]
     yield from _families(_SIZE_VALUES, sizes)
-    loads = [(labels, status.last_load, now) for labels, status, now in of_topics if status.last_load]
+    loads = [(labels, status.last_load, now) for labels, status, now in of_tables if status.last_load]
     yield from _families(_LOAD_VALUES, loads)
     yield METRICS["last_load_gap_offsets"].family(_gaps((labels, load.gaps) for labels, load, _ in loads))
     # The proof of a table that was removed says nothing about a new one.
     proofs = [
         ((facts.cluster, status.topic), proof, facts.now_ms)
-        for facts, status in topics
+        for facts, status in tables
         if (proof := facts.proofs.get(status.topic)) and (status.size or status.failure)
     ]
     yield from _families(_PROOF_VALUES, proofs)
@@ -196,6 +210,7 @@ def _of_partitions(
         of_cluster = [
             ((facts.cluster, status.topic, str(part.id)), part, facts.now_ms)
             for status in shown[facts.cluster]
+            if not route_of(status.topic)
             for part in status.partitions
         ]
         kept += of_cluster[:MAX_PARTITIONS]

@@ -16,6 +16,7 @@ from kafka_io.cluster.retention import FOREVER, Retention
 from kafka_io.model import BrokerPartition
 from pipelines.reports.held_back import hanging_sentence, hangs
 from resources.printed import HIDDEN, INLINED, PrintedError, printed_property
+from resources.table_names import route_of
 
 if TYPE_CHECKING:  # the command line imports this module at each start; the lake and readers are slow to import
     from kafka_io.cluster.open_transactions import OpenTransaction
@@ -216,7 +217,12 @@ class TopicStatus:
         return _sum(partition.loadable for partition in self.partitions)
 
     def hanging_transactions(self, now_ms: int) -> list[str]:
-        """A sentence about each transaction that has been open for too long, with the command that ends it."""
+        """A sentence about each transaction that has been open for too long, with the command that ends it.
+
+        A table such as `events/orders` has none: they are about its topic.
+        """
+        if route_of(self.topic):
+            return []
         return [
             hanging_sentence(
                 self.topic, partition.id, partition.transaction, held_back=partition.held_back, now_ms=now_ms

@@ -1,7 +1,7 @@
 """The result of `penstock status`, `penstock topics` and `penstock complete` for people."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from rich.text import Text
 
@@ -15,6 +15,7 @@ from pipelines.status.status import RetentionSource, TopicState
 from resources.errors import CursorExpired
 from resources.explanations.codes import code_of
 from resources.quantities import count, counted, duration, size
+from resources.table_names import route_of, topic_of
 
 _STATES = {  # the style of each state, in the order of the totals
     TopicState.LOSING: terminal.BAD,
@@ -55,24 +56,41 @@ def _counts_bytes(status: PrintedResult) -> bool:
 
 
 def statuses(statuses: PrintedResults, *, now_ms: int) -> None:
-    """Print a line per topic and a line of totals; warnings and errors on stderr."""
+    """Print a line per topic or table, and a line of totals; warnings and errors on stderr.
+
+    A table such as `events/orders` has no lag of its own if the line of its topic has it.
+    """
+    listed = {(status["cluster"], status["topic"]) for status in statuses}
+    topics = [status for status in statuses if not _has_topic_in(status, listed)]
     columns = "cluster topic state >lag ?>lost >late >left ?>loaded:LAST_LOAD ?>version"
     if any(status["valid_through_ms"] is not None for status in statuses):
         columns += " ?valid_through:VALID_THROUGH"
-    print_table(columns, [{**status, **_status_cells(status, now_ms)} for status in statuses])
-    terminal.print_line(_totals(statuses))
+    of_topic = dict.fromkeys(("lag", "lost", "late", "left"), "-")
+    rows = [
+        {**status, **_status_cells(status, now_ms), **(of_topic if _has_topic_in(status, listed) else {})}
+        for status in statuses
+    ]
+    print_table(columns, rows)
+    terminal.print_line(_totals(topics, tables=len(statuses) - len(topics)))
     print_problems(statuses)
-    _without_ids(statuses)
-    for status in statuses:
+    _without_ids(topics)
+    for status in topics:
         losses = ((sentence, code_of(CursorExpired)) for sentence in _losses(status))
         for sentence, code in (*losses, *_last_error(status, now_ms)):
             error(sentence, code=code, topic=status["topic"])
+    for status in statuses:
         if status["bad_records"]:
             warning(
                 f"{count(status['bad_records'])} rows have `_error`: their values do not decode; `penstock redecode "
                 f"{status['topic']}` decodes them when the schema or the settings are right",
                 topic=status["topic"],
             )
+
+
+def _has_topic_in(status: PrintedResult, listed: Collection[tuple[str, str]]) -> bool:
+    """Whether this is one of the other tables of a topic that is listed too."""
+    topic = status["topic"]
+    return bool(route_of(topic)) and (status["cluster"], topic_of(topic)) in listed
 
 
 def completeness(results: PrintedResults) -> None:
@@ -122,7 +140,7 @@ def _losses(status: PrintedResult) -> Iterator[str]:
             first, stop = partition["cursor"], partition["earliest"]
             yield (
                 f"offsets [{first}, {stop}) of partition {partition['partition']} expired before they were loaded; "
-                f"`penstock load {status['topic']} --on-expired skip` records them as a gap and continues"
+                f"`penstock load {topic_of(status['topic'])} --on-expired skip` records them as a gap and continues"
             )
 
 
@@ -164,10 +182,14 @@ def _lag_late_left(status: PrintedResult) -> tuple[object, str, str]:
     return size(lag) if lag and _counts_bytes(status) else lag, late, time_left
 
 
-def _totals(statuses: PrintedResults) -> Text:
-    """How many topics there are, how many of them are in each state, and the sums of their lags."""
+def _totals(statuses: PrintedResults, *, tables: int) -> Text:
+    """How many topics there are, how many of them are in each state, and the sums of their lags.
+
+    `tables` is the number of their other tables.
+    """
     states = Counter(status["state"] for status in statuses)
     parts = [Text(counted(len(statuses), "topic"))]
+    parts += [Text(counted(tables, "further table"))] if tables else []
     parts += [Text(f"{count(states[state])} {state}", style) for state, style in _STATES.items() if states[state]]
     for is_size in (True, False):
         lag = sum(status["lag"] or 0 for status in statuses if _counts_bytes(status) is is_size)

@@ -21,6 +21,7 @@ from pipelines.delta.delta_table import LakeTable
 from pipelines.ledger.committed_range import CommittedRange
 from pipelines.ledger.event_time import EventTime, PartitionTime
 from pipelines.ledger.ledger import CommitKind, LedgerEntry, TableState, TopicIdentity
+from pipelines.ledger.table_routes import TableRoutes
 from pipelines.status.collect import statuses, statuses_of, watched
 from pipelines.status.status import RetentionPeriod, RetentionSource, TopicState, TopicStatus
 from pipelines.table.table_store import TableSnapshot
@@ -418,6 +419,30 @@ def test_the_watched_topics_are_those_of_the_cluster_and_those_with_a_table() ->
     known = watched(entries, ["b", "c", "x2"], TopicRules(deny=("x.",)))
     assert list(known) == ["a", "b", "c"]
     assert [status and status.name for status in known.values()] == ["a", "b", None]
+
+
+def routed(cursor: int | None, *, own: int = 7) -> TopicStatus:
+    """The status of a topic with a second table, which is loaded up to a cursor, or is gone."""
+    of_topic = commit({P0: own})
+    routes = TableRoutes(by="header:type", names=(("order", "orders"),), others="main")
+    second = None if cursor is None else [commit({P0: cursor})]
+    tables = {
+        "clicks": Table(entries=[replace(of_topic, state=replace(of_topic.state, routes=routes))]),
+        "clicks/orders": Table(entries=second, uri="/lake/main/orders"),
+    }
+    [status] = statuses(behind(), lambda name: always(tables[name])(name), {"clicks": entry()}, now_ms=NOW_MS)
+    return status
+
+
+@pytest.mark.parametrize(("cursor", "lag"), [(4, 6), (9, 3)])
+def test_a_topic_lags_as_far_as_the_last_of_its_tables(cursor: int, lag: int) -> None:
+    assert (routed(cursor).lag, routed(cursor).error) == (lag, None)
+
+
+def test_a_table_that_is_gone_is_an_error_of_its_topic() -> None:
+    error = str(routed(None).error)
+    assert error.startswith("TableLost: the table /lake/main/orders has no rows, but the topic was loaded into it")
+    assert "topic=clicks/orders" in error
 
 
 def held_back(**more: Any) -> Brokers:

@@ -136,6 +136,33 @@ def test_a_page_keeps_the_most_urgent_topics_and_says_how_many_it_leaves_out() -
     assert (of_page["topics main"], of_page["topics_left_out main"]) == (21, 18)
 
 
+ORDERS = replace(FULL, topic="clicks/orders", table="/lake/main/clicks~2forders", last_error=None)
+
+
+def test_a_table_of_a_topic_has_no_samples_of_what_the_topic_has() -> None:
+    of_page = samples(facts(FULL, ORDERS, proofs={"clicks/orders": PROOF}), partitions=True)
+    of_table = {name.split()[0] for name in of_page if "clicks/orders" in name}
+    of_topic = {name.split()[0] for name in of_page if " clicks" in name and "/" not in name}
+    proof = {name for name in of_table if name.startswith("proof_")}
+    assert of_topic - of_table == {
+        *("lag_offsets", "late_seconds", "until_loss_seconds", "lost_offsets", "topic_state"),
+        *("last_load_failed", "failing_since_timestamp_seconds"),
+        *(name for name in of_topic if name.startswith("partition_")),
+    }
+    assert (of_table - of_topic, "proof_success" in proof) == (proof, True)
+    assert of_page["topics main"] == 1
+
+
+def test_a_topic_is_on_the_page_with_all_its_tables_or_with_none() -> None:
+    tables = (FULL, ORDERS, EMPTY, replace(EMPTY, topic="empty/orders"))
+    of_page = samples(facts(*tables), max_topics=1)
+    assert (of_page["topics main"], of_page["topics_left_out main"]) == (2, 1)
+    assert {name for name in of_page if name.startswith("topic_up")} == {
+        "topic_up clicks main",
+        "topic_up clicks/orders main",
+    }
+
+
 def test_a_page_limits_partitions_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(metrics, "MAX_PARTITIONS", 3)
     parts = tuple(PartitionStatus(id=BrokerPartition(None, number)) for number in range(5))
