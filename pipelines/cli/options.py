@@ -17,7 +17,7 @@ from pipelines.cli.output import log_lines
 from resources.machines.own_process import keep_pandas_out
 from resources.settings.choices import Choices
 from resources.settings.settings import Settings
-from resources.settings.suggestion import did_you_mean, known_names
+from resources.settings.suggestion import did_you_mean, known_names, no_topic
 
 if TYPE_CHECKING:
     from kafka_io.cluster.cluster import Cluster
@@ -176,7 +176,7 @@ def check_topics(settings: Settings, cluster: "Cluster", topics: Sequence[str]) 
             )
         if cluster.topic(topic) is None:
             known = (entry.name for entry in cluster.topics().entries)
-            raise click.UsageError(f"the cluster {cluster.name} has no topic {topic!r}{did_you_mean(topic, known)}")
+            raise click.UsageError(f"the cluster {cluster.name} has no topic {topic!r}{no_topic(topic, known)}")
     return topics
 
 

@@ -15,6 +15,8 @@ from pipelines.cli.output.result import CommandResult, prints_result
 from resources import quantities
 from resources.printed import printed
 from resources.settings.settings import Settings
+from resources.settings.suggestion import no_topic
+from resources.table_names import route_of, topic_of
 
 _CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 _LINES_PER_BATCH = 500
@@ -85,6 +87,8 @@ def publish_command(
     from kafka_io.producer.publishing import publish_values
     from resources.kafka import open_producer
 
+    if route_of(topic):
+        raise click.UsageError(f"brokers have no topic {topic!r}{no_topic(topic, [topic_of(topic)])}")
     settings = options.settings()
     name = only_cluster(settings, cluster)
     lines: Iterable[bytes] = (line.removesuffix(b"\n").removesuffix(b"\r") for line in file)

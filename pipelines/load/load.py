@@ -109,7 +109,8 @@ class Loader:
         self._report_failures(record)
         seconds = (run.now() - began).total_seconds()
         load, *others = (records[route].outcome(seconds=seconds) for route in sorted(records))
-        return replace(load, tables=tuple(others), warnings=(*load.warnings, *self.reports.ended(load)))
+        load = replace(load, tables=tuple(others))
+        return replace(load, warnings=(*load.warnings, *self.reports.ended(load)))
 
     def _load_steps(self, table: TableStore, records: dict[str, RunRecord]) -> None:
         """Load all steps of the run, and add each to the records, which are those of the tables by their routes."""

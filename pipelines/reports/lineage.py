@@ -13,19 +13,18 @@ from kafka_io.errors import KafkaIOError, LocatedError, system_reason
 from kafka_io.net.http_address import HttpAddress
 from kafka_io.net.http_exchange import HttpContent, HttpServer, http_exchange
 from kafka_io.net.http_login import HttpLogin
-from pipelines.reports.lineage_events import DatasetName, JobEnd, JobKind, LineageJob, run_uuid, schema_fields
+from pipelines.reports.lineage_events import Columns, DatasetName, JobEnd, JobKind, LineageJob, run_uuid, schema_fields
 from pipelines.reports.outcome import TopicLoad
 from pipelines.reports.report_places import ReportPlaces
 from resources.settings.lineage import LineageSettings
 from resources.settings.settings import Settings
 from resources.stores.lake import Lake, lake_errors
 from resources.stores.store_options import store_options
+from resources.table_names import topic_of
 
 _MAX_ANSWER_BYTES = 64 * 1024
 _ACCEPTED = range(200, 300)
 Event = Mapping[str, Any]
-Columns = Sequence[Mapping[str, Any]]
-"""The columns of a table, as OpenLineage lists them."""
 
 
 class LineageFailed(LocatedError):
@@ -91,17 +90,23 @@ class Lineage:
         """Send the event that the load has ended; returns warnings."""
         job = self._jobs.pop(load.topic)
         warnings: list[str] = []
-        columns: Columns = ()
-        if load.version is not None:
-            options = Lake.of(self._settings).options
-            _, columns = version_and_columns(load.table, options, warnings.append, load.version)
-        return [*warnings, *self._sender.send(job.ended(JobEnd.of_load(load, columns), datetime.now(UTC)))]
+        columns = [self._columns(own, warnings.append) for own in load.of_tables]
+        return [*warnings, *self._sender.send(job.ended(JobEnd.of_load(load, *columns), datetime.now(UTC)))]
+
+    def _columns(self, load: TopicLoad, warn: Callable[[str], object]) -> Columns:
+        """The columns of a table after a load; none if there is no table."""
+        if load.version is None:
+            return ()
+        return version_and_columns(load.table, Lake.of(self._settings).options, warn, load.version)[1]
 
 
-def topic_dataset(settings: Settings, cluster: str, topic: str) -> DatasetName:
-    """The name of a topic as a dataset. Other programs name it by the first address of its cluster in the settings."""
+def topic_dataset(settings: Settings, cluster: str, table: str) -> DatasetName:
+    """The name of the topic of a table as a dataset.
+
+    Other programs name it by the first address of its cluster in the settings.
+    """
     addresses = settings.clusters[cluster].bootstrap or settings.clusters[cluster].zookeeper or ""
-    return DatasetName.of_topic(addresses.partition("/")[0].partition(",")[0].strip(), topic)
+    return DatasetName.of_topic(addresses.partition("/")[0].partition(",")[0].strip(), topic_of(table))
 
 
 def new_job(

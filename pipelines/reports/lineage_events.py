@@ -33,6 +33,8 @@ _FACETS: Mapping[str, tuple[str, str]] = {  # the version of each facet's schema
 _VERSION = version("penstock-etl")
 PRODUCER = f"urn:penstock:{_VERSION}"
 Facets = Mapping[str, Mapping[str, Any]]
+Columns = Sequence[Mapping[str, Any]]
+"""The columns of a table, as OpenLineage lists them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,9 +73,15 @@ class JobOutput:
 
     name: DatasetName
     version: int | None = None
-    columns: Sequence[Mapping[str, Any]] = ()
+    columns: Columns = ()
     rows: int | None = None
     files: int | None = None
+
+    @classmethod
+    def of_load(cls, load: TopicLoad, columns: Columns) -> Self:
+        """What a load did to a table that has these columns now."""
+        name = DatasetName.of_table(load.table)
+        return cls(name=name, version=load.version, columns=columns, rows=load.rows, files=load.files)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +89,7 @@ class JobEnd:
     """The result of a job.
 
     Args:
-        output: what the job wrote; None if it is not known.
+        outputs: what the job wrote, as far as it is known.
         source_version: the version of the source, if it is a Delta table.
         read_rows: the number of rows that were read from the source; None if it is unknown, as `read_bytes` is.
         read_bytes: the number of bytes that were read for them.
@@ -89,7 +97,7 @@ class JobEnd:
         trace: the stack trace of the error, if it has one.
     """
 
-    output: JobOutput | None = None
+    outputs: Sequence[JobOutput] = ()
     source_version: int | None = None
     read_rows: int | None = None
     read_bytes: int | None = None
@@ -97,17 +105,11 @@ class JobEnd:
     trace: str | None = None
 
     @classmethod
-    def of_load(cls, load: TopicLoad, columns: Sequence[Mapping[str, Any]]) -> Self:
-        """The result of a load whose table has these columns."""
+    def of_load(cls, load: TopicLoad, *columns: Columns) -> Self:
+        """The result of a load whose tables have these columns."""
         return cls(
-            output=JobOutput(
-                name=DatasetName.of_table(load.table),
-                version=load.version,
-                columns=columns,
-                rows=load.rows,
-                files=load.files,
-            ),
-            read_rows=load.rows,
+            outputs=[JobOutput.of_load(own, of_own) for own, of_own in zip(load.of_tables, columns, strict=True)],
+            read_rows=sum(own.rows for own in load.of_tables),
             read_bytes=load.bytes,
             error=load.error,
             trace=load.trace,
@@ -116,7 +118,7 @@ class JobEnd:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LineageJob:
-    """A run of a job as OpenLineage describes it: from one dataset into another.
+    """A run of a job as OpenLineage describes it: from one dataset into others.
 
     Args:
         namespace: the namespace of all jobs.
@@ -169,7 +171,7 @@ class LineageJob:
                 "facets": {"jobType": _facet("jobType", kind_of_job)},
             },
             "inputs": [self._input(end)],
-            "outputs": [] if end.output is None else [_output(end.output)],
+            "outputs": [_output(output) for output in end.outputs],
             "producer": PRODUCER,
             "schemaURL": _EVENT_SCHEMA,
         }
@@ -203,7 +205,7 @@ def _known(statistics: Mapping[str, int | None]) -> Mapping[str, int]:
     return {name: number for name, number in statistics.items() if number is not None}
 
 
-def schema_fields(delta_schema: str) -> Sequence[Mapping[str, Any]]:
+def schema_fields(delta_schema: str) -> Columns:
     """The columns of a table, from Delta's schema in JSON, as OpenLineage lists them."""
     return [_field(field["name"], field["type"]) for field in json.loads(delta_schema)["fields"]]
 

@@ -40,7 +40,7 @@ class JobReport:
     def wrote(self, name: Callable[[], DatasetName]) -> None:
         """The job wrote into a dataset that is no Delta table; `name` gives its name."""
         try:
-            self.end = replace(self.end, output=JobOutput(name=name()))
+            self.end = replace(self.end, outputs=[JobOutput(name=name())])
         except LocatedError as error:
             self._warn(f"the lineage of this run lacks its output: {error.reason}")
 
@@ -51,7 +51,7 @@ class JobReport:
         options = self._lake_options if options is None else options
         number, columns = version_and_columns(uri, options, self._warn, version)
         output = JobOutput(name=DatasetName.of_table(uri), version=number, columns=columns, rows=rows)
-        self.end = replace(self.end, output=output)
+        self.end = replace(self.end, outputs=[output])
 
     def failed(self, failure: SliceFailure | None) -> None:
         """The job failed, if there is a failure."""
@@ -83,9 +83,9 @@ class JobLineage:
         sender = LineageSender(settings.lineage) if settings.lineage.is_used else None
         return cls(settings=settings, cluster=cluster, run_id=run_id, warn=warn, sender=sender)
 
-    def topic(self, topic: str) -> DatasetName:
-        """The name of a topic of the cluster as a dataset."""
-        return topic_dataset(self.settings, self.cluster, topic)
+    def topic(self, table: str) -> DatasetName:
+        """The name of the topic of a table as a dataset."""
+        return topic_dataset(self.settings, self.cluster, table)
 
     @contextmanager
     def job(self, kind: JobKind, topic: str, source: DatasetName, consumer: str = "") -> Iterator[JobReport | None]:

@@ -16,6 +16,7 @@ from resources.errors import MetricsNotWritten
 from resources.metrics_output import MetricName, MetricsPage
 from resources.settings.metrics import MetricsSettings
 from resources.stores import topic_names
+from resources.table_names import route_of
 
 JOB = "penstock_load"
 GAPS = MetricName(
@@ -24,13 +25,10 @@ GAPS = MetricName(
     labels=("cluster", "topic", "cause"),
 )
 _Value = Callable[[TopicLoad], float | None]
-_GAUGES: Sequence[tuple[str, str, _Value]] = (
+_OF_TOPIC: Sequence[tuple[str, str, _Value]] = (
     ("success", "1 if the last load of the topic succeeded, 0 if it failed.", lambda load: float(load.error is None)),
     ("duration_seconds", "Duration of the last load.", lambda load: load.seconds),
-    ("rows", "Rows that the last load committed.", lambda load: load.rows),
-    ("bytes", "Bytes that the last load read for these rows.", lambda load: load.bytes),
-    ("files", "Data files that the last load committed.", lambda load: load.files),
-    ("bad_records", "Rows of the last load whose value does not decode.", lambda load: load.bad_records),
+    ("bytes", "Bytes that the last load read for its rows.", lambda load: load.bytes),
     ("errors", "Errors of the last load.", lambda load: len(load.failures)),
     (
         "lag_offsets",
@@ -38,16 +36,26 @@ _GAUGES: Sequence[tuple[str, str, _Value]] = (
         lambda load: load.lag,
     ),
 )
-GAUGES = tuple((MetricName(name=f"penstock_load_{name}", meaning=meaning), value) for name, meaning, value in _GAUGES)
+_OF_TABLE: Sequence[tuple[str, str, _Value]] = (
+    ("rows", "Rows that the last load committed.", lambda load: load.rows),
+    ("files", "Data files that the last load committed.", lambda load: load.files),
+    ("bad_records", "Rows of the last load whose value does not decode.", lambda load: load.bad_records),
+)
+TOPIC_GAUGES, TABLE_GAUGES = (
+    tuple((MetricName(name=f"penstock_load_{name}", meaning=meaning), value) for name, meaning, value in gauges)
+    for gauges in (_OF_TOPIC, _OF_TABLE)
+)
+"""The numbers of a topic, and those of each of its tables."""
 TIME = MetricName(name="penstock_load_timestamp_seconds", meaning="Time at which the last load ended.")
-LOAD_METRICS = (*(name for name, _ in GAUGES), GAPS, TIME)
+LOAD_METRICS = (*(name for name, _ in (*TOPIC_GAUGES, *TABLE_GAUGES)), GAPS, TIME)
 """All metrics that a load writes."""
 
 
 def load_page(cluster: str, load: TopicLoad, *, now_s: float) -> MetricsPage:
-    """The metrics of a load that ended now, in seconds since 1970."""
+    """The metrics of a topic, or of one of its other tables, after a load that ended now, in seconds since 1970."""
     labels = (cluster, load.topic)
-    values = [*((name, value(load)) for name, value in GAUGES), (TIME, now_s)]
+    of_topic = [] if route_of(load.topic) else [*((name, value(load)) for name, value in TOPIC_GAUGES), (TIME, now_s)]
+    values = [*of_topic, *((name, value(load)) for name, value in TABLE_GAUGES)]
     gaps = sum((Counter(partition.gaps) for partition in load.partitions), Counter[str]())
     families = [name.family([(labels, value)] if value is not None else []) for name, value in values]
     return MetricsPage([*families, GAPS.family(((*labels, cause), offsets) for cause, offsets in sorted(gaps.items()))])
@@ -62,9 +70,9 @@ class LoadMetrics:
         self._places = ReportPlaces("the metrics of this run are lost", MetricsNotWritten)
 
     def __call__(self, load: TopicLoad) -> Sequence[str]:
-        """Write the metrics of a load; returns warnings."""
-        folder, url = self._settings.textfile_folder, self._settings.push_url
-        return self._places.write(load, (folder, self._write), (url, self._push))
+        """Write the metrics of a load, those of each table apart; returns warnings."""
+        places = (self._settings.textfile_folder, self._write), (self._settings.push_url, self._push)
+        return [warning for own in load.of_tables for warning in self._places.write(own, *places)]
 
     def _write(self, folder: str, load: TopicLoad) -> None:
         load_page(self._cluster, load, now_s=time()).write(Path(folder) / file_name(self._cluster, load.topic))

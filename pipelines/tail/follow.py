@@ -30,7 +30,7 @@ from pipelines.plan.positions import TableCursor, TopicPosition
 from pipelines.tail.query import TailCursors, TailQuery, TailRefused, offsets_of, table_cursors
 from resources.kafka import open_cluster
 from resources.settings.settings import Settings
-from resources.settings.suggestion import did_you_mean
+from resources.settings.suggestion import no_topic
 
 T = TypeVar("T")
 PartitionBatch = tuple[BrokerPartition, pa.RecordBatch]
@@ -108,7 +108,7 @@ class Tail(Closing):
         topic = self._connected().topic(self.query.topic)
         if topic is None:
             known = [entry.name for entry in self._connected().topics().entries]
-            raise TailRefused(f"the cluster has no topic {self.query.topic!r}{did_you_mean(self.query.topic, known)}")
+            raise TailRefused(f"the cluster has no topic {self.query.topic!r}{no_topic(self.query.topic, known)}")
         partitions = ", ".join(map(str, topic.partitions)) or "none"
         missing = sorted(self.query.partitions - set(topic.partitions))
         if missing:

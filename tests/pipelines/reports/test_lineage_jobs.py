@@ -98,7 +98,7 @@ def test_an_event_without_statistics_of_its_input_is_that_of_the_library(monkeyp
         inputs=[InputDataset("s3://lake", "main/clicks", facets={"version": version("7")})],
         outputs=[output],
     )
-    assert job.ended(JobEnd(output=written, source_version=7), NOW) == Serde.to_dict(made_by_the_library)
+    assert job.ended(JobEnd(outputs=[written], source_version=7), NOW) == Serde.to_dict(made_by_the_library)
 
 
 def test_a_replay_leads_from_the_topic_to_its_table(modern_broker: Modern) -> None:
