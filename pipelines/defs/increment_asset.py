@@ -137,7 +137,7 @@ def increment_asset(
     """A decorator that makes an asset of a function of new rows. A run without new rows materializes nothing.
 
     Args:
-        source: the topic as `cluster/topic`.
+        source: the topic as `cluster/topic`, or one of its tables as `cluster/topic/table`.
         into: where the rows of the function go.
         consumer: the name under which the output keeps the progress; the name of the asset by default.
         settings: the settings, as `build_defs` takes them; the file that the environment names by default.
@@ -159,7 +159,7 @@ def increment_asset(
         )
         defaults = {
             "key": name,
-            "deps": [dg.AssetKey([*key_prefix, cluster, key_name(topic)])],
+            "deps": [dg.AssetKey([*key_prefix, cluster, *map(key_name, topic.split("/"))])],
             "description": inspect.getdoc(function),
         }
         spec = dg.AssetSpec(**{**defaults, **of_spec})  # type: ignore[arg-type] # IncrementOptions has their types

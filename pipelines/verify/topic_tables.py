@@ -21,6 +21,7 @@ from pipelines.table.exact_sets import ExactSets
 from pipelines.table.table_store import TableSnapshot
 from pipelines.verify.verify import Proof, verify
 from resources.errors import LoadError
+from resources.table_names import route_of
 
 _MAX_LISTED = 5
 
@@ -38,16 +39,15 @@ def other_tables(table: LakeTable) -> list[LakeTable]:
 
 
 def verify_topic(table: LakeTable) -> Proof:
-    """The result of `verify` for a topic's own table, with the problems of its other tables and between them.
+    """The result of `verify`. That of a topic's own table also has the problems between all tables of the topic.
 
     Raises:
-        LakeUnavailable: the store does not answer.
+        LoadError: a table or one of its sets cannot be read.
     """
-    proof, others = verify(table), other_tables(table)
+    proof, others = verify(table), [] if route_of(table.where.topic or "") else other_tables(table)
     if not others:
         return proof
-    of_others = (f"{other.where.topic}: {problem}" for other in others for problem in verify(other).problems)
-    return replace(proof, problems=(*proof.problems, *of_others, *problems_between([table, *others])))
+    return replace(proof, problems=(*proof.problems, *problems_between([table, *others])))
 
 
 def problems_between(tables: Sequence[LakeTable]) -> Iterator[str]:

@@ -1,5 +1,6 @@
 """The page on Dagster names everything that Penstock creates in Dagster, and nothing else."""
 
+import re
 from pathlib import Path
 
 import dagster as dg
@@ -17,7 +18,7 @@ from resources.settings.settings import Settings
 from tests.docs.pages import ROOT, code, run_blocks
 
 PAGE = ROOT / "docs" / "dagster.md"
-CLUSTER, SCHEDULE, TOPIC = "old", "topics", "clicks"
+CLUSTER, SCHEDULE, TOPIC, TABLE = "old", "topics", "clicks", "orders"
 COMPLETE = {"event_time": "timestamp", "complete": "hourly", "complete_since": "2026-01-01"}
 
 
@@ -29,7 +30,15 @@ def dagster_names() -> set[str]:
         "clusters": {CLUSTER: {"bootstrap": "127.0.0.1:1"}},
         "alerts": {"command": ["true"]},
         "limits": {"lag": 5},
-        "topics": {TOPIC: {"format": "json", "state": {"key": "key"}, **COMPLETE}},
+        "topics": {
+            TOPIC: {
+                "format": "json",
+                "state": {"key": "key"},
+                "tables": {"by": "header:t", "names": {"o": TABLE}},
+                **COMPLETE,
+            },
+            f"{TOPIC}/{TABLE}": {"format": "json"},
+        },
     }
     bound = Settings.model_validate(settings)
     known = {CLUSTER: KnownTopics(names=(TOPIC,))}
@@ -49,7 +58,8 @@ def names_on_page() -> set[str]:
 
 
 def _filled(name: str) -> str:
-    return name.replace("<cluster>", CLUSTER).replace("<schedule>", SCHEDULE).replace("<topic>", TOPIC)
+    values = {"<cluster>": CLUSTER, "<schedule>": SCHEDULE, "<topic>": TOPIC, "<table>": TABLE}
+    return re.sub("<[a-z]+>", lambda placeholder: values.get(placeholder[0], placeholder[0]), name)
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")

@@ -1,7 +1,7 @@
 """The catalog: from the settings and the known topics to asset specs, and the names of everything else in Dagster."""
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -10,16 +10,18 @@ import dagster as dg
 from pipelines.defs.catalog.checks import checks_of
 from pipelines.defs.catalog.known_topics import KnownTopics
 from pipelines.defs.catalog.table_facts import TableInputs
-from pipelines.defs.catalog.topic_keys import identifier
+from pipelines.defs.catalog.topic_keys import identifier, key_name
 from pipelines.defs.catalog.translator import GONE, NOT_ALLOWED, STATE_TAG, PenstockTranslator, TopicProps
+from pipelines.ledger.table_routes import TableRoutes
 from resources.penstock import PenstockResource
 from resources.settings.schedules import matches
 from resources.settings.settings import Settings
 from resources.stores.lake import Lake
+from resources.table_names import route_of, table_name, topic_of
 
 DEFAULT_NAME = "penstock"
-MAX_TOPICS_PER_ASSETS = 1000
-"""A run pays for all outputs of its op, so the topics of a larger schedule are in several multi-assets."""
+MAX_TABLES_PER_ASSETS = 1000
+"""A run pays for all outputs of its op, so the tables of a larger schedule are in several multi-assets."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,14 +56,20 @@ class Catalog:
         """The known topics of a cluster that belong to these definitions, in the order of their addition."""
         return [name for name in self.known.get(cluster, KnownTopics()).names if self.takes(name)]
 
-    def props(self, cluster: str, topic: str) -> TopicProps:
-        """What the translator gets for a topic, also for one that is not known yet."""
+    def tables(self, topic: str) -> list[str]:
+        """The names of the tables of a topic, also of one that is not known yet; its own comes first."""
+        return TableRoutes.of(self.settings.options_of(topic).tables).table_names(topic)
+
+    def props(self, cluster: str, topic: str, route: str = "") -> TopicProps:
+        """What the translator gets for one of the tables of a topic, also for one that is not known yet."""
+        name = table_name(topic, route)
         return TopicProps(
             cluster=cluster,
             name=topic,
+            route=route,
             schedule=self.settings.schedule_of(cluster, topic),
-            settings=self.settings.options_of(topic),
-            table=self._lake.table_uri(cluster, topic),
+            settings=self.settings.options_of(name),
+            table=self._lake.table_uri(cluster, name),
             state=self._state(cluster, topic),
             key_prefix=self.key_prefix,
             source_prefix=("kafka",) if self.name == DEFAULT_NAME else ("kafka", self.name),
@@ -77,8 +85,8 @@ class Catalog:
         return Lake.of(self.settings)
 
     def spec(self, props: TopicProps) -> dg.AssetSpec:
-        """The spec of the asset of a topic: what the translator makes, with what runs need."""
-        spec = self.translator.get_asset_spec(props)
+        """The spec of the asset of a table: what the translator makes, with what runs need."""
+        spec = self._translated(props)
         state = {STATE_TAG: props.state} if props.state else {}
         return spec.replace_attributes(
             skippable=True,
@@ -87,9 +95,16 @@ class Catalog:
             automation_condition=None if state else spec.automation_condition or self.automation_condition,
         )
 
-    def key(self, cluster: str, topic: str) -> dg.AssetKey:
-        """The key of the asset of a topic, also of one that is not known yet."""
-        return self.translator.get_asset_spec(self.props(cluster, topic)).key
+    def _translated(self, props: TopicProps) -> dg.AssetSpec:
+        """What the translator makes. If it does not look at the route, the route is the last part of the key."""
+        spec = self.translator.get_asset_spec(props)
+        if props.route and spec.key == self.key(props.cluster, props.name):
+            spec = spec.replace_attributes(key=[*spec.key.path, key_name(props.route)])
+        return spec
+
+    def key(self, cluster: str, table: str) -> dg.AssetKey:
+        """The key of the asset of a table, also of one that is not known yet."""
+        return self._translated(self.props(cluster, topic_of(table), route_of(table))).key
 
     @property
     def io_key(self) -> str:
@@ -109,34 +124,45 @@ class Catalog:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicSchedule:
-    """A schedule of the settings for one cluster: the known topics that it loads, with their keys.
+    """A schedule of the settings for one cluster: the known topics that it loads, with the keys of their tables.
 
     Args:
         catalog: the catalog to which it belongs.
         cluster: the name of the cluster in the settings.
         name: its own name in the settings; `topics` for all topics that no section takes.
-        specs: the specs of the tables, by topic.
+        tables: the names of the tables of each topic; its own comes first.
+        specs: the specs of the tables, by their names.
     """
 
     catalog: Catalog
     cluster: str
     name: str
+    tables: Mapping[str, Sequence[str]]
     specs: Mapping[str, dg.AssetSpec]
 
     @property
     def topics(self) -> dict[dg.AssetKey, str]:
         """The topics of the schedule, by the keys of their tables."""
-        return {spec.key: topic for topic, spec in self.specs.items()}
+        return {self.specs[table].key: topic for topic, tables in self.tables.items() for table in tables}
 
-    def key(self, topic: str) -> dg.AssetKey:
-        """The key of the table of a topic, also of one that is not known yet."""
-        return self.specs[topic].key if topic in self.specs else self.catalog.key(self.cluster, topic)
+    def key(self, table: str) -> dg.AssetKey:
+        """The key of a table, also of one that is not known yet."""
+        return self.specs[table].key if table in self.specs else self.catalog.key(self.cluster, table)
 
-    def checks(self, topic: str) -> list[str]:
-        """The names of the checks of a topic."""
+    def keys(self, topics: Iterable[str]) -> list[dg.AssetKey]:
+        """The keys of all tables of some topics, also of those that are not known yet."""
+        tables = (self.tables.get(topic) or self.catalog.tables(topic) for topic in topics)
+        return [self.key(table) for of_topic in tables for table in of_topic]
+
+    def props(self, table: str) -> TopicProps:
+        """What the translator got for a table."""
+        return self.catalog.props(self.cluster, topic_of(table), route_of(table))
+
+    def checks(self, table: str) -> list[str]:
+        """The names of the checks of a table. What is about the topic is checked with its own table."""
         settings = self.catalog.settings
-        limits = settings.timing_of(self.name).limits
-        return checks_of(is_typed=settings.format_of(topic).is_typed, limits=limits)
+        limits, is_own = settings.timing_of(self.name).limits, not route_of(table)
+        return checks_of(is_typed=settings.format_of(table).is_typed, is_own=is_own, limits=limits)
 
     def named(self, action: str) -> str:
         """The name of a job, and of what starts it, for an action such as `load`."""
@@ -147,30 +173,36 @@ class TopicSchedule:
         return f"{identifier(self.catalog.name)}_{action}__{identifier(self.cluster)}__{identifier(self.name)}"
 
     def buckets(self) -> Iterator[tuple[str, Sequence[str]]]:
-        """The topics of each multi-asset, with the end of its name: empty if one is enough.
+        """The tables of each multi-asset, with the end of its name: empty if one is enough.
 
-        Topics whose keys give the same names of outputs, such as `a-b` and `a_b`, are in different multi-assets.
+        All tables of a topic are in the same one, because a run loads them together. Topics whose keys give the same
+        names of outputs, such as `a-b` and `a_b`, are in different multi-assets.
         """
-        count = -(-len(self.specs) // MAX_TOPICS_PER_ASSETS)
+        count = -(-len(self.specs) // MAX_TABLES_PER_ASSETS)
         buckets: dict[tuple[int, int], list[str]] = {}
         seen: dict[str, int] = {}
-        for topic, spec in self.specs.items():
-            name = spec.key.to_python_identifier()
-            twin = seen[name] = seen.get(name, -1) + 1
+        for topic, tables in self.tables.items():
+            names = [self.specs[table].key.to_python_identifier() for table in tables]
+            twin = max(seen.get(name, -1) for name in names) + 1
+            seen |= dict.fromkeys(names, twin)
             part = int(_digest(topic), 16) % count if count > 1 else 0
-            buckets.setdefault((part, twin), []).append(topic)
-        for (part, twin), topics in buckets.items():
-            yield (f"__{part}" if count > 1 else "") + (f"__twins_{twin}" if twin else ""), topics
+            buckets.setdefault((part, twin), []).extend(tables)
+        for (part, twin), of_bucket in buckets.items():
+            yield (f"__{part}" if count > 1 else "") + (f"__twins_{twin}" if twin else ""), of_bucket
 
 
 def topic_schedules(catalog: Catalog) -> Iterator[TopicSchedule]:
     """The schedules of all clusters, with the known topics."""
     settings = catalog.settings
     for cluster in sorted(settings.clusters):
-        props = [catalog.props(cluster, topic) for topic in catalog.names(cluster)]
+        known = [catalog.props(cluster, topic) for topic in catalog.names(cluster)]
         for name in settings.schedules_of(cluster):
-            specs = {topic.name: catalog.spec(topic) for topic in props if topic.schedule == name}
-            yield TopicSchedule(catalog=catalog, cluster=cluster, name=name, specs=specs)
+            own = [topic for topic in known if topic.schedule == name]
+            tables = {topic.name: TableRoutes.of(topic.settings.tables).table_names(topic.name) for topic in own}
+            specs = {topic.name: catalog.spec(topic) for topic in own}
+            for topic, (_, *others) in tables.items():
+                specs |= {table: catalog.spec(catalog.props(cluster, topic, route_of(table))) for table in others}
+            yield TopicSchedule(catalog=catalog, cluster=cluster, name=name, tables=tables, specs=specs)
 
 
 def source_specs(schedule: TopicSchedule) -> list[dg.AssetSpec]:
@@ -182,12 +214,12 @@ def source_specs(schedule: TopicSchedule) -> list[dg.AssetSpec]:
     return [
         dg.AssetSpec(
             schedule.catalog.props(schedule.cluster, topic).source_key,
-            group_name=f"kafka_{spec.group_name}" if spec.group_name else "kafka",
+            group_name=f"kafka_{group}" if (group := schedule.specs[topic].group_name) else "kafka",
             kinds={"kafka"},
             description=f"The topic {topic} in the Kafka cluster {schedule.cluster}.",
             metadata={"penstock/topic": topic, "penstock/cluster": schedule.cluster},
         )
-        for topic, spec in schedule.specs.items()
+        for topic in schedule.tables
     ]
 
 

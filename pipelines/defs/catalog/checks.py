@@ -121,10 +121,14 @@ _NEAR_DEADLINE = 0.25
 _OF_TYPED_TABLES = frozenset({SCHEMA_CHANGES, "bad_records"})
 
 
-def checks_of(*, is_typed: bool, limits: CheckLimits) -> list[str]:
-    """The names of the checks of a topic. A raw table always has the same columns, and keeps values as bytes."""
+def checks_of(*, is_typed: bool, limits: CheckLimits, is_own: bool = True) -> list[str]:
+    """The names of the checks of a table. A raw table always has the same columns, and keeps values as bytes.
+
+    Of several tables of a topic, the topic's own one has the checks that compare it with the brokers.
+    """
     unneeded = {"lag"} if limits.lag is None else set()
     unneeded |= set() if is_typed else _OF_TYPED_TABLES
+    unneeded |= set() if is_own else STATUS_CHECKS.keys() - _OF_TYPED_TABLES
     return [name for name in DESCRIPTIONS if name not in unneeded]
 
 

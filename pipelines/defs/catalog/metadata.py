@@ -44,21 +44,46 @@ def load_metadata(
     return _known(
         partitions=_table(fields["partitions"], columns),
         tables=_table([printed(own) for own in load.of_tables], "topic version rows files") if load.tables else None,
-        **{name: fields[name] for name in ("rows", "bytes", "files", "bad_records")},
-        gaps=sum(sum(partition.gaps.values()) for partition in load.partitions),
-        skipped=load.skipped or None,
-        skipped_share=round(load.skipped / (load.rows + load.skipped), 4) if load.skipped else None,
-        **{name: fields[name] for name in ("rows_per_second", "seconds", "lag_before", "lag", "topic")},
+        **_numbers(load),
+        **{name: fields[name] for name in ("bytes", "rows_per_second", "seconds", "lag_before", "lag", "topic")},
         lag_seconds_before=_rounded(late_before_s, digits=1),
         lag_seconds=_rounded(after.late_s(now), digits=1) if after else None,
         hours_until_lost=_rounded(after.left_s(now), _HOUR_S) if after else None,
         slowest_slice=str(load.slowest) if load.slowest else None,
         spark_ui=dg.MetadataValue.url(spark_page) if spark_page else None,
-        table=dg.MetadataValue.path(load.table) if load.table else None,
-        table_version=load.version,
         error=load.error,
-        warnings="\n".join(load.warnings) or None,
+        **_table_after(load),
     )
+
+
+def table_metadata(load: TopicLoad) -> Metadata:
+    """The metadata of what a load did to one of the other tables of its topic."""
+    fields = printed(load)
+    return _known(
+        partitions=_table(fields["partitions"], "broker partition start end rows gaps"),
+        **_numbers(load),
+        topic=load.topic,
+        **_table_after(load),
+    )
+
+
+def _numbers(load: TopicLoad) -> Metadata:
+    """What a load added to a table, and what it left out."""
+    return {
+        **{name: getattr(load, name) for name in ("rows", "files", "bad_records")},
+        "gaps": sum(sum(partition.gaps.values()) for partition in load.partitions),
+        "skipped": load.skipped or None,
+        "skipped_share": round(load.skipped / (load.rows + load.skipped), 4) if load.skipped else None,
+    }
+
+
+def _table_after(load: TopicLoad) -> Metadata:
+    """The table after a load, and what a person should know of it."""
+    return {
+        "table": dg.MetadataValue.path(load.table) if load.table else None,
+        "table_version": load.version,
+        "warnings": "\n".join(load.warnings) or None,
+    }
 
 
 def status_metadata(status: TopicStatus, now: int) -> Metadata:

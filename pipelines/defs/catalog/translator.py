@@ -11,6 +11,7 @@ import dagster as dg
 from pipelines.defs.catalog.topic_keys import key_name
 from resources.settings.schedules import REST
 from resources.settings.topic_options import DEFAULT_TOPIC, TopicOptions
+from resources.table_names import table_name
 
 GONE, NOT_ALLOWED = "gone", "not_allowed"
 """States of topics that are loaded no more: the cluster has the topic no longer, or the settings do not allow it."""
@@ -24,9 +25,10 @@ class TopicProps:
     Args:
         cluster: the name of its cluster in the settings.
         name: its exact name.
+        route: empty for the topic's own table; `orders` for its further table `events/orders`.
         schedule: the name of its schedule in the settings; `topics` if no section takes it.
-        settings: its section `[topics.NAME]`, or the defaults.
-        table: the URI of its table.
+        settings: the section `[topics.NAME]` of the topic or of its table, or the defaults.
+        table: the URI of the table.
         state: empty for a topic that is loaded; otherwise `gone` or `not_allowed`.
         key_prefix: the first parts of the key of its asset.
         source_prefix: the first parts of the key of the Kafka topic.
@@ -34,6 +36,7 @@ class TopicProps:
 
     cluster: str
     name: str
+    route: str = ""
     schedule: str = REST
     settings: TopicOptions = DEFAULT_TOPIC
     table: str = ""
@@ -48,6 +51,22 @@ class TopicProps:
         return self.schedule
 
     @property
+    def has_several_tables(self) -> bool:
+        """Whether the topic has several tables, which a run loads together."""
+        return bool(self.route) or self.settings.tables is not None
+
+    @property
+    def table_name(self) -> str:
+        """The name of the table: that of the topic, or `events/orders`."""
+        return table_name(self.name, self.route)
+
+    @property
+    def metadata(self) -> Mapping[str, str]:
+        """The metadata of every asset that belongs to the table."""
+        table = {"penstock/table": self.table_name} if self.route else {}
+        return {"penstock/topic": self.name, "penstock/cluster": self.cluster, **table}
+
+    @property
     def source_key(self) -> dg.AssetKey:
         """The key of the Kafka topic, on which the asset of the table depends."""
         return dg.AssetKey([*self.source_prefix, self.cluster, key_name(self.name)])
@@ -58,16 +77,16 @@ class PenstockTranslator:
     """Makes the asset spec of each topic. A subclass overrides `get_asset_spec` and changes what the base returns.
 
     Penstock adds what its runs need: the code version, the state of a topic that is loaded no more, and that a run may
-    skip the asset.
+    skip the asset. If several tables of one topic get the same key, it adds the route: `lake/main/events/orders`.
     """
 
     extra_tags: Mapping[str, str] = field(default_factory=dict)
 
     def get_asset_spec(self, topic: TopicProps) -> dg.AssetSpec:
-        """The spec of the asset that is the topic's table.
+        """The spec of the asset that is the topic's table, or one of its tables.
 
         Args:
-            topic: the topic and its settings.
+            topic: the topic, the route of the table, and its settings.
         """
         catalog = topic.settings.catalog
         return dg.AssetSpec(
@@ -76,7 +95,7 @@ class PenstockTranslator:
             group_name=catalog.asset_group or default_asset_group(topic),
             owners=list(catalog.owners),
             tags={**self.extra_tags, **catalog.tags},
-            description=catalog.description or f"The Delta table of the Kafka topic {topic.name}.",
+            description=catalog.description or _description(topic),
             kinds={"kafka", "deltalake"},  # most loads are too small for Spark
             automation_condition=condition_of(catalog.automation),
             freshness_policy=_freshness_policy(catalog.freshness_minutes),
@@ -84,11 +103,16 @@ class PenstockTranslator:
                 # Dagster takes tables with the same name, in lower-case letters, for one table (fault E18).
                 "dagster/table_name": topic.table,
                 "dagster/uri": topic.table,
-                "penstock/topic": topic.name,
-                "penstock/cluster": topic.cluster,
+                **topic.metadata,
                 "penstock/format": topic.settings.format.format,
             },
         )
+
+
+def _description(topic: TopicProps) -> str:
+    table = f"The Delta table {topic.table_name} of" if topic.route else "The Delta table of"
+    several = " A run that loads it also loads all other tables of the topic." if topic.has_several_tables else ""
+    return f"{table} the Kafka topic {topic.name}.{several}"
 
 
 def default_asset_group(topic: TopicProps) -> str:

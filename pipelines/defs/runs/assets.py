@@ -1,4 +1,7 @@
-"""The assets of a schedule: one per topic, in one multi-asset, so that a run loads any of them with one session."""
+"""The assets of a schedule: one per table, in one multi-asset, so that a run loads any of them with one session.
+
+A topic with several tables is loaded once for all of them, whichever of their assets is selected.
+"""
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
@@ -12,6 +15,7 @@ from pipelines.defs.catalog.metadata import Metadata
 from pipelines.defs.runs.check_runs import CheckRun
 from pipelines.defs.runs.run import LoadConfig, ScheduleRun
 from pipelines.defs.runs.run_tags import tagged_run
+from pipelines.reports.outcome import TopicLoad
 
 _INTERRUPTS = (KeyboardInterrupt, dg.DagsterExecutionInterruptedError)
 _Event = dg.MaterializeResult[None] | dg.AssetMaterialization | dg.AssetObservation | dg.AssetCheckEvaluation
@@ -19,25 +23,30 @@ _Event = dg.MaterializeResult[None] | dg.AssetMaterialization | dg.AssetObservat
 
 def load_assets(schedule: TopicSchedule) -> list[dg.AssetsDefinition]:
     """The multi-assets of the schedule; none if no topic is known."""
-    return [_assets_of(schedule, schedule.op("load") + end, topics) for end, topics in schedule.buckets()]
+    return [_assets_of(schedule, schedule.op("load") + end, tables) for end, tables in schedule.buckets()]
 
 
-def _assets_of(schedule: TopicSchedule, op_name: str, topics: Sequence[str]) -> dg.AssetsDefinition:
+def _assets_of(schedule: TopicSchedule, op_name: str, tables: Sequence[str]) -> dg.AssetsDefinition:
     catalog = schedule.catalog
 
     @dg.multi_asset(
         name=op_name,
-        specs=[schedule.specs[topic].with_io_manager_key(catalog.io_key) for topic in topics],
+        specs=[schedule.specs[table].with_io_manager_key(catalog.io_key) for table in tables],
         can_subset=True,
         pool=pool_of(schedule.cluster),
         resource_defs=catalog.resources,
         description=f"Loads topics of the Kafka cluster {schedule.cluster}: each continues at the cursors of its table "
-        "and is committed separately. A topic that fails does not affect the others, but the run ends as failed.",
+        "and is committed separately. A topic that fails does not affect the others, but the run ends as failed. All "
+        "tables of a topic are loaded together, also if only some of them are selected.",
     )
     def load(context: dg.AssetExecutionContext, config: LoadConfig) -> Iterator[_Event]:
         by_key = schedule.topics
-        selected = [by_key[key] for key in sorted(context.selected_asset_keys)]
+        selected = list(dict.fromkeys(by_key[key] for key in sorted(context.selected_asset_keys)))
         own = _bounded(context, schedule, selected)
+        others = sorted({*schedule.keys(own)} - context.selected_asset_keys)
+        if others:
+            names = ", ".join(key.to_user_string() for key in others)
+            context.log.info("the tables of a topic are loaded together: this run also loads %s", names)
         with tagged_run(context, schedule.cluster, own):
             yield from _load(context, config, schedule, own)
 
@@ -94,9 +103,9 @@ def _terminated() -> dg.Failure:
     return dg.Failure(message, allow_retries=False)
 
 
-def _described(run: ScheduleRun, topic: str) -> tuple[Metadata, dg.DataVersion | None]:
-    """The metadata of a load, and the data version of its table."""
-    metadata, facts = run.metadata(topic), run.facts(topic) if run.loads[topic].rows else None
+def _described(run: ScheduleRun, own: TopicLoad) -> tuple[Metadata, dg.DataVersion | None]:
+    """The metadata of what a load did to a table, and the data version of the table."""
+    metadata, facts = run.metadata(own), run.facts(own.topic) if own.rows else None
     if facts is None:
         return metadata, None
     return {**metadata, **facts.metadata}, dg.DataVersion(facts.data_version)
@@ -105,13 +114,15 @@ def _described(run: ScheduleRun, topic: str) -> tuple[Metadata, dg.DataVersion |
 def _events(run: ScheduleRun, *, step_fails: bool) -> Iterator[_Event]:
     """The events of a step: a materialization of each table that got rows, otherwise an observation.
 
-    A step that fails yields them too and does not log them: Dagster drops logged events when the step raises.
+    A step that fails yields them too and does not log them: Dagster drops logged events when the step raises. It has
+    results only of selected assets, so the event of a table that is loaded with them is no result either.
     """
-    for topic, load in run.loads.items():
-        key, (metadata, version) = run.schedule.key(topic), _described(run, topic)
-        if not load.rows:
+    selected = run.context.selected_asset_keys
+    for own in (table for load in run.loads.values() for table in load.of_tables):
+        key, (metadata, version) = run.schedule.key(own.topic), _described(run, own)
+        if not own.rows:
             yield dg.AssetObservation(asset_key=key, metadata=metadata)
-        elif step_fails:
+        elif step_fails or key not in selected:
             tags = {"dagster/data_version": version.value} if version else None
             yield dg.AssetMaterialization(asset_key=key, metadata=metadata, tags=tags)
         else:
@@ -125,8 +136,8 @@ def _evaluations(context: dg.AssetExecutionContext, run: ScheduleRun) -> Iterato
     Dagster's page shows no older result of them (fault E17). The schedules `watch` and `verify` report the others.
     """
     checks = CheckRun(instance=context.instance, penstock=run.penstock, schedule=run.schedule, known=run.after)
-    changed = [topic for topic, load in run.loads.items() if load.rows]
-    wanted = {topic: run.schedule.checks(topic) for topic in changed}
+    changed = [own.topic for load in run.loads.values() for own in load.of_tables if own.rows]
+    wanted = {table: run.schedule.checks(table) for table in changed}
     if wanted:  # if no topic was loaded, the settings may be missing
         verdicts = checks.results(wanted)
         shown = {

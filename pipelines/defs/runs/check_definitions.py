@@ -11,23 +11,23 @@ from pipelines.defs.runs.run_tags import tagged_run
 
 
 def topic_checks(schedule: TopicSchedule) -> Iterator[dg.AssetChecksDefinition]:
-    """The checks of every topic of the schedule, for everybody who executes them in the UI."""
-    for end, topics in schedule.buckets():
-        yield _checks_of(schedule, schedule.op("check") + end, topics)
+    """The checks of every table of the schedule, for everybody who executes them in the UI."""
+    for end, tables in schedule.buckets():
+        yield _checks_of(schedule, schedule.op("check") + end, tables)
 
 
-def _checks_of(schedule: TopicSchedule, op_name: str, topics: Iterable[str]) -> dg.AssetChecksDefinition:
-    by_key = {schedule.key(topic): topic for topic in topics}
+def _checks_of(schedule: TopicSchedule, op_name: str, tables: Iterable[str]) -> dg.AssetChecksDefinition:
+    by_key = {schedule.key(table): table for table in tables}
     options_of = schedule.catalog.settings.options_of
 
     @dg.multi_asset_check(
         name=op_name,
         specs=[
             dg.AssetCheckSpec(
-                name, asset=key, description=DESCRIPTIONS[name], blocking=options_of(topic).catalog.blocking_checks
+                name, asset=key, description=DESCRIPTIONS[name], blocking=options_of(table).catalog.blocking_checks
             )
-            for key, topic in by_key.items()
-            for name in schedule.checks(topic)
+            for key, table in by_key.items()
+            for name in schedule.checks(table)
         ],
         can_subset=True,
         pool=watch_pool_of(schedule.cluster),
@@ -38,8 +38,8 @@ def _checks_of(schedule: TopicSchedule, op_name: str, topics: Iterable[str]) -> 
             wanted.setdefault(by_key[key.asset_key], []).append(key.name)
         with tagged_run(context, schedule.cluster, wanted):
             verdicts = CheckRun.of(context.instance, schedule).results(wanted)
-        for (topic, name), verdict in verdicts.items():
-            yield dg.AssetCheckResult(asset_key=schedule.key(topic), check_name=name, **verdict.fields())
+        for (table, name), verdict in verdicts.items():
+            yield dg.AssetCheckResult(asset_key=schedule.key(table), check_name=name, **verdict.fields())
 
     return checks
 
@@ -50,7 +50,7 @@ def watch_job(schedule: TopicSchedule) -> dg.JobDefinition:
     @dg.op(name=schedule.op("watch"), pool=watch_pool_of(schedule.cluster))
     def watch(context: dg.OpExecutionContext) -> None:
         """Compare every topic of the schedule with its table: lag, freshness, and the time until records are lost."""
-        with tagged_run(context, schedule.cluster, schedule.specs):
+        with tagged_run(context, schedule.cluster, schedule.tables):
             news = CheckRun.of(context.instance, schedule).news()
         context.log.info("new or changed: %d", len(news))
         for event in news:
@@ -67,7 +67,7 @@ def verify_job(schedule: TopicSchedule) -> dg.JobDefinition:
     def verify_schedule(context: dg.OpExecutionContext) -> None:
         """Verify every table of the schedule."""
         run = CheckRun.of(context.instance, schedule)
-        with tagged_run(context, schedule.cluster, schedule.specs):
+        with tagged_run(context, schedule.cluster, schedule.tables):
             verdicts = run.results(dict.fromkeys(schedule.specs, VERIFY_CHECKS))
         for evaluation in run.evaluations(verdicts):
             context.log_event(evaluation)  # type: ignore[arg-type] # Dagster takes it in ops, too

@@ -1,4 +1,4 @@
-"""Evaluates checks of topics: for checks that a user executes, for loads, and for the schedules that watch topics."""
+"""Evaluates checks of tables: for checks that a user executes, for loads, and for the schedules that watch topics."""
 
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -37,6 +37,7 @@ from pipelines.verify.last_proof import LastProofs
 from pipelines.verify.topic_tables import verify_topic
 from pipelines.verify.verify import Proof
 from resources.penstock import PenstockResource
+from resources.table_names import route_of
 
 REPEAT_AFTER_S = 24 * 3600.0
 """A result that does not change is reported again after this time: each event costs Dagster time and space."""
@@ -45,18 +46,18 @@ _COLUMNS = "dagster/column_schema"
 PROOF_NAMES = frozenset(PROOF_CHECKS)
 _OF_VERIFY = frozenset(VERIFY_CHECKS)
 Results = Mapping[tuple[str, str], Verdict]
-"""Verdicts by topic and name of the check."""
+"""Verdicts by table and name of the check."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class CheckRun:
-    """Evaluates checks of the topics of one schedule.
+    """Evaluates checks of the tables of one schedule.
 
     Args:
         instance: has the columns of earlier loads, and earlier results.
         penstock: opens the cluster and the lake.
         schedule: the schedule.
-        known: the status of topics, if it is known already; None to ask the brokers.
+        known: the status of tables, if it is known already; None to ask the brokers.
     """
 
     instance: dg.DagsterInstance
@@ -71,10 +72,11 @@ class CheckRun:
 
     @cached_property
     def statuses(self) -> Mapping[str, TopicStatus]:
-        """The status of each topic of the schedule. The brokers are asked once."""
+        """The status of each table of the schedule. The brokers are asked once."""
         if self.known is not None:
             return self.known
-        return {status.topic: status for status in ask_schedule_status(self.penstock, self.schedule)}
+        asked = ask_schedule_status(self.penstock, self.schedule, self.schedule.specs)
+        return {status.topic: status for status in asked}
 
     def observations(self) -> Iterator[dg.AssetObservation]:
         """The status of each topic that has records without a row, as an event about the topic in Kafka.
@@ -83,7 +85,9 @@ class CheckRun:
         """
         now = now_ms()
         for topic, status in self.statuses.items():
-            key = self.schedule.catalog.props(self.schedule.cluster, topic).source_key
+            if route_of(topic):
+                continue
+            key = self.schedule.props(topic).source_key
             if status.lag != 0 and self._last_observed_s(key) < now / 1000 - _OBSERVE_AFTER_S:
                 yield dg.AssetObservation(asset_key=key, metadata=status_metadata(status, now))
 
@@ -102,7 +106,7 @@ class CheckRun:
         return [*self.observations(), *evaluations]
 
     def results(self, wanted: Mapping[str, Collection[str]]) -> dict[tuple[str, str], Verdict]:
-        """The verdicts of the wanted checks, by topic. The brokers are asked only if a check needs them."""
+        """The verdicts of the wanted checks, by table. The brokers are asked only if a check needs them."""
         needs_brokers = any(name in STATUS_CHECKS for names in wanted.values() for name in names)
         statuses = self.statuses if needs_brokers else {}
         now, limits = now_ms(), self.penstock.settings().timing_of(self.schedule.name).limits
@@ -121,7 +125,7 @@ class CheckRun:
         return verdicts
 
     def _proofs(self, topics: Sequence[str]) -> dict[str, Proof]:
-        """The proofs of those topics that have a table, or had one. Several tables are read at a time."""
+        """The proofs of those tables that exist, or existed. Several tables are read at a time."""
         if not topics:
             return {}
         lake, cluster = self.penstock.lake(), self.schedule.cluster
@@ -135,7 +139,7 @@ class CheckRun:
         return {topic: proof for topic, (proof, _) in zip(tables, proofs, strict=True)}
 
     def _erasures(self, topic: str) -> Verdict:
-        """The verdict about erasures of a topic whose files still exist."""
+        """The verdict about erasures of a table whose files still exist."""
         lake, cluster = self.penstock.lake(), self.schedule.cluster
         has_table = lake.has_table(cluster, topic)
         try:
@@ -146,7 +150,7 @@ class CheckRun:
         return judge_erasures(committed, self.penstock.settings().housekeeping.erase_days, datetime.now(UTC))
 
     def _was_loaded(self, topic: str) -> bool:
-        """Whether Dagster knows a load of the topic. Then a table that is not there is lost (fault E07)."""
+        """Whether Dagster knows a load of the table. Then a table that is not there is lost (fault E07)."""
         return bool(self.instance.fetch_materializations(self.schedule.key(topic), limit=1).records)
 
     def _columns(self, topic: str) -> tuple[dg.TableSchema | None, dg.TableSchema | None]:
@@ -189,7 +193,7 @@ class CheckRun:
         }
 
     def _newest_tables(self, topics: Collection[str]) -> dict[str, JudgedTable]:
-        """The newest materialization of each topic that has one."""
+        """The newest materialization of each table that has one."""
         by_key = {self.schedule.key(topic): topic for topic in topics}
         tables = {}
         for record in self.instance.get_asset_records(list(by_key)) if by_key else ():

@@ -24,8 +24,8 @@ def clean_job(schedule: TopicSchedule) -> dg.JobDefinition:
         """
         penstock, failed = schedule.catalog.source.fresh(), dict[str, str]()
         settings, lake = penstock.settings(), penstock.lake()
-        with tagged_run(context, schedule.cluster, schedule.specs):
-            routes = {topic: TableRoutes.of(settings.options_of(topic).tables) for topic in schedule.specs}
+        with tagged_run(context, schedule.cluster, schedule.tables):
+            routes = {topic: TableRoutes.of(settings.options_of(topic).tables) for topic in schedule.tables}
             for topic in (name for own in routes for name in routes[own].table_names(own)):
                 if not lake.has_table(schedule.cluster, topic):
                     continue

@@ -27,7 +27,7 @@ class ReplayConfig(dg.Config):
     """Which interval to fetch again. Points are written as for `penstock replay`."""
 
     topic: str
-    """The topic."""
+    """The topic, or one of its tables, such as `events/orders`."""
     since: str
     """Where to start: a time (2026-01-31T12:00Z, -2h), an offset of one partition, or earliest."""
     until: str

@@ -15,7 +15,7 @@ from kafka_io.cluster.cluster import Cluster
 from kafka_io.errors import LocatedError
 from pipelines.defs.catalog.catalog import TopicSchedule
 from pipelines.defs.catalog.known_topics import ATTEMPT, TopicStorage, Waiting
-from pipelines.defs.catalog.metadata import Metadata, load_metadata, log_progress
+from pipelines.defs.catalog.metadata import Metadata, load_metadata, log_progress, table_metadata
 from pipelines.defs.catalog.table_facts import TableFacts, table_facts
 from pipelines.defs.runs.run_tags import ATTEMPT_TAG
 from pipelines.defs.runs.schedule_status import schedule_status
@@ -30,6 +30,7 @@ from resources.explanations.codes import code_of, coded
 from resources.machines.spark import ui_of
 from resources.penstock import PenstockResource
 from resources.settings.choices import Choices
+from resources.table_names import route_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -95,7 +96,7 @@ class ScheduleRun:
         stack: closes the cluster at the end of the run.
         loads: the results.
         before: the status of the topics when the run began, as far as it is known.
-        after: the status of the topics after their loads, if it is known.
+        after: the status of their tables after the loads, if it is known.
         spark_page: the address of Spark's UI, if Spark was started.
     """
 
@@ -195,38 +196,41 @@ class ScheduleRun:
     def _add(self, topic: str, load: TopicLoad) -> None:
         """Remember the result of one topic and write it into the run's log."""
         self.loads[topic] = load
-        self.context.log.info("%s: %d rows, version %s, %.1f s", topic, load.rows, load.version, load.seconds)
-        for warning in load.warnings:
-            self.context.log.warning("%s: %s", topic, warning)
+        for own in load.of_tables:
+            self.context.log.info("%s: %d rows, version %s, %.1f s", own.topic, own.rows, own.version, own.seconds)
+            for warning in own.warnings:
+                self.context.log.warning("%s: %s", own.topic, warning)
         if load.error:
             self.context.log.error("%s: %s", topic, load.error)
         for failure in load.failures:
             self.context.log.debug("%s: %s", topic, failure.trace)
 
     def ask_statuses_after(self) -> None:
-        """Ask for the status of the loaded topics. If it cannot be determined, the run's log says why."""
+        """Ask for the status of the loaded tables. If it cannot be determined, the run's log says why."""
         try:
-            self.after = self._statuses(self.loads)
+            self.after = self._statuses({own.topic for load in self.loads.values() for own in load.of_tables})
         except (LocatedError, ValueError) as error:
             self.context.log.warning("the status of the topics after this run is unknown: %s", error)
 
-    def facts(self, topic: str) -> TableFacts | None:
-        """What the table of a topic holds now; None if it cannot be read."""
+    def facts(self, table: str) -> TableFacts | None:
+        """What the table of this name holds now; None if it cannot be read."""
         try:
-            options = self.penstock.settings().options_of(topic)
+            options = self.penstock.settings().options_of(table)
             samples, personal = options.catalog.sample_rows, options.format.personal
-            return table_facts(self.penstock.lake(), self.schedule.cluster, topic, samples, personal)
+            return table_facts(self.penstock.lake(), self.schedule.cluster, table, samples, personal)
         except LocatedError as error:
-            self.context.log.warning("%s: the table cannot be described: %s", topic, error)
+            self.context.log.warning("%s: the table cannot be described: %s", table, error)
             return None
 
-    def metadata(self, topic: str) -> Metadata:
-        """The metadata of the result of one topic."""
-        load, before = self.loads[topic], self.before.get(topic)
+    def metadata(self, load: TopicLoad) -> Metadata:
+        """The metadata of what a load did to one table. What is about its topic is with the topic's own table."""
+        if route_of(load.topic):
+            return table_metadata(load)
+        before = self.before.get(load.topic)
         late_s = before.late_s(self.began_ms) if before else None
         # Small loads do not use Spark, also in a run that has started it.
         with_spark = self.spark_page if load.rows else None
-        return load_metadata(load, late_before_s=late_s, after=self.after.get(topic), spark_page=with_spark)
+        return load_metadata(load, late_before_s=late_s, after=self.after.get(load.topic), spark_page=with_spark)
 
     def failure(self) -> Exception:
         """The exception that ends a run in which a topic failed.

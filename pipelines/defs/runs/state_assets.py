@@ -1,4 +1,4 @@
-"""The assets of state tables: `<key of the topic's table>/state`, for topics that have one in the settings.
+"""The assets of state tables: `<key of the table>/state`, for topics and tables that have one in the settings.
 
 Schedules without such a topic have no definition of this module.
 """
@@ -20,21 +20,21 @@ STATE = "state"
 
 
 def state_key(table: dg.AssetKey) -> dg.AssetKey:
-    """The key of the state table of a topic whose table has this key."""
+    """The key of the state table that is made from the table with this key."""
     return dg.AssetKey([*table.path, STATE])
 
 
 def state_assets(schedule: TopicSchedule) -> Iterator[dg.AssetsDefinition]:
     """The multi-assets of the state tables of a schedule; none if no topic has one."""
     options_of = schedule.catalog.settings.options_of
-    for end, topics in schedule.buckets():
-        with_state = [topic for topic in topics if options_of(topic).state is not None]
+    for end, tables in schedule.buckets():
+        with_state = [table for table in tables if options_of(table).state is not None]
         if with_state:
             yield _assets_of(schedule, schedule.op(STATE) + end, with_state)
 
 
-def _spec(schedule: TopicSchedule, topic: str) -> dg.AssetSpec:
-    table = schedule.specs[topic]
+def _spec(schedule: TopicSchedule, name: str) -> dg.AssetSpec:
+    table, props = schedule.specs[name], schedule.props(name)
     return dg.AssetSpec(
         state_key(table.key),
         deps=[table.key],
@@ -43,13 +43,13 @@ def _spec(schedule: TopicSchedule, topic: str) -> dg.AssetSpec:
         kinds={"deltalake"},
         skippable=True,
         automation_condition=dg.AutomationCondition.eager(),
-        description=f"The newest row of each key of the topic {topic}.",
-        metadata={"penstock/topic": topic, "penstock/cluster": schedule.cluster},
+        description=f"The newest row of each key of the {'table' if props.route else 'topic'} {name}.",
+        metadata=props.metadata,
     )
 
 
-def _assets_of(schedule: TopicSchedule, op_name: str, topics: Sequence[str]) -> dg.AssetsDefinition:
-    specs = {topic: _spec(schedule, topic) for topic in topics}
+def _assets_of(schedule: TopicSchedule, op_name: str, tables: Sequence[str]) -> dg.AssetsDefinition:
+    specs = {table: _spec(schedule, table) for table in tables}
 
     # Two runs at once are right, but the work of one of them is lost: a limit of 1 for the pool avoids that.
     @dg.multi_asset(

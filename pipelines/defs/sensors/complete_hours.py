@@ -1,4 +1,4 @@
-"""Complete hours and days in Dagster: an external asset for each topic that asks for it, and the sensor that reports.
+"""Complete hours and days in Dagster: an external asset for each table that asks for it, and the sensor that reports.
 
 The asset is `<key of the table>/hours` or `<key of the table>/days`. A partition is materialized when the table is
 complete through its end. A tick of the sensor starts no run: it reads what is new in the logs of the tables, and
@@ -36,11 +36,11 @@ _LAST_PARTS = {"hourly": "hours", "daily": "days"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicWindows:
-    """The hours or days of a topic.
+    """The hours or days of a table.
 
     Args:
-        topic: the name of the topic.
-        table: the key of its table.
+        topic: the name of the topic, or of a table such as `events/orders`.
+        table: the key of the table.
         windows: which they are.
         first_ms: where the first one begins; None if that is not known yet.
     """
@@ -64,7 +64,7 @@ class TopicWindows:
 
 
 def windows_of(schedule: TopicSchedule) -> Iterator[TopicWindows]:
-    """The topics of a schedule with complete hours or days."""
+    """The tables of a schedule with complete hours or days."""
     known = schedule.catalog.known.get(schedule.cluster, KnownTopics())
     for topic, spec in schedule.specs.items():
         shown = schedule.catalog.settings.options_of(topic).catalog
@@ -83,7 +83,8 @@ def complete_specs(schedule: TopicSchedule) -> Iterator[dg.AssetSpec]:
     """The external assets of a schedule. A topic gets one as soon as its first hour or day is known."""
     for topic in windows_of(schedule):
         if topic.first_ms is not None:
-            table = schedule.specs[topic.topic]
+            table, props = schedule.specs[topic.topic], schedule.props(topic.topic)
+            of_what = f"{'table' if props.route else 'topic'} {topic.topic}"
             yield dg.AssetSpec(
                 topic.key,
                 deps=[table.key],
@@ -91,8 +92,8 @@ def complete_specs(schedule: TopicSchedule) -> Iterator[dg.AssetSpec]:
                 owners=list(table.owners),
                 kinds={"deltalake"},
                 partitions_def=topic.partitions(topic.first_ms),
-                description=f"The complete {topic.key.path[-1]} of the topic {topic.topic}.",
-                metadata={"penstock/topic": topic.topic, "penstock/cluster": schedule.cluster},
+                description=f"The complete {topic.key.path[-1]} of the {of_what}.",
+                metadata=props.metadata,
             )
 
 

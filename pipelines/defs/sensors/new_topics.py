@@ -180,7 +180,7 @@ class _Tick:
         return dg.RunRequest(
             run_key=f"{since} {digest}",
             job_name=schedule.named("load"),
-            asset_selection=[schedule.key(name) for name in names],
+            asset_selection=schedule.keys(names),
             asset_check_keys=[],  # otherwise Dagster adds all checks of the tables; loads report those that matter
             run_config=left_by.run_config if left_by else None,
             tags={**topic_tags(schedule.cluster, names), **window, **attempt},

@@ -43,7 +43,7 @@ def load_schedule(schedule: TopicSchedule, cron: str) -> dg.ScheduleDefinition:
         if not schedule.specs:
             return dg.SkipReason(_NO_TOPIC)
         penstock, now = schedule.catalog.source.fresh(), now_ms()
-        waiting = [status for status in ask_schedule_status(penstock, schedule) if has_work(status)]
+        waiting = [status for status in ask_schedule_status(penstock, schedule, schedule.tables) if has_work(status)]
         busy = _busy(context.instance, schedule)
         resting = {status.topic for status in waiting if rests(status, now)}
         due = [status for status in waiting if status.topic not in busy | resting]
@@ -51,7 +51,7 @@ def load_schedule(schedule: TopicSchedule, cron: str) -> dg.ScheduleDefinition:
             being_loaded = len(busy & {status.topic for status in waiting})
             waiting_text = f"; {len(resting)} failed and wait for their next attempt" if resting else ""
             return dg.SkipReason(
-                f"nothing new in {len(schedule.specs)} topics; {being_loaded} are being loaded{waiting_text}"
+                f"nothing new in {len(schedule.tables)} topics; {being_loaded} are being loaded{waiting_text}"
             )
         max_topics, tick_time = penstock.settings().topics_per_run, context.scheduled_execution_time.isoformat()
         parts = (due[start : start + max_topics] for start in range(0, len(due), max_topics))
@@ -90,7 +90,7 @@ def _request(schedule: TopicSchedule, statuses: Sequence[TopicStatus], tick_time
     priority = next((priority for limit, priority in _PRIORITIES if min_share < limit), None)
     return dg.RunRequest(
         run_key=f"{tick_time} {names[0]}",  # no other run of the tick has this topic
-        asset_selection=[schedule.key(name) for name in names],
+        asset_selection=schedule.keys(names),
         asset_check_keys=[],  # otherwise Dagster adds all checks of the tables; loads report those that matter
         tags={**topic_tags(schedule.cluster, names), **({_PRIORITY: priority} if priority else {})},
     )
@@ -114,7 +114,7 @@ def watch_schedule(schedule: TopicSchedule, cron: str) -> dg.ScheduleDefinition:
             has_news = len(schedule.specs) > _MAX_WATCHED or bool(CheckRun.of(context.instance, schedule).news())
         except (LocatedError, ValueError):
             has_news = True  # the run fails too: the list of runs and an alert show why
-        return dg.RunRequest() if has_news else dg.SkipReason(f"nothing new to report; topics: {len(schedule.specs)}")
+        return dg.RunRequest() if has_news else dg.SkipReason(f"nothing new to report; topics: {len(schedule.tables)}")
 
     return watch
 

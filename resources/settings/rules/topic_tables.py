@@ -1,7 +1,7 @@
 """Several tables for one topic: which records of a topic go to which table."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
@@ -11,6 +11,8 @@ from resources.settings.section import Section, with_dotted_names
 MAIN, FAIL = "main", "fail"
 """The values of `others` that name no table: the topic's own table, and a load that stops."""
 _HEADER, SCHEMA = "header:", "schema"
+_OTHER_ASSETS = frozenset({"state", "hours", "days"})
+"""The last parts of the keys of other assets of a topic in Dagster."""
 _TABLE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
@@ -50,7 +52,24 @@ class TopicTables(Section):
                 raise ValueError(f"{table!r} is no name of a table: use letters, digits, `.`, `_` and `-`")
         if FAIL in self.names.values():
             raise ValueError(f'names: no table can have the name "{FAIL}"')
+        self._check_keys(sorted({*self.names.values(), self.others} - {MAIN, FAIL}))
         return self
+
+    @staticmethod
+    def _check_keys(tables: Sequence[str]) -> None:
+        """Check that Dagster can have an asset for each of the tables, with a key behind that of the topic."""
+        by_output: dict[str, str] = {}
+        for table in tables:
+            if table in _OTHER_ASSETS:
+                raise ValueError(
+                    f"{table!r} is no name of a table: in Dagster another asset of the topic has this name"
+                )
+            twin = by_output.setdefault(re.sub("[.-]", "_", table), table)
+            if twin != table:
+                raise ValueError(
+                    f"Dagster cannot tell the tables {twin!r} and {table!r} apart, because it replaces `-` and `.` by "
+                    "`_`: rename one of them"
+                )
 
     @property
     def routes(self) -> Mapping[str, str]:

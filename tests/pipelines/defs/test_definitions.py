@@ -260,7 +260,7 @@ def test_a_code_server_of_dagster_dev_gets_its_instance_as_an_option(
 
 
 def test_more_topics_than_one_op_takes_are_cut_by_their_names(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pipelines.defs.catalog.catalog.MAX_TOPICS_PER_ASSETS", 10)
+    monkeypatch.setattr("pipelines.defs.catalog.catalog.MAX_TABLES_PER_ASSETS", 10)
     names = [f"topic-{number:03}" for number in range(25)]
     first, second = (
         {end: set(topics) for end, topics in next(topic_schedules(catalog(*some))).buckets()}

@@ -26,7 +26,7 @@ def run_of(history: KeyedHistory, instance: dg.DagsterInstance) -> CheckRun:
     settings = Settings(lake=history.lake.root, clusters={"main": ClusterSettings(bootstrap="127.0.0.1:1")})
     source = PenstockResource(inline=settings)
     topics = catalog("clicks", "views", "new", settings=settings, source=source)
-    schedule = TopicSchedule(catalog=topics, cluster="main", name="topics", specs={})
+    schedule = TopicSchedule(catalog=topics, cluster="main", name="topics", tables={}, specs={})
     return CheckRun(instance=instance, penstock=source, schedule=schedule)
 
 
