@@ -1,6 +1,6 @@
 """Compares topics with their tables: the only place that reads both the brokers and the lake. It changes nothing.
 
-Tables are read before the brokers are asked. A load that commits in between moves a cursor forward, but never past an
+TableOf are read before the brokers are asked. A load that commits in between moves a cursor forward, but never past an
 end of the log that is asked for later, so no table ever appears to be ahead of its topic.
 """
 
@@ -40,7 +40,7 @@ BoundsOrError = Mapping[BrokerPartition, Bounds | KafkaIOError]
 RecordTimes = Mapping[BrokerPartition, int | KafkaIOError | None]
 Offsets = Mapping[str, Mapping[BrokerPartition, int]]
 AnswersT = TypeVar("AnswersT")
-Tables = Callable[[str], LakeTable]
+TableOf = Callable[[str], LakeTable]
 """Gives the table of this name."""
 
 
@@ -55,7 +55,7 @@ def watched(
 
 def statuses(
     cluster: Cluster,
-    tables: Tables,
+    tables: TableOf,
     topics: TopicEntries,
     *,
     now_ms: int,
@@ -158,7 +158,7 @@ def _cluster_id(cluster: Cluster) -> str:
 
 
 def _read_table(
-    tables: Tables, topic: str, entry: TopicEntry | None, *, cluster: str, cluster_id: str, choices: Choices
+    tables: TableOf, topic: str, entry: TopicEntry | None, *, cluster: str, cluster_id: str, choices: Choices
 ) -> TopicStatus:
     """The status of a topic before the brokers are asked. It has no partitions if the table cannot be read."""
     table = tables(topic)
@@ -193,7 +193,7 @@ def _read_table(
 
 
 def _compare_identity(
-    tables: Tables,
+    tables: TableOf,
     status: TopicStatus,
     snapshot: TableSnapshot,
     entry: TopicEntry,
@@ -214,7 +214,7 @@ def _compare_identity(
     return _with_partitions(status, {id_: state.cursor(id_) for id_ in {*entry.partitions, *state.covered}})
 
 
-def _covered_by_others(tables: Tables, state: TableState) -> Iterator[Coverage]:
+def _covered_by_others(tables: TableOf, state: TableState) -> Iterator[Coverage]:
     """What each other table of a topic covers, if this is the state of its own table.
 
     Raises:
