@@ -1,6 +1,6 @@
 """Compares topics with their tables: the only place that reads both the brokers and the lake. It changes nothing.
 
-TableOf are read before the brokers are asked. A load that commits in between moves a cursor forward, but never past an
+Tables are read before the brokers are asked. A load that commits in between moves a cursor forward, but never past an
 end of the log that is asked for later, so no table ever appears to be ahead of its topic.
 """
 

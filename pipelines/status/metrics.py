@@ -160,7 +160,9 @@ class ClusterFacts:
         """At most so many topics, the most urgent ones, each with all its tables, sorted by name."""
         by_urgency = sorted(self.statuses, key=lambda status: status.urgency(self.now_ms))
         urgent = set(self.topics(by_urgency)[:count])
-        return sorted((one for one in self.statuses if topic_of(one.topic) in urgent), key=lambda one: one.topic)
+        return sorted(
+            (status for status in self.statuses if topic_of(status.topic) in urgent), key=lambda status: status.topic
+        )
 
 
 def metric_families(
