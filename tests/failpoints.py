@@ -49,6 +49,7 @@ FAILPOINTS = (
     "clean announced",
     "before compaction",
     "compaction announced",
+    "maps grown",
     "after compaction",
 )
 

@@ -222,8 +222,10 @@ class LakeTable(TableReader):
                 {CLEANED: str(before)}, raise_if_not_exists=False, post_commithook_properties=AFTER_COMMIT
             )
 
-    def grow_maps(self, handle: DeltaTable, *, max_bytes: int) -> None:
-        """Write small files again that deltalake could not merge, because they are older than a member in a map.
+    def grow_maps(self, handle: DeltaTable, *, max_bytes: int | None = None) -> None:
+        """Write files again that deltalake could not read, because they are older than a member in a map.
+
+        With `max_bytes`, only smaller files, which a compaction merges.
 
         Raises:
             CommitFailedError: another writer was first.

@@ -200,7 +200,8 @@ def _in_place_of(old: Mapping[str, Any], new: GrownFile) -> Iterator[AddAction |
     """The actions that put a new file with the same rows in the place of an old one."""
     now_ms = int(datetime.now(UTC).timestamp() * 1000)
     folders = {name: None if value is None else str(value) for name, value in (old.get("partition") or {}).items()}
-    yield RemoveAction(old["path"], False, now_ms, old["size_bytes"], folders)
+    # deltalake encodes the paths of both actions for the log.
+    yield RemoveAction(unquote(old["path"]), False, now_ms, old["size_bytes"], folders)
     yield AddAction(
         path=new.path,
         size=new.size,
@@ -218,6 +219,7 @@ def _write_same_rows(
     version, partition_by = writer.version(), writer.metadata().partition_columns
     committing = CommitProperties(max_commit_retries=0)
     _write_actions(writer, actions, schema=schema, partition_by=partition_by, committing=committing, hooks=AFTER_COMMIT)
+    failpoint("maps grown")
     writer.load_as_version(version + 1)  # and not a newer one: a compaction must meet the commits after it
 
 

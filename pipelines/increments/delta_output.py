@@ -15,7 +15,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
+import pyarrow as pa
+from deltalake import CommitProperties, DeltaTable, Field, Transaction, write_deltalake
 from deltalake.exceptions import CommitFailedError, DeltaError, DeltaProtocolError, SchemaMismatchError
 
 from kafka_io.errors import Where, system_reason
@@ -25,6 +26,7 @@ from pipelines.increments.output import OutputChange, TableWrite, WatchedRows, i
 from pipelines.increments.source import NOTHING, ConsumerProgress
 from pipelines.increments.spark_frames import SparkFiles
 from pipelines.ledger.ledger import SEQUENCE
+from pipelines.table.grown_maps import have_other_maps, with_all_members, with_maps_of
 from resources.errors import CommitUnknown, IncrementOvertaken, LakeRefused, LakeUnavailable, LogTorn, OutputRefused
 from resources.failpoints import failpoint
 from resources.stores import durable
@@ -165,7 +167,7 @@ class DeltaWriter:
     def _write_of(self, change: OutputChange) -> TableWrite:
         if isinstance(change.rows, TableWrite):
             return change.rows
-        return _SparkWrite(self, change) if is_spark_frame(change.rows) else _ArrowWrite(change)
+        return _SparkWrite(self, change) if is_spark_frame(change.rows) else _ArrowWrite(self, change)
 
     def mark(self, name: str) -> int | None:
         """The number that the newest increment has left under this name."""
@@ -197,6 +199,19 @@ class DeltaWriter:
         """
         if self.stored(handle) != self.progress:
             raise self._overtaken()
+
+    def grow_maps(self, handle: DeltaTable, columns: pa.Schema) -> None:
+        """Give the table these columns, and write files again that deltalake could not read; see grown_maps.py.
+
+        Raises:
+            IncrementOvertaken: another process has committed an increment.
+        """
+        present = pa.schema(handle.schema().to_arrow())
+        if have_other_maps(present, columns):
+            handle.alter.add_columns([Field.from_arrow(column) for column in columns])
+            failpoint("output columns added")
+            self.check_unchanged(handle)
+        self.output.table.grow_maps(handle)
 
     def properties(self, change: OutputChange) -> CommitProperties:
         """The progress and the facts, for the entry of the change."""
@@ -274,8 +289,8 @@ class DeltaWriter:
 class _ArrowWrite:
     """Writes a stream of Arrow batches."""
 
-    def __init__(self, change: OutputChange) -> None:
-        self._change, self._rows = change, WatchedRows(change.rows)
+    def __init__(self, writer: DeltaWriter, change: OutputChange) -> None:
+        self._writer, self._change, self._rows = writer, change, WatchedRows(change.rows)
 
     @property
     def failure(self) -> BaseException | None:
@@ -288,16 +303,26 @@ class _ArrowWrite:
 
     def write(self, handle: DeltaTable, properties: CommitProperties) -> None:
         """Append the rows, or put them in place of those that match the scope."""
-        write_rows(handle, self._rows.reader(), self._change, properties)
+        write_rows(self._writer, handle, self._rows.reader(), self._change, properties)
 
 
-def write_rows(handle: DeltaTable, rows: Any, change: OutputChange, properties: CommitProperties) -> None:
+def write_rows(
+    writer: DeltaWriter,
+    handle: DeltaTable,
+    rows: pa.RecordBatchReader,
+    change: OutputChange,
+    properties: CommitProperties,
+) -> None:
     """Write a stream of rows in one commit: append it, or replace the rows that match the scope of the change.
 
     Raises:
         OutputRefused: rows do not match the scope.
         DeltaError: the commit was refused, or failed.
     """
+    columns = with_all_members(pa.schema(handle.schema().to_arrow()), rows.schema)
+    if change.removed:
+        writer.grow_maps(handle, columns)
+    rows = with_maps_of(rows, columns)
     replacing: dict[str, Any] = {"mode": "overwrite", "predicate": change.scope} if change.removed else {}
     try:
         write_deltalake(
@@ -350,7 +375,7 @@ class _SparkWrite:
             self._writer.check_unchanged(handle)
         if self._change.removed:
             with self._files.staged() as rows:
-                write_rows(handle, rows, self._change, properties)
+                write_rows(self._writer, handle, rows, self._change, properties)
                 failpoint("staged rows committed")
             return
         columns = list(handle.metadata().partition_columns)

@@ -2,7 +2,8 @@
 
 Most readers of Delta give null for a member that a file lacks, and so does deltalake in structs and lists. But inside
 the values of a map it refuses the file: then it can neither merge it with others nor replace some of its rows
-(fault A26). Such a file is written again with all members. Its rows stay the same, in the same order.
+(fault A26). Such a file is written again with all members. Its rows stay the same, in the same order. Nor can it append
+rows with an older type of a map: they get all members before.
 """
 
 import uuid
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from kafka_io.values.column_types import content_type
+from kafka_io.values.column_types import content_type, with_content_type
 from pipelines.layout.file_statistics import column_stats, with_decimals
 from pipelines.layout.layout import types_with_order
 from pipelines.layout.personal import is_personal
@@ -43,6 +44,8 @@ def have_other_maps(stored: pa.Schema, wanted: pa.Schema) -> bool:
 
 
 def _differ(stored: pa.DataType, wanted: pa.DataType, *, in_map: bool) -> bool:
+    if stored.id != wanted.id:
+        return False
     if pa.types.is_map(wanted):
         return _differ(stored.item_type, wanted.item_type, in_map=True)
     if pa.types.is_list(wanted):
@@ -53,6 +56,48 @@ def _differ(stored: pa.DataType, wanted: pa.DataType, *, in_map: bool) -> bool:
     return (in_map and list(present) != [member.name for member in wanted]) or any(
         _differ(present[member.name], member.type, in_map=in_map) for member in wanted if member.name in present
     )
+
+
+def with_all_members(columns: pa.Schema, others: pa.Schema) -> pa.Schema:
+    """The columns. If a struct in a map of one has other members in the other schema, it has the members of both."""
+    return pa.schema(
+        [
+            column.with_type(_joined(column.type, others.field(column.name).type))
+            if have_other_maps(others, pa.schema([column]))
+            else column
+            for column in columns
+        ]
+    )
+
+
+def _joined(kind: pa.DataType, other: pa.DataType) -> pa.DataType:
+    if kind.id != other.id:
+        return kind
+    if pa.types.is_map(kind) or pa.types.is_list(kind):
+        return with_content_type(kind, _joined(content_type(kind), content_type(other)))
+    if not pa.types.is_struct(kind):
+        return kind
+    present, more = ({member.name: member for member in own} for own in (kind, other))
+    both = (
+        member.with_type(_joined(member.type, more[name].type)) if name in more else member
+        for name, member in present.items()
+    )
+    return pa.struct([*both, *(member for name, member in more.items() if name not in present)])
+
+
+def with_maps_of(rows: pa.RecordBatchReader, columns: pa.Schema) -> pa.RecordBatchReader:
+    """The rows, in whose maps structs have the members that they have in these columns. Others stay as they are."""
+    schema = pa.schema(
+        [
+            column.with_type(columns.field(column.name).type)
+            if have_other_maps(pa.schema([column]), columns)
+            else column
+            for column in rows.schema
+        ]
+    )
+    if schema == rows.schema:
+        return rows
+    return pa.RecordBatchReader.from_batches(schema, (batch.cast(schema) for batch in rows))
 
 
 def files_with_other_maps(

@@ -7,6 +7,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Protocol, Self
 
+from kafka_io.records.layout import BATCH_CRC_AT, ENTRY_BYTES, ENTRY_LENGTH_AT
 from tests.brokers import metadata
 from tests.brokers.kafka_process import KafkaProcess
 from tests.brokers.kraft_mode import KRaftMode, Quorum
@@ -201,6 +202,16 @@ class RealBroker:
         client = {"bootstrap.servers": self.bootstrap, "compression.type": codec, **self._release.librdkafka}
         produce(client, topic, partition, records, details or [{}] * len(records))
 
+    def damage(self, topic: str) -> None:
+        """Flip a bit in the checksum of the newest batch of partition 0, on the disk. The broker sends it as it is."""
+        segment = max((self._process.data / f"{topic}-0").glob("*.log"))
+        content, position = segment.read_bytes(), 0
+        while (following := position + _batch_size(content, position)) < len(content):
+            position = following
+        with segment.open("r+b") as file:
+            file.seek(position + BATCH_CRC_AT)
+            file.write(bytes([content[position + BATCH_CRC_AT] ^ 1]))
+
     def _wait(self, is_reached: Callable[[Metadata], bool], failure: str) -> None:
         deadline = time.monotonic() + _START_S
         while time.monotonic() < deadline:
@@ -221,3 +232,8 @@ class RealBroker:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.stop()
+
+
+def _batch_size(content: bytes, position: int) -> int:
+    length_at = position + ENTRY_LENGTH_AT
+    return ENTRY_BYTES + int.from_bytes(content[length_at : length_at + 4], "big")

@@ -1,7 +1,11 @@
 """A struct in a map gets a member: files from before it are written again before deltalake reads them (fault A26)."""
 
 import json
-from collections.abc import Iterator, Mapping
+import os
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
@@ -12,10 +16,13 @@ import pytest
 from deltalake import DeltaTable
 
 from pipelines.delta.delta_table import LakeTable
+from pipelines.layout.conditions import parse_condition
 from pipelines.maintenance.clean import CleanResult, clean
+from pipelines.maintenance.erase import EraseRequest, erase
 from pipelines.rewrites.redecode import RedecodeRequest, redecode
 from pipelines.rewrites.redecode_result import TopicRedecode
 from pipelines.verify.verify import verify
+from resources.failpoints import KILL_AT
 from resources.kafka import open_schema_registry
 from tests.fakes.cluster import FakeCluster
 from tests.fakes.typed import TypedTopic, append, log_of
@@ -146,6 +153,87 @@ def test_another_writer_is_first(topic: TypedTopic, monkeypatch: pytest.MonkeyPa
     result = _cleaned(topic)
     assert (result.busy, result.merged) == (True, 0)
     assert _rows(topic) == rows
+
+
+def _bad_decoded(topic: TypedTopic) -> object:
+    columns = {**topic.format_["columns"], "id": "json"}
+    return _redecoded(replace(topic, format_={**topic.format_, "columns": columns}))
+
+
+def _replayed(topic: TypedTopic) -> object:
+    DeltaTable(topic.table.uri).delete("_kafka_offset = 5")
+    return topic.replay()
+
+
+_ACTS: Mapping[str, Callable[[TypedTopic], object]] = {
+    "clean": _cleaned,
+    "redecode": _bad_decoded,
+    "replay": _replayed,
+}
+
+
+@pytest.mark.parametrize(("act", "step"), [("clean", 1), ("redecode", 1), ("replay", 1), ("replay", 2)])
+def test_a_run_that_ends_after_its_first_commit_harms_nothing(
+    act: str, step: int, topic: TypedTopic, kind: _Shape, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Old files are written again, and the commit that needs them is not there (fault A26)."""
+    rows, version = _rows(topic), DeltaTable(topic.table.uri).version()
+    if act == "replay" and step == 2:  # the replay also brings a member, with a commit of its own
+        struct = "struct<a: long, b: long, c: long>"
+        topic.fake.logs[0].entries[-1] = log_of([_value(4, kind.new), _value(5, kind.old)], first=4).entries[-1]
+        topic = replace(topic, format_=kind.format(struct))
+    monkeypatch.setenv(KILL_AT, f"raise:maps grown:{step}")
+    monkeypatch.setattr("resources.failpoints._pass_counts", Counter())
+    with pytest.raises(MemoryError):
+        _ACTS[act](topic)
+    monkeypatch.delenv(KILL_AT)
+    assert DeltaTable(topic.table.uri).version() > version
+    if act != "replay":
+        assert (_rows(topic), verify(topic.table).proven) == (rows, True)
+    append(topic.fake.logs[0], [_value(6, kind.new)])
+    load = topic.load()
+    if act == "replay":  # another program has deleted a row, so the load asks for a replay
+        assert load.error is not None
+    else:
+        assert (load.error, load.rows) == (None, 1)
+    assert _ACTS[act](topic)
+    assert topic.load().error is None
+    assert [row[0] for row in _rows(topic)][3:] == [3, 4, 5, 6]
+    assert verify(topic.table).proven
+    _cleaned(topic)
+    assert len(DeltaTable(topic.table.uri).file_uris()) == 1
+    assert verify(topic.table).proven
+
+
+def test_a_compaction_that_is_killed_between_its_commits_is_done_by_the_next_one(
+    topic: TypedTopic, kind: _Shape
+) -> None:
+    rows, uri = _rows(topic), topic.table.uri
+    program = f"""
+from datetime import timedelta
+from pipelines.delta.delta_table import table_at
+from pipelines.maintenance.clean import clean
+clean(table_at({uri!r}), keep=timedelta(days=1), target_bytes=1 << 27, dry_run=False)
+"""
+    environment = {**os.environ, KILL_AT: "maps grown"}
+    killed = subprocess.run([sys.executable, "-c", program], check=False, env=environment, timeout=60)
+    assert killed.returncode == -9
+    assert any("grown-" in path for path in DeltaTable(uri).file_uris())
+    assert (_rows(topic), verify(topic.table).proven) == (rows, True)
+    append(topic.fake.logs[0], [_value(6, kind.new)])
+    load = topic.load()
+    assert (load.error, load.rows) == (None, 1)
+    assert _cleaned(topic).merged == 3
+    assert _rows(topic)[:-1] == rows
+    _check(topic)
+
+
+def test_rows_of_old_files_are_erased(topic: TypedTopic) -> None:
+    rows = _rows(topic)
+    condition = parse_condition("id in (0, 4)")
+    assert erase(EraseRequest(table=topic.table, condition=condition, run="erasure")).failure is None
+    assert _rows(topic) == [row for row in rows if row[0] not in {0, 4}]
+    _check(topic)
 
 
 def test_large_files_stay(topic: TypedTopic) -> None:
