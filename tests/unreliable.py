@@ -8,6 +8,7 @@ from pipelines.ledger.committed_range import CommittedRange, ExactCause, StoredS
 from pipelines.ledger.exact_offsets import ExactOffsets
 from pipelines.ledger.ledger import LedgerEntry
 from pipelines.ledger.slice_facts import SliceFacts
+from pipelines.table.exact_sets import ExactSets
 from pipelines.table.table_store import CommitOutcomeUnknown, TableSnapshot, TableStore
 from resources.errors import LakeUnavailable
 
@@ -73,6 +74,11 @@ class Unreliable:
         if self.commits.pop(0):
             self.table.write(snapshot, entry, new_slices, replaced)
         raise self.error("connection reset by peer")
+
+    @property
+    def sets(self) -> ExactSets:
+        """See TableStore."""
+        return self.table.sets
 
     def exact_sets(self, committed: CommittedRange) -> Mapping[ExactCause, ExactOffsets]:
         """See TableStore."""

@@ -22,7 +22,6 @@ from pipelines.ledger.exact_offsets import NO_OFFSETS, ExactOffsets
 from pipelines.ledger.incarnations import RangeFold
 from pipelines.ledger.ledger import LedgerEntry, TopicIdentity
 from pipelines.maintenance.erase_result import ErasedRows
-from pipelines.table.exact_sets import ExactSets
 
 _Mask = npt.NDArray[np.bool_]
 _Sets = Mapping[BrokerPartition, ExactOffsets]
@@ -124,7 +123,7 @@ class ErasedOffsets:
 
 def _erased(table: LakeTable, version: int, topic: TopicIdentity) -> _Sets:
     """The erased rows of a version by partition."""
-    stored, parts = ExactSets.at(table.uri, table.lake.options), defaultdict[BrokerPartition, list[ExactOffsets]](list)
+    stored, parts = table.sets, defaultdict[BrokerPartition, list[ExactOffsets]](list)
     for incarnation, committed in RangeFold().effective(_entries(table, version)):
         if incarnation == topic and ExactCause.ERASED in committed.exact:
             own = stored.of(committed.exact[ExactCause.ERASED]).within(committed.offsets)

@@ -99,8 +99,7 @@ def deep_verify(
         if snapshot is not None and snapshot.entry is not None:
             check_format(format_, snapshot, table.uri)
             topic, rows = _newest_incarnation(table, snapshot, cluster)
-            exact_sets = ExactSets.at(table.uri, table.lake.options)
-            without_rows = _WithoutRows(_skipped(table, snapshot), exact_sets)
+            without_rows = _WithoutRows(_skipped(table, snapshot), table.sets)
             varying = varying_columns(snapshot.entry.state.rules, snapshot.layout)
             decoding = Decoding(format_, snapshot, open_registry)
             broker_rows = BrokerRows(cluster, topic, decoding, not_compared=varying)

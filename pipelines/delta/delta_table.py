@@ -407,9 +407,14 @@ class LakeTable(TableReader):
         with lake_errors(self.uri):
             return [rows.count_rows(filter=arrow_filter(committed, snapshot.layout)) for committed in ranges]
 
+    @property
+    def sets(self) -> ExactSets:
+        """See TableStore."""
+        return ExactSets.at(self.uri, self.lake.options)
+
     def exact_sets(self, committed: CommittedRange) -> Mapping[ExactCause, ExactOffsets]:
         """The sets of the exact causes of a range, without the offsets outside of it."""
-        return ExactSets.at(self.uri, self.lake.options).within(committed)
+        return self.sets.within(committed)
 
     def store_exact(self, offsets: ExactOffsets) -> StoredSet:
         """See TableStore."""

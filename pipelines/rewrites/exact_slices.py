@@ -8,10 +8,10 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 
 from kafka_io.model import BrokerPartition, OffsetRange
-from pipelines.delta.delta_table import LakeTable
 from pipelines.ledger.committed_range import CommittedRange, ExactCause, StoredSet
 from pipelines.ledger.exact_offsets import ExactOffsets
-from pipelines.table.exact_sets import ExactSets, store_exact
+from pipelines.table.exact_sets import ExactSets
+from pipelines.table.table_store import TableStore
 
 _DECIDED_AGAIN = {ExactCause.FILTERED, ExactCause.ROUTED}
 """The causes that each fetch decides by the present settings."""
@@ -24,7 +24,7 @@ def lasting(sets: Mapping[ExactCause, ExactOffsets]) -> Mapping[ExactCause, Exac
 
 
 def exact_of_slices(
-    table: LakeTable, ranges: Mapping[BrokerPartition, Sequence[CommittedRange]], slices: Sequence[OffsetRange]
+    table: TableStore, ranges: Mapping[BrokerPartition, Sequence[CommittedRange]], slices: Sequence[OffsetRange]
 ) -> ExactOfSlices:
     """The exact sets of the slices that have some, from the ranges of their partition that count, in order.
 
@@ -33,7 +33,7 @@ def exact_of_slices(
         LakeUnavailable: the store does not answer.
     """
     with_sets = {id_: [part for part in own if part.exact] for id_, own in ranges.items()}
-    sets = ExactSets.at(table.uri, table.lake.options)
+    sets = table.sets
     return {
         offsets: dict(_of_slice(table, sets, overlapping, offsets))
         for offsets in slices
@@ -47,11 +47,11 @@ def _overlapping(ranges: Sequence[CommittedRange], offsets: OffsetRange) -> Sequ
 
 
 def _of_slice(
-    table: LakeTable, sets: ExactSets, ranges: Sequence[CommittedRange], offsets: OffsetRange
+    table: TableStore, sets: ExactSets, ranges: Sequence[CommittedRange], offsets: OffsetRange
 ) -> Iterator[tuple[ExactCause, StoredSet]]:
     for cause, own in lasting(sets.of_ranges(ranges, offsets)).items():
         references = {committed.exact[cause] for committed in ranges if cause in committed.exact}
         stored = next(iter(references))
         # A stored set may have more offsets of the slice than the ranges that refer to it.
         is_same = len(references) == 1 and sets.of(stored).within(offsets).count == own.count
-        yield cause, stored if is_same else store_exact(table.uri, table.lake.options, own)
+        yield cause, stored if is_same else table.store_exact(own)

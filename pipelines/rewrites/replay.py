@@ -296,17 +296,17 @@ class ReplayChange(ReplaceChange):
         """See ReplaceChange.
 
         Raises:
-            CommitRefused: the replay would bring back rows that another run has erased meanwhile, for example.
+            CommitRefused: the replay would bring back rows that another run has erased meanwhile, for example; or take
+                out retired rows that a rewind has brought back.
             ReplayRefused: retired rows are in between, at too many places.
         """
         changed, replaced = super(ReplayChange, self).complete(entry, table, snapshot)
-        for part in (part for part in replaced if part.exact):
-            facts = [facts.range for facts in self.facts if facts.offsets.intersection(part.offsets)]
-            known = [own for fetched in facts for own in lasting(table.exact_sets(fetched)).values()]
-            wanted = lasting(table.exact_sets(part)).values()
-            if ExactOffsets.union([*known, *wanted]).count != ExactOffsets.union(known).count:
+        fetched, sets = [facts.range for facts in self.facts if facts.range.exact], table.sets
+        for part in replaced if fetched else [part for part in replaced if part.exact]:
+            left_out, wanted = (lasting(sets.of_ranges(own, part.offsets)) for own in (fetched, [part]))
+            if left_out != wanted:
                 raise CommitRefused(
-                    f"another run has taken rows of {part} out of the table meanwhile; run again",
+                    f"another run has taken rows of {part} out of the table meanwhile, or brought some back; run again",
                     self.state.topic.where,
                 )
         written = tuple(part for facts in self.facts for part in self._written(facts.range, table))

@@ -16,6 +16,7 @@ from pipelines.ledger.committed_range import CommittedRange, ExactCause, StoredS
 from pipelines.ledger.exact_offsets import ExactOffsets
 from pipelines.ledger.ledger import LedgerEntry
 from pipelines.ledger.slice_facts import SliceFacts
+from pipelines.table.exact_sets import ExactSets
 from pipelines.table.open_table import OpenTable
 from resources.errors import CommitRefused, TableNotProven
 
@@ -147,6 +148,10 @@ class TableStore(Protocol):
 
     def count_rows(self, snapshot: TableSnapshot, ranges: Sequence[CommittedRange]) -> list[int]:
         """The number of rows that the table has of each range: with its partition, offsets and loading time."""
+
+    @property
+    def sets(self) -> ExactSets:
+        """Reads the exact sets of the table."""
 
     def exact_sets(self, committed: CommittedRange) -> Mapping[ExactCause, ExactOffsets]:
         """The sets of the exact causes of a range, without the offsets outside of it.

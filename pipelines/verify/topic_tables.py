@@ -82,7 +82,7 @@ class _Loaded:
         snapshot = table.existing()
         entry = snapshot.entry if snapshot else None
         ranges = ranges_of(table.entries(snapshot), entry.topic) if snapshot and entry else ()
-        sets = ExactSets.at(table.uri, table.lake.options)
+        sets = table.sets
         return cls(table=table, snapshot=snapshot, covered=entry.covered if entry else {}, ranges=ranges, sets=sets)
 
     def of_partition(self, partition: BrokerPartition) -> Sequence[CommittedRange]:

@@ -146,7 +146,7 @@ def examine(
     """Check a version of the table; see `verify`. The ranges that lack rows are added to `lacking`."""
     topic = table.where.topic or ""
     fold, cursors, changes = RangeFold(), _StoredCursors(), ChangesByOthers(opened.layout)
-    files, exact_sets = CompleteFiles(table, opened), ExactSets.at(table.uri, table.lake.options)
+    files, exact_sets = CompleteFiles(table, opened), table.sets
     ranges_of_damaged: dict[str, list[str]] = {path: [] for path in files.damaged}
     with RangeFile() as ranges, ExactFile() as exact:
         counts = _Counts(exact, lacking)

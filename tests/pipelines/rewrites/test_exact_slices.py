@@ -5,9 +5,10 @@ from pathlib import Path
 import pytest
 
 from kafka_io.model import BrokerPartition
+from pipelines.delta.delta_table import LakeTable
 from pipelines.ledger.committed_range import ExactCause
 from pipelines.ledger.incarnations import incarnations
-from pipelines.rewrites import exact_slices
+from pipelines.maintenance.rewind import plan_rewind, rewind
 from pipelines.table.table_store import TableSnapshot
 from resources.errors import CommitRefused
 from tests.pipelines.conftest import Modern
@@ -99,6 +100,19 @@ def test_a_replay_does_not_bring_rows_back_that_were_taken_out_meanwhile(topic: 
     assert offsets_left(topic) == [*GONE, 70]
 
 
+def test_a_replay_takes_no_rows_out_that_a_rewind_brought_back_meanwhile(topic: Loaded) -> None:  # fault P16
+    """The replay has left retired rows out. If they are rows again, it would take them out, and nobody wanted it."""
+    version = topic.version
+    take_out(topic.table, ONE, rows_of(70), cause=ExactCause.RETIRED)
+    topic.spoil(ONE, 50)
+    table = Overtaken(lake=topic.table.lake, uri=topic.table.uri, where=topic.table.where)
+    table.events.append(lambda: rewind(plan_rewind(topic.table, version, run="back")))
+    result = topic.replay("earliest", "latest", table=table)
+    assert f"{CommitRefused.__name__}: another run has taken rows of" in str(result.error)
+    assert "or brought some back" in str(result.error)
+    assert offsets_left(topic) == [*GONE]
+
+
 def test_a_lost_set_refuses_a_replay(modern: Modern) -> None:
     """Nobody knows which rows must not come back."""
     settings = modern.topic.settings
@@ -114,7 +128,7 @@ def test_a_lost_set_refuses_a_replay(modern: Modern) -> None:
 
 
 def test_a_reference_is_used_again_if_it_has_the_same_offsets(topic: Loaded, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(exact_slices, "store_exact", None)
+    monkeypatch.setattr(LakeTable, "store_exact", None)
     topic.spoil(ONE, 50)
     assert topic.replay("earliest", "latest").error is None
     [current, *_] = incarnations(topic.table.entries(newest(topic)))
