@@ -73,9 +73,11 @@ class PartitionTime:
         max_ms = latest(self.max_ms, max_ms)
         if not answers:
             return replace(self, max_ms=max_ms)
-        # A transaction that was open at an earlier answer may have ended since.
-        asked = [answer.asked_ms for answer in (*self._earlier_answer, *answers) if answer.is_reached(cursor)]
-        newest = answers[-1]
+        # A transaction that was open at an earlier answer may have ended since. A load that began earlier may commit
+        # later, and then the answer that the table has is the newest one.
+        known = sorted((*self._earlier_answer, *answers), key=lambda answer: answer.asked_ms)
+        asked = [answer.asked_ms for answer in known if answer.is_reached(cursor)]
+        newest = known[-1]
         return replace(
             self,
             end=newest.end,

@@ -57,6 +57,14 @@ def test_a_cursor_before_the_end_proves_the_largest_event_time() -> None:
     assert unknown.valid_through_ms is None
 
 
+def test_an_answer_that_is_older_than_the_one_of_the_table_does_not_take_its_place() -> None:  # fault U20
+    """A load that began earlier commits later. Its broker may be right, or the one that was asked after it."""
+    before = state(after(times(1000, p0=50, p1=0), state(), p0=20), p0=20)
+    result = after(times(900, p0=30, p1=0), before, p0=30)
+    assert result.partitions[A] == PartitionTime(end=50, asked_ms=1000, at_end=False, proven_ms=900)
+    assert after(times(1100, p0=50, p1=0), state(result, p0=30), p0=50).partitions[A].proven_ms == 1100
+
+
 def test_a_run_that_reaches_the_end_of_its_first_step_proves_the_time_of_that_step() -> None:
     bounds = {A: Bounds(earliest=0, latest=10)}
     grown = {A: Bounds(earliest=0, latest=12)}
