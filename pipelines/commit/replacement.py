@@ -1,7 +1,7 @@
 """A change that replaces rows of a table: a replay, or a cut, which takes back rows that a log has lost."""
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
@@ -11,9 +11,10 @@ from kafka_io.model import OffsetRange
 from pipelines.commit.commit import Change, columns_to_add, state_after
 from pipelines.commit.offset_ranges import split_ranges, with_counts
 from pipelines.layout.columns import NO_COLUMNS
-from pipelines.ledger.committed_range import CommittedRange, LoadedRange
+from pipelines.ledger.committed_range import CommittedRange, ExactCause, LoadedRange
+from pipelines.ledger.exact_offsets import NO_OFFSETS, ExactOffsets
 from pipelines.ledger.incarnations import ranges_of
-from pipelines.ledger.ledger import CommitKind, Coverage, LedgerEntry
+from pipelines.ledger.ledger import CommitKind, Coverage, LedgerEntry, RecordedChoice
 from pipelines.plan.valid_through import moved_back
 from pipelines.table.table_store import TableSnapshot, TableStore
 from resources.errors import CommitRefused, LoadError
@@ -114,6 +115,15 @@ class CutChange(ReplaceChange):
 
     kind: CommitKind = CommitKind.CUT
 
+    def complete(
+        self, entry: LedgerEntry, table: TableStore, snapshot: TableSnapshot
+    ) -> tuple[LedgerEntry, Sequence[CommittedRange]]:
+        """See ReplaceChange. The choices say which erased rows a load may bring back."""
+        changed, taken_back = super(CutChange, self).complete(entry, table, snapshot)
+        sets = table.sets
+        choices = (_with_erased(choice, sets.of_ranges(taken_back, choice.offsets)) for choice in changed.choices)
+        return replace(changed, choices=tuple(choices)), taken_back
+
     def coverage_after(self, covered: Coverage) -> Coverage:
         after = dict(covered)
         for offsets in self.ranges:
@@ -127,3 +137,19 @@ class CutChange(ReplaceChange):
                 )
             after[partition] = (min(start, offsets.start), offsets.start)
         return after
+
+
+def _with_erased(choice: RecordedChoice, taken_back: Mapping[ExactCause, ExactOffsets]) -> RecordedChoice:
+    """The choice with the number of erased rows among the offsets that it takes back.
+
+    Nobody can see whether the log has the erased records there or others, so they are loaded (fault Y11). A log that
+    seems to end before them may have them too, because the answer of a broker can be wrong (fault B14).
+    """
+    erased = taken_back.get(ExactCause.ERASED, NO_OFFSETS).count
+    if not erased:
+        return choice
+    return replace(
+        choice,
+        reason=f"erased rows of {choice.offsets}: {erased}; the log may still have them, and then a load brings them "
+        "back: run `penstock erase` again",
+    )

@@ -41,6 +41,7 @@ from pipelines.routes.router import MAIN_ROUTE, RoutesOfRows
 from pipelines.rules.row_rules import RowRules
 from pipelines.rules.skip_condition import RecordMask, SkipCondition
 from pipelines.schemas.schema_names import SchemaUse
+from pipelines.table.exact_sets import ExactSets
 from resources.failpoints import failpoint
 from resources.stores import durable
 from resources.stores.table_files import table_errors
@@ -161,7 +162,7 @@ class _SliceRows:
         self._task, self._route = task, route
         self._output = SliceFile(task, unforced) if task.folder else DayFiles(task, unforced)
         open_files.enter_context(self._output)
-        self.left_out = LeftOut(task)
+        self.left_out = LeftOut(task, ExactSets.at(task.table_uri, task.options))
         self.skipped = SkippedRecords(task, ExactCause.FILTERED, task.layout)
         self.routed = SkippedRecords(task, ExactCause.ROUTED, RAW)
         self._as_rows = TypedRows(task.decode) if task.decode else _RawRows(task.rules)

@@ -25,11 +25,10 @@ _GONE_BY = (HOLE, COMPACTED, ABORTED)
 
 
 class LeftOut:
-    """The exact sets of a slice. Its rows and gaps have none of their offsets."""
+    """The exact sets of a slice. Its rows and gaps have none of their offsets. `sets` are those of its table."""
 
-    def __init__(self, task: FetchTask) -> None:
+    def __init__(self, task: FetchTask, sets: ExactSets) -> None:
         self._stored = task.exact
-        sets = ExactSets.at(task.table_uri, task.options)
         self._sets = {cause: sets.of(stored).within(task.offsets) for cause, stored in task.exact.items()}
         self._all: ExactOffsets = ExactOffsets.union(self._sets.values())
         self._counts_records = task.offsets.partition.broker is None

@@ -15,9 +15,7 @@ from pipelines.identity.divergence import (
     has_news,
     unexplained_beginnings,
 )
-from pipelines.ledger.committed_range import ExactCause
-from pipelines.ledger.incarnations import ranges_of
-from pipelines.ledger.ledger import Coverage, TableState
+from pipelines.ledger.ledger import CommitKind, Coverage, TableState
 from pipelines.table.table_store import TableSnapshot, TableStore
 from resources.errors import CommitRefused, CursorAheadOfLog, LogTruncated, PartitionsVanished, TopicRecreated
 from resources.settings.choices import Choices
@@ -263,27 +261,17 @@ def _outdated_error(state: TableState, partition: BrokerPartition, bound: Bounds
     )
 
 
-def erased_again(
-    table: TableStore,
-    snapshot: TableSnapshot,
-    state: TableState,
-    lost: Iterable[OffsetRange],
-    bounds: Mapping[BrokerPartition, Bounds],
-) -> Iterator[str]:
-    """Warnings for erased rows among the offsets that a cut takes back and the load fetches from the log again.
+def erased_again(table: TableStore, snapshot: TableSnapshot) -> Iterator[str]:
+    """Sentences about erased rows that runs have taken back since the last load, and that the next one may fetch again.
 
-    Nobody can see whether the log has the erased records there or others, so they are loaded (fault Y11).
+    A run can end between its cut and its report. So each load says it, until one has committed (fault Y11).
     """
-    again = [replace(offsets, stop=min(offsets.stop, bounds[offsets.partition].latest)) for offsets in lost]
-    for committed in ranges_of(table.entries(snapshot), state.topic) if again else ():
-        for offsets in again if ExactCause.ERASED in committed.exact else ():
-            part = committed.offsets.intersection(offsets)
-            erased = table.exact_sets(replace(committed, offsets=part))[ExactCause.ERASED].count if part else 0
-            if erased:
-                yield (
-                    f"erased rows of {part}: {erased}; the log may still have them, and then this load brings them "
-                    "back: run `penstock erase` again"
-                )
+    if snapshot.entry is None or snapshot.entry.kind is CommitKind.LOAD:
+        return
+    for _, entry in table.entries(snapshot):
+        if entry.kind in {CommitKind.LOAD, CommitKind.REWIND}:
+            return
+        yield from (choice.reason for choice in entry.choices if choice.reason and entry.kind is CommitKind.CUT)
 
 
 def take_back(table: TableStore, snapshot: TableSnapshot, change: CutChange) -> tuple[TableSnapshot, TableState]:

@@ -126,7 +126,8 @@ def totals(ranges: Sequence[CommittedRange]) -> Totals:
 class RecordedChoice:
     """A choice of the user that decided about offsets `[start, stop)`, for example `on_expired = skip`.
 
-    For offsets that could not be read, `reason` says why, and `path` names the file that keeps their bytes.
+    For offsets that could not be read, `reason` says why, and `path` names the file that keeps their bytes. For offsets
+    that were taken back, it says which erased rows a load may bring back.
     """
 
     setting: str

@@ -103,7 +103,7 @@ def reconcile(run: Run, discovered: Discovered) -> Reconciled:
     tables: list[TopicTable] = []
     taken_back: list[str] = []
     for each in compared:
-        table, sentences = _without_lost(run, discovered.bounds, each, ends)
+        table, sentences = _without_lost(run, each, ends)
         tables.append(table)
         taken_back += sentences
     known = _without(discovered.bounds, {id_: None for each in compared for id_ in each.errors})
@@ -151,7 +151,7 @@ def _compared(run: Run, discovered: Discovered, table: TopicTable) -> _Compared:
 
 
 def _without_lost(
-    run: Run, bounds: AllBounds, compared: _Compared, ends: Mapping[BrokerPartition, int]
+    run: Run, compared: _Compared, ends: Mapping[BrokerPartition, int]
 ) -> tuple[TopicTable, Sequence[str]]:
     """The table without the offsets that the logs have lost, and sentences about what was taken back.
 
@@ -163,12 +163,11 @@ def _without_lost(
     """
     table, lost = compared.table, compared.lost_from(ends)
     if not lost:
-        return table, ()
+        return table, tuple(erased_again(table.table, table.snapshot))
     choices = tuple(RecordedChoice.of("on_truncated", run.choices.on_truncated, offsets) for offsets in lost)
-    erased = list(erased_again(table.table, table.snapshot, table.state, lost, bounds))
     cut = CutChange(state=table.state, ranges=lost, run=run.id, choices=choices)
     snapshot, state = take_back(table.table, table.snapshot, cut)
-    return replace(table, snapshot=snapshot, state=state), [*map(str, choices), *erased]
+    return replace(table, snapshot=snapshot, state=state), [*map(str, choices), *erased_again(table.table, snapshot)]
 
 
 def compare(run: Run, discovered: Discovered, table: TopicTable) -> tuple[TableState, LogComparison]:

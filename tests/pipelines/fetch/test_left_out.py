@@ -11,7 +11,7 @@ from kafka_io.model import BrokerPartition, OffsetRange
 from kafka_io.records.decoded_batch import DecodedBatch
 from pipelines.fetch.left_out import LeftOut
 from pipelines.ledger.committed_range import ExactCause
-from pipelines.table.exact_sets import store_exact
+from pipelines.table.exact_sets import ExactSets, store_exact
 from tests.pipelines.taken_out import rows_of
 from tests.small_table import SmallTable
 
@@ -22,7 +22,7 @@ def left_out(tmp_path: Path, partition: BrokerPartition, **offsets: tuple[int, .
     inner = None if partition.broker is None else 0
     task = SmallTable(tmp_path).task(OffsetRange(partition, 0, 100))
     exact = {ExactCause(cause): store_exact("", {}, rows_of(*own, inner=inner)) for cause, own in offsets.items()}
-    return LeftOut(replace(task, exact=exact))
+    return LeftOut(replace(task, exact=exact), ExactSets.at(task.table_uri, task.options))
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from unittest.mock import patch
+from unittest.mock import Mock, patch
 
 import pytest
 
@@ -17,7 +17,9 @@ from pipelines.fetch.fetch_runner import fetch_here
 from pipelines.fetch.fetch_task import FetchTask
 from pipelines.identity.divergence import DivergenceSearch
 from pipelines.layout.conditions import parse_condition
+from pipelines.ledger.ledger import CommitKind
 from pipelines.ledger.slice_facts import SliceFacts
+from pipelines.load import load as loading
 from pipelines.maintenance.erase import EraseRequest, erase
 from pipelines.plan.positions import NamedPosition
 from pipelines.plan.window import LoadWindow
@@ -157,6 +159,36 @@ def test_a_load_warns_if_a_log_may_bring_erased_rows_back(fake: FakeCluster, tmp
         assert [text for text in load.warnings if text.startswith(warning)]
         assert erase(request).rows == 1
         assert topic.load(choices=Choices(on_truncated="rewind")).warnings == ()
+
+
+def test_each_load_warns_of_erased_rows_until_one_after_the_cut_has_committed(
+    fake: FakeCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:  # fault Y11
+    """A load may be killed between its cut and its report. The next one fetches the erased rows, and says so."""
+    topic, rewind = TypedTopic(fake=fake, folder=tmp_path, format_={"format": "text"}), Choices(on_truncated="rewind")
+    with fake:
+        answers_policy(fake, "delete")
+        for end in (10, 20):
+            fake.logs[0] = holding(0, end, epoch=-1)
+            assert topic.load().error is None
+        [gone] = numbered(12, 13)
+        request = EraseRequest(table=topic.table, condition=parse_condition(f"value = '{gone}'"), run="erasure")
+        assert erase(request).rows == 1
+        kept, later = holding(0, 15, epoch=-1), holding(15, 30, incarnation="second", epoch=-1)
+        fake.logs[0] = replace(later, entries=kept.entries + later.entries, start=0)
+        with monkeypatch.context() as killing:
+            killing.setattr(loading, "plan_next", Mock(side_effect=KeyboardInterrupt))
+            with pytest.raises(KeyboardInterrupt):
+                topic.load(choices=rewind)
+        [entry, *_] = (entry for _, entry in topic.table.entries(topic.table.snapshot()))
+        warning = "erased rows of partition 0 [10, 20): 1; the log may still have them"
+        assert (entry.kind, [choice.reason.startswith(warning) for choice in entry.choices]) == (CommitKind.CUT, [True])
+        other = parse_condition(f"value = '{numbered(3, 4)[0]}'")
+        assert erase(replace(request, condition=other)).rows == 1
+        [text] = topic.load(choices=rewind).warnings
+        assert text.startswith(warning)
+        assert gone in [row["value"] for row in topic.rows("value")]
+        assert topic.load(choices=rewind).warnings == ()
 
 
 def test_rows_of_a_log_that_was_created_again_during_the_fetch_are_not_committed(
