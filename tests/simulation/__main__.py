@@ -18,7 +18,7 @@ _PROGRESS_SECONDS = 10.0
 _LOST_ANSWERS = 10_000
 
 
-BY_SEED: Mapping[str, Any] = dict.fromkeys(("has_times", "has_steps", "has_first_answers"))
+BY_SEED: Mapping[str, Any] = dict.fromkeys(("has_times", "has_steps", "has_first_answers", "has_removals"))
 """The options of worlds that the seed decides in this run, and in most tests not."""
 
 

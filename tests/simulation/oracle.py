@@ -8,7 +8,7 @@ tests.
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 from kafka_io.model import BrokerPartition
@@ -27,6 +27,7 @@ from tests.simulation.cut_law import CutLaw
 from tests.simulation.day_law import check_days
 from tests.simulation.identity_law import IdentityLaw, shows_other_ids
 from tests.simulation.order_law import check_order
+from tests.simulation.removal_law import RemovalLaw
 from tests.simulation.skip_law import check_skipped
 from tests.simulation.store import Files, Row, SimStore
 from tests.simulation.valid_through_law import ValidThroughLaw
@@ -63,6 +64,7 @@ class Oracle:
     begins: BeginLaw
     columns: ColumnsLaw
     cuts: CutLaw
+    removals: RemovalLaw
     times: ValidThroughLaw | None = None
     choices: dict[str, Choices] = field(default_factory=dict)
     seen: int = 0
@@ -70,10 +72,13 @@ class Oracle:
     reads_of: dict[int, dict[str, dict[BrokerPartition, list[Read]]]] = field(default_factory=dict)
     _incarnations: list[IncarnationRanges] = field(default_factory=list)
     _parts: dict[str, Rows] = field(default_factory=dict)
+    _without_epoch: set[tuple[BrokerPartition, int]] = field(default_factory=set)
+    _merged: dict[tuple[BrokerPartition, int], list[CommittedRange]] = field(default_factory=dict)
 
     def begin_table(self) -> None:
         """Take note that the table was removed: the next version is the first one of another table."""
         self.seen, self._incarnations, self.reads, self.reads_of = 0, [], {}, {}
+        self.removals.begin_table()
 
     def check_version(self, version: int) -> None:
         """Check the newest version, which was just written.
@@ -85,8 +90,10 @@ class Oracle:
         self.seen = version
         self.check_files()
         entry = self.store.versions[version].entry
+        before = next(self.store.logged_entries(version - 1), (-1, None))[1]
+        self.removals.check(version, before, self._incarnations)
         if entry is not None:
-            before = next(self.store.logged_entries(version - 1), (-1, None))[1]
+            self._note_merged(entry)
             require(not self.store.foreign, f"a commit landed although the table uses {self.store.foreign}")
             self._check_entry(entry, before)
             check_skipped(entry, self.choices[entry.run], self._reads, self.store)
@@ -116,6 +123,9 @@ class Oracle:
         for committed in entry.ranges:
             if committed.loaded_at_us not in old:
                 reads[committed.partition] += self._reads(committed)
+                # A replay moves no cursor, so it does not record under which leader it has read.
+                if entry.kind is CommitKind.REPLAY and committed.partition not in entry.state.epochs:
+                    self._without_epoch.add((committed.partition, committed.loaded_at_us))
         reads_of_topic = self.reads.get(entry.topic.incarnation, {})
         lives = {id_: _newest(part).incarnation for id_, part in reads_of_topic.items() if part}
         self.identity.check(entry, before, reads, lives)
@@ -223,6 +233,7 @@ class Oracle:
         of_partition = self.reads.setdefault(incarnation, {}).setdefault(committed.partition, [])
         expected: dict[int, int] = {}
         lost: set[int] = set()
+        removed = self.removals.within(self.seen, incarnation, committed)
         for read in self._reads(committed):
             require(
                 read.tick > self.store.created,
@@ -230,7 +241,8 @@ class Oracle:
             )
             of_partition.append(read)
             expected.update(_within(committed, read.payloads))
-            lost |= read.lost.intersection(range(committed.offsets.start, committed.offsets.stop))
+            lost |= read.lost.intersection(range(committed.offsets.start, committed.offsets.stop)) - removed.keys()
+        expected = {offset: payload for offset, payload in expected.items() if offset not in removed}
         if present != {offset: payload for offset, payload in expected.items() if offset not in deleted}:
             raise Broken(f"{committed} contains {present}, but the broker had {expected}")
         # Compaction explains every hole of a compacted topic. The causes in a part of a range may be unknown (MIXED).
@@ -260,14 +272,38 @@ class Oracle:
     def _reads(self, committed: CommittedRange) -> list[Read]:
         """The reads of the workers for a range. Unless the range expired, the reads must cover it."""
         reads = [
-            read
-            for read in self.workers.reads.get((committed.partition, committed.loaded_at_us), ())
-            if read.start < committed.offsets.stop and committed.offsets.start < read.stop
+            read.within(part.offsets)
+            for part in self._parts_of(committed)
+            for read in self.workers.reads.get((part.partition, part.loaded_at_us), ())
+            if read.start < part.offsets.stop and part.offsets.start < read.stop
         ]
         size = sum(min(read.stop, committed.offsets.stop) - max(read.start, committed.offsets.start) for read in reads)
         if size != committed.offsets.stop - committed.offsets.start and EXPIRED not in committed.gaps:
             raise Broken(f"of {committed} the workers read only {size} offsets")
         return reads
+
+    def _parts_of(self, committed: CommittedRange) -> Sequence[CommittedRange]:
+        """The ranges of which a retirement made this range, or the range itself."""
+        merged = self._merged.get((committed.partition, committed.loaded_at_us), ())
+        parts = ((part, committed.offsets.intersection(part.offsets)) for part in merged)
+        return [replace(part, offsets=offsets) for part, offsets in parts if offsets] or [committed]
+
+    def _note_merged(self, entry: LedgerEntry) -> None:
+        """Remember of which ranges a retirement made others: they were read at different times."""
+        of_topic = self._incarnations[0].ranges if entry.kind is CommitKind.RETIRE else ()
+        for committed in entry.ranges if of_topic else ():
+            parts = [
+                part
+                for whole in of_topic
+                if whole.offsets.intersection(committed.offsets)
+                for part in self._parts_of(whole)
+            ]
+            if len(parts) > 1:
+                place = committed.partition, committed.loaded_at_us
+                others = [
+                    part for part in self._merged.get(place, ()) if not part.offsets.intersection(committed.offsets)
+                ]
+                self._merged[place] = [*others, *parts]
 
     def _check_cursors(self, incarnation: IncarnationRanges, entry: LedgerEntry) -> None:
         """Check that ranges reach from start to cursor, and that truncations are reported (see `check_truncations`)."""
@@ -328,6 +364,7 @@ class Oracle:
         for read in self.workers.reads.get((committed.partition, committed.loaded_at_us), ()):
             start, stop = max(committed.offsets.start, read.start), min(committed.offsets.stop, read.stop)
             of_log = read.has_epoch and read.incarnation == self.cluster.incarnation
+            of_log &= (committed.partition, committed.loaded_at_us) not in self._without_epoch
             for cut in self.cluster.logs[committed.partition].cuts if start < stop and of_log else ():
                 if cut.tick > read.shown and cut.offset < stop:
                     yield max(start, cut.offset)
@@ -364,6 +401,7 @@ class Oracle:
             f"{run} reports its own commit as one of another run",
         )
         self.columns.check_report(run, load)
+        self.removals.check_load(run, load)
         if not all(entry.kind is CommitKind.LOAD for entry in entries):
             return
         one_incarnation = len({entry.topic for entry in entries}) <= 1

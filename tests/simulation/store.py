@@ -22,9 +22,9 @@ from pipelines.layout.layout import EVENT_DAY, LOADED, TableLayout
 from pipelines.layout.rows import FILE_SCHEMA
 from pipelines.ledger.committed_range import CommittedRange, ExactCause, StoredSet
 from pipelines.ledger.exact_offsets import ExactOffsets
-from pipelines.ledger.ledger import LedgerEntry
+from pipelines.ledger.ledger import TAKING_OUT, LedgerEntry
 from pipelines.ledger.slice_facts import DataFile, SliceFacts
-from pipelines.table.exact_sets import ExactSets
+from pipelines.table.exact_sets import ExactSets, inline_exact
 from pipelines.table.table_store import CommitConflict, CommitOutcomeUnknown, TableSnapshot
 from resources.errors import (
     CommitUnknown,
@@ -350,6 +350,11 @@ class SimStore:
             files = {file.path: self.staged[file.path] for facts in new_slices for file in facts.files}
             newest = self.versions[-1]
             columns = snapshot.layout.with_columns(entry.columns).values
+            if entry.kind in TAKING_OUT:
+                removed = {path for committed in replaced for path in committed.paths}
+                assert removed <= newest.files.keys(), "files are taken out that the table does not have"
+                left = {path: rows for path, rows in newest.files.items() if path not in removed}
+                return Version(entry=entry, files={**left, **files}, lost=newest.lost, columns=columns)
             if not replaced:
                 return Version(entry=entry, files={**newest.files, **files}, lost=newest.lost, columns=columns)
             lost = frozenset(filter(stays, newest.lost))
@@ -372,20 +377,36 @@ class SimStore:
         rows = self._all_rows(snapshot)
         return [sum(_is_of(row, committed) for row in rows) for committed in ranges]
 
-    def _all_rows(self, snapshot: TableSnapshot) -> list[Row]:
+    def files_of(self, snapshot: TableSnapshot) -> Files:
+        """The files of a version, with their rows."""
         self._check_table(snapshot)
-        version = self.versions[min(snapshot.version, len(self.versions) - 1)]
-        return [row for rows in version.files.values() for row in rows]
+        return self.versions[min(snapshot.version, len(self.versions) - 1)].files
+
+    def _all_rows(self, snapshot: TableSnapshot) -> list[Row]:
+        return [row for rows in self.files_of(snapshot).values() for row in rows]
 
     def _rows_of(self, snapshot: TableSnapshot, committed: CommittedRange) -> list[Row]:
         return sorted((row for row in self._all_rows(snapshot) if _is_of(row, committed)), key=lambda row: row.offset)
 
     def exact_sets(self, committed: CommittedRange) -> Mapping[ExactCause, ExactOffsets]:
         """See TableStore."""
-        return ExactSets(self.quarantine.__getitem__).within(committed)
+        return self.sets.within(committed)
+
+    @property
+    def sets(self) -> ExactSets:
+        """See TableStore. A set that is in the ledger needs no answer of the store."""
+
+        def read(path: str) -> bytes:
+            self._read()
+            return self.quarantine[path]
+
+        return ExactSets(read)
 
     def store_exact(self, offsets: ExactOffsets) -> StoredSet:
         """See TableStore."""
+        if inline := inline_exact(offsets):
+            return inline
+        self._read()
         data = offsets.encode()
         path = f"_offsets/{len(self.quarantine):032x}.offsets"
         self.quarantine[path] = data

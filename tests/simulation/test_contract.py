@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from kafka_io.model import BrokerPartition, OffsetRange
-from pipelines.ledger.committed_range import CommittedRange
+from pipelines.ledger.committed_range import NOWHERE, CommittedRange
 from pipelines.ledger.ledger import CommitKind, Coverage, LedgerEntry, TableState
 from pipelines.ledger.slice_facts import DataFile, SliceFacts
 from pipelines.table.table_store import CommitConflict, TableSnapshot
@@ -282,6 +282,24 @@ def test_rows_can_be_removed_without_replacement(small: Small) -> None:
         small.table.write(snapshot, entry(small, snapshot, kind=CommitKind.CUT), (), [replaced]) == 3
     )  # the rows are removed already
     assert (small.rows(), small.table.snapshot().next_sequence) == (2, 4)
+
+
+@pytest.mark.parametrize(("kind", "rows_left"), [(CommitKind.ERASE, 2), (CommitKind.RETIRE, 0)])
+def test_rows_are_taken_out_with_the_files_that_a_range_names(small: Small, kind: CommitKind, rows_left: int) -> None:
+    small.commit(small.write(0, 50))
+    small.commit(small.write(50, 60))
+    snapshot = small.table.snapshot()
+    [_, (_, first)] = small.table.entries(snapshot)
+    [loaded] = first.ranges
+    files = small.write(0, 50, rows=rows_left).files if rows_left else ()
+    left = SliceFacts(range=CommittedRange(offsets=NOWHERE), files=files)
+    taken_out = entry(small, snapshot, kind=kind, covered=small.covered())
+    gone = CommittedRange(offsets=NOWHERE, paths=loaded.paths)
+    assert small.table.write(snapshot, taken_out, [left], [gone]) == 3
+    assert (small.rows(), small.covered()) == (rows_left + 1, {A: (0, 60)})
+    stale = entry(small, snapshot, kind=kind, covered=small.covered())
+    with pytest.raises(CommitConflict):
+        small.table.write(snapshot, stale, [left], [gone])
 
 
 def test_a_replacement_on_a_stale_snapshot_conflicts(small: Small) -> None:

@@ -26,6 +26,7 @@ from resources.progress import Progress
 from resources.settings.choices import Choices
 from resources.settings.settings import Caps
 from tests.fakes.loaders import simple_loader
+from tests.pipelines.ledger.test_event_time import times
 from tests.simulation.brokers import TOPIC, SimCluster
 from tests.simulation.scheduler import Odds, Scheduler
 from tests.simulation.sim_log import ERAS, Era, SimLog
@@ -117,6 +118,21 @@ def test_a_replay_of_offsets_that_were_cut_and_loaded_again_meanwhile_is_refused
     land(store, store.snapshot(), [fact(30, 50)], 6)
     with pytest.raises(CommitRefused, match="was loaded from another leader since"):
         change.rebased(store.snapshot())
+
+
+def test_an_older_answer_about_the_end_of_a_log_does_not_take_the_place_of_a_newer_one() -> None:  # fault U20
+    """A broker lied to a run whose load was shorter. Nobody knows that the other answer is right, and it is older."""
+    store = SimStore(scheduler=calm())
+    snapshot = store.snapshot()
+    older = replace(load_change(snapshot, [fact(0, 5), fact(5, 12)], 5), times=times(114, A, p0=12))
+    newer = replace(load_change(snapshot, [fact(0, 5)], 5), times=times(130, A, p0=45))
+    for change in (newer, older):
+        commit(store, snapshot, change, sleep=lambda _: None)
+    entry = store.snapshot().entry
+    assert entry is not None
+    assert entry.event_time is not None
+    newest = entry.event_time.partitions[A]
+    assert (newest.asked_ms, newest.end, newest.at_end, newest.proven_ms) == (130, 45, False, 114)
 
 
 def loaded_from(cluster_id: str, snapshot: TableSnapshot, facts: Sequence[SliceFacts], epoch: int) -> LoadChange:

@@ -12,13 +12,15 @@ from pipelines.identity.divergence import check_same_logs
 from pipelines.identity.truncation import truncations
 from pipelines.layout.columns import NO_COLUMNS
 from pipelines.ledger.committed_range import CommittedRange
+from pipelines.ledger.incarnations import ranges_of
 from pipelines.ledger.ledger import Coverage
 from pipelines.load.discovered import open_table, with_errors_apart
 from pipelines.load.load import Loader
 from pipelines.maintenance.rewind import RewindChange, restored_state
+from pipelines.rewrites.exact_slices import exact_of_slices
 from pipelines.rewrites.replay import ReplayChange
 from pipelines.table.table_store import TableSnapshot
-from resources.errors import LoadError
+from resources.errors import ErasedSince, LoadError
 from tests.simulation.brokers import TOPIC, SimCluster
 from tests.simulation.scheduler import Scheduler
 from tests.simulation.store import SimStore
@@ -87,12 +89,19 @@ class UserActions:
             yield path
 
     def restore_rows(self, run: str) -> str:
-        """Rewind to the newest version without lost rows whose files are all there, as the error of a load says."""
+        """Rewind to the newest version without lost rows whose files are all there, as the error of a load says.
+
+        If rows were erased since, the table cannot be repaired, and is removed.
+        """
         snapshot = self.store.snapshot()
         assert snapshot.entry is not None
         whole = [number for number, version in enumerate(self.store.versions) if not version.lost]
         target = next(number for number in reversed(whole) if self._is_restorable(snapshot, number))
-        return self._rewind(run, snapshot, target)
+        try:
+            return self._rewind(run, snapshot, target)
+        except ErasedSince as refused:
+            self.store.remove()
+            return str(refused)
 
     def _is_restorable(self, snapshot: TableSnapshot, target: int) -> bool:
         try:
@@ -123,6 +132,8 @@ class UserActions:
         if epoch and (epoch.end is None or epoch.end < interval.stop):
             return f"{interval} was truncated"
         sizes = run.fetcher.slice_sizes(result, [interval], None)
+        ranges = ranges_of(self.store.logged_entries(planned_on.version), state.topic)
+        own = [committed for committed in ranges if committed.partition == interval.partition]
         format_ = run.topics.format_of(TOPIC)
         decoding = Decoding(format_, planned_on, run.topics.open_registry)
         order = FetchOrder(
@@ -132,6 +143,7 @@ class UserActions:
             epochs={interval.partition: bound.epoch},
             began=start_time,
             sizes=sizes,
+            exact=exact_of_slices(self.store, {interval.partition: own}, [interval]),
         )
         facts = run.fetcher.fetch_decoded(order, decoding)
         for failure in (slice_facts.failure for slice_facts in facts if slice_facts.failure):

@@ -7,6 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
+from typing import Self
 
 import pyarrow as pa
 
@@ -30,6 +31,7 @@ from kafka_io.records.decoded_batch import DecodedBatch
 from kafka_io.records.gaps import CONTROL, HOLE
 from pipelines.fetch.decode_plan import DecodePlan
 from pipelines.fetch.fetch_task import FetchTask
+from pipelines.fetch.left_out import LeftOut
 from pipelines.fetch.typed_rows import IncompletePlan, TypedRows
 from pipelines.fetch.unreadable import GAPS, SkipByChoice, readable_batches
 from pipelines.layout.columns import ERROR_COLUMN, NO_COLUMNS, RAW_COLUMN, TOMBSTONE_COLUMN
@@ -77,6 +79,14 @@ class Read:
     def shown(self) -> int:
         """The tick at which the log had what was read."""
         return self.tick if self.deposed is None else self.deposed
+
+    def within(self, offsets: OffsetRange) -> Self:
+        """The part of the read that is in a range."""
+        start, stop = max(self.start, offsets.start), min(self.stop, offsets.stop)
+        if (start, stop) == (self.start, self.stop):
+            return self
+        payloads = {offset: payload for offset, payload in self.payloads.items() if start <= offset < stop}
+        return replace(self, start=start, stop=stop, payloads=payloads, markers=self.markers & set(range(start, stop)))
 
     @property
     def lost(self) -> set[int]:
@@ -253,8 +263,13 @@ class SimWorkers:
             return [SliceFacts(range=CommittedRange(offsets=work.offsets), needs=missing.needs)], reads
 
     def _facts(self, work: FetchTask, offsets: OffsetRange, reads: Sequence[Read], skip: SkipByChoice) -> SliceFacts:
-        payloads = {offset: payload for read in reads for offset, payload in read.payloads.items()}
-        id_ = offsets.partition
+        id_, left_out = offsets.partition, LeftOut(work, self.store.sets)
+        payloads: dict[int, int] = {}
+        gaps: Counter[str] = Counter(left_out.counts(offsets))
+        for read in reads:
+            read_offsets, read_gaps = left_out.apply(_batch(read, id_), OffsetRange(id_, read.start, read.stop))
+            payloads |= {offset: read.payloads[offset] for offset in read_offsets.column("offset").to_pylist()}
+            gaps.update(read_gaps)
         decoded = self._decoded(work.decode, payloads) if work.decode else None
         rows = [
             Row(id_, offset, work.loaded_at_us, payload, decoded.cells[offset] if decoded else ())
@@ -265,10 +280,6 @@ class SimWorkers:
             self.scheduler.note(f"{files[-1].path} is damaged")
             self.store.staged[files[-1].path] = self.store.staged[files[-1].path][1:]
         holes = [] if id_.broker is not None else sorted(offset for read in reads for offset in read.lost)
-        gaps = Counter({CONTROL: sum(len(read.markers) for read in reads), HOLE: len(holes)})
-        for read in reads:
-            if read.skipped:
-                gaps[GAPS[read.skipped]] += read.stop - read.start
         fetched = CommittedRange(
             offsets=offsets,
             rows=len(rows),
@@ -276,6 +287,7 @@ class SimWorkers:
             gaps={cause: count for cause, count in gaps.items() if count},
             loaded_at_us=work.loaded_at_us,
             source="0@sim:1",
+            exact=left_out.stored(offsets),
         )
         observed = Observations(
             holes=OffsetRange(id_, holes[0], holes[-1] + 1) if holes else None,
@@ -328,6 +340,21 @@ class SimWorkers:
         log = self.cluster.logs.get(offsets.partition)
         starts = [offset for offset in log.records if offset >= offsets.stop] if log else []
         return replace(offsets, stop=min(starts, default=max(offsets.stop, log.latest) if log else offsets.stop))
+
+
+def _batch(read: Read, id_: BrokerPartition) -> DecodedBatch:
+    """What the decoder makes of a read: the places of its records, and its gaps."""
+    offsets = pa.array(read.payloads, pa.int64())
+    columns = (
+        {"offset": offsets}
+        if id_.broker is None
+        else {"offset": offsets, "inner": pa.repeat(pa.scalar(0), len(offsets))}
+    )
+    counts = {CONTROL: len(read.markers), HOLE: len(read.lost) if id_.broker is None else 0}
+    if read.skipped:
+        counts = {GAPS[read.skipped]: read.stop - read.start}
+    gaps = {cause: count for cause, count in counts.items() if count}
+    return DecodedBatch(pa.RecordBatch.from_pydict(columns), read.stop, gaps)
 
 
 def reported(files: Sequence[DataFile]) -> tuple[DataFile, ...]:

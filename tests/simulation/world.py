@@ -25,6 +25,7 @@ from pipelines.load.run import LoadSettings
 from pipelines.plan.positions import NamedPosition, TimePosition
 from pipelines.plan.window import LoadWindow
 from pipelines.reports.outcome import TopicLoad
+from pipelines.table import exact_sets
 from resources.progress import Progress
 from resources.settings.choices import Choices
 from resources.settings.settings import Caps, Start
@@ -40,6 +41,8 @@ from tests.simulation.event_times import SimTimes
 from tests.simulation.events import Events
 from tests.simulation.identity_law import IdentityLaw
 from tests.simulation.oracle import Oracle
+from tests.simulation.removal_law import RemovalLaw
+from tests.simulation.removals import Removals
 from tests.simulation.scheduler import Killed, Odds, Scheduler, hooked
 from tests.simulation.sim_log import ERAS, Era
 from tests.simulation.store import SimStore
@@ -54,8 +57,8 @@ _TYPED_EVERY = 5
 """One of this number of worlds has a typed table."""
 _BY_DAY_EVERY = 7
 """One of this number of worlds has a table with folders of event days."""
-_TIMES_EVERY, _STEPS_EVERY, _FIRST_ANSWERS_EVERY = 2, 4, 3
-"""One of so many worlds has event times, one has loads with many steps, and one has first answers, if seeds decide."""
+_TIMES_EVERY, _STEPS_EVERY, _FIRST_ANSWERS_EVERY, _REMOVALS_EVERY = 2, 4, 3, 3
+"""One of so many worlds has event times, loads with many steps, first answers, or erasures, if the seed decides."""
 _REBUILT_EVERY = 6
 """One of this number of worlds has an address behind which the cluster changes."""
 _RARE = 8
@@ -143,6 +146,7 @@ class World:
         has_times: bool | None = False,
         has_steps: bool | None = False,
         has_first_answers: bool | None = False,
+        has_removals: bool | None = False,
         is_rebuilt: bool | None = None,
         is_restored: bool | None = None,
         is_deposed: bool | None = None,
@@ -157,6 +161,7 @@ class World:
         if has_first_answers is None:
             has_first_answers = _is_chosen(seed, "first answers", _FIRST_ANSWERS_EVERY)
         self.has_first_answers = has_first_answers
+        self.has_removals = _is_chosen(seed, "removals", _REMOVALS_EVERY) if has_removals is None else has_removals
         is_by_day = seed % _BY_DAY_EVERY == 1 if is_by_day is None else is_by_day
         is_typed = seed % _TYPED_EVERY == 0 if is_typed is None else is_typed
         self.rng = random.Random(seed)
@@ -179,6 +184,7 @@ class World:
             identity=self.identity,
             begins=self.begins,
             columns=self.columns,
+            removals=RemovalLaw(store=self.store),
             cuts=CutLaw(cluster=self.cluster, store=self.store, identity=self.identity, reads=self.workers.reads),
         )
         if has_times:
@@ -209,6 +215,7 @@ class World:
             favours=favours,
         )
         self.user_actions = UserActions(**actors, cleaners=cleaners)
+        self.removals = Removals(store=self.store, scheduler=self.scheduler, law=self.oracle.removals)
         self.choices = Choices()
         chosen: Start = self.rng.choice(("earliest", "earliest", "latest")) if start is None else start
         # A table that begins at "latest" or at a time begins at one of the clock of its loader.
@@ -232,7 +239,8 @@ class World:
         """
         try:
             spark = self.spark.running() if self.spark else nullcontext()
-            with hooked(self.scheduler), patch.object(unreadable, "_kept", self.store.keep), spark:
+            inline = patch.object(exact_sets, "_MAX_INLINE_BYTES", 0 if self.seed % 2 else 256)
+            with hooked(self.scheduler), patch.object(unreadable, "_kept", self.store.keep), inline, spark:
                 for _ in range(days):
                     self._simulate_day()
                 self._end()
@@ -251,6 +259,8 @@ class World:
             self._event()
         if self.rng.random() < 0.3:
             self.rng.choice((self._rewind, self._replay, self._replay, self._clean))()
+        if self.has_removals:
+            self.rng.choice((self._erase, self._erase, self._retire, self._replay))()
 
     def _random_choices(self) -> Choices:
         """Random choices of the user, for one day or for one run."""
@@ -279,6 +289,8 @@ class World:
             self._rewind: 0.5,
             self._replay: 1,
             self._clean: 0.3,
+            self._erase: 1 if self.has_removals else 0,
+            self._retire: 0.5 if self.has_removals else 0,
         }
         weights = [weight * self.favours.get(turn.__name__.strip("_"), 1) for turn, weight in turns.items()]
         for turn in self.rng.choices(list(turns), weights=weights, k=self.rng.choice((1, 1, 1, 3))):
@@ -292,6 +304,14 @@ class World:
         run = self._begin_run("clean", Choices())
         self._run_user_action(run, self.user_actions.clean)
         self.oracle.check_files()
+
+    def _erase(self) -> None:
+        run = self._begin_run("erase", Choices())
+        self._run_user_action(run, lambda: self.removals.erase(run))
+
+    def _retire(self) -> None:
+        run = self._begin_run("retire", Choices())
+        self._run_user_action(run, lambda: self.removals.retire(run))
 
     def _replay(self) -> None:
         run = self._begin_run("replay", Choices())
@@ -339,6 +359,7 @@ class World:
                 load = loader.load(TOPIC)
             except Killed as killed:
                 self.scheduler.note(f"{run} is killed at {killed}")
+                self.oracle.removals.note_killed(run)
                 return None
             untyped = [failure.trace or str(failure) for failure in load.failures if failure.kind not in TYPED]
             assert not untyped, untyped[0]
@@ -486,9 +507,10 @@ class World:
         entry = self.store.peek().entry
         for id_, log in self.cluster.logs.items():
             loaded = entry is not None and id_ in entry.covered
-            cursor = (
-                entry.covered[id_][1] if entry and loaded and self.oracle.is_of_cluster(entry, id_) else log.earliest
+            is_same = entry is not None and (
+                self.oracle.is_of_cluster(entry, id_) or self.oracle.removals.hides_log(entry, id_)
             )
+            cursor = entry.covered[id_][1] if entry and loaded and is_same else log.earliest
             assert cursor == log.latest, (
                 f"partition {id_} was loaded to {cursor} in a calm world, but its log ends at {log.latest}"
             )
