@@ -13,6 +13,7 @@ from kafka_io.errors import SchemaNotFound, SchemaRegistryError
 from kafka_io.schema_registry.client import SchemaRegistry
 from kafka_io.schema_registry.schemas import RegisteredSchema, SchemaType, SubjectVersion
 from kafka_io.schema_registry.settings import SchemaRegistrySettings
+from pipelines.verify.topic_tables import verify_topic
 from tests.brokers.apicurio import Apicurio
 from tests.fakes.cluster import FakeCluster
 from tests.fakes.typed import TypedTopic, log_of
@@ -123,6 +124,29 @@ def test_values_whose_schema_is_in_the_registry_become_columns(
         assert (load.error, load.rows, load.bad_records) == (None, 2, 0)
         assert topic.rows("id", "place") == [{"id": 7, "place": {"city": "Ulm"}}, {"id": None, "place": None}]
         assert topic.deep().problems == ()
+
+
+@pytest.mark.parametrize("kind", [SchemaType.AVRO, SchemaType.PROTOBUF])
+def test_the_name_of_a_schema_in_the_registry_chooses_the_table(
+    kind: SchemaType, apicurio: Apicurio, tmp_path: Path
+) -> None:
+    name, place, order = CASES[kind]
+    place_id = register(apicurio, f"{kind}-names-place", kind, place)
+    order_id = register(apicurio, f"{kind}-names-order", kind, order, (name, f"{kind}-names-place", 1))
+    bodies = {SchemaType.AVRO: b"\6Ulm", SchemaType.PROTOBUF: b"\0" + b"\x0a\3Ulm"}
+    values = [b"\0" + id_.to_bytes(4, "big") for id_ in (order_id, place_id)]
+    fake = FakeCluster(logs={0: log_of([values[0] + BODIES[kind], values[1] + bodies[kind], None])})
+    topic = TypedTopic(
+        fake=fake,
+        folder=tmp_path / "lake",
+        format_={"format": kind.lower(), "tables": {"by": "schema", "names": {"l2.Order": "orders"}}},
+        registries={"main": {"url": apicurio.url}},
+    )
+    with fake:
+        load = topic.load()
+        assert (load.error, [own.rows for own in load.of_tables]) == (None, [2, 1])
+        assert topic.rows("city") == [{"city": "Ulm"}, {"city": None}]
+        assert verify_topic(topic.table).problems == ()
 
 
 def test_what_the_registry_does_not_know_is_not_found(ours: SchemaRegistry, apicurio: Apicurio) -> None:

@@ -6,11 +6,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 from click.testing import CliRunner, Result
 
 from pipelines.cli.main import main
+from pipelines.verify import topic_tables
 from pipelines.verify.topic_tables import other_tables, problems_between, verify_topic
 from tests.fakes.cluster import Log
 from tests.fakes.typed import TypedTopic
@@ -128,6 +130,27 @@ def test_commands_take_the_name_of_one_of_the_tables(topic: TypedTopic, penstock
         assert penstock(*words).exit_code == 0
     assert results(penstock("load", "clicks", "--json"))[1]["rows"] == 1
     prove(topic)
+
+
+def test_a_proof_finds_the_other_tables_of_a_topic_once(topic: TypedTopic, penstock: Callable[..., Result]) -> None:
+    assert topic.load().error is None
+    names = ("clicks/orders", "clicks", "clicks/payments")
+    for selected in (("clicks",), names[:1], names, ("--all",)):
+        with patch.object(topic_tables, "other_tables", wraps=other_tables) as asked:
+            records = results(penstock("verify", *selected, "--tables", "--json"))
+        assert [(own["topic"], own["proven"]) for own in records] == [(name, True) for name in sorted(names)]
+        assert asked.call_count == 1
+
+
+def test_the_tables_of_a_topic_are_compared_whichever_of_them_is_named(
+    topic: TypedTopic, penstock: Callable[..., Result]
+) -> None:
+    assert topic.load().error is None
+    replaced_by(topic, {"order": "orders", "payment": "orders"})
+    for selected in (("clicks",), ("clicks/payments",), ("clicks/payments", "clicks")):
+        [own, *others] = results(penstock("verify", *selected, "--tables", "--json"), code=5)
+        assert own["problems"] == ["1 offsets of partition 0 are rows of several tables of the topic: 1"]
+        assert (own["proven"], [other["proven"] for other in others]) == (False, [True, True])
 
 
 def test_a_lost_table_is_no_proof(topic: TypedTopic, penstock: Callable[..., Result]) -> None:
