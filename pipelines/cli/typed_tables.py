@@ -20,7 +20,8 @@ def schema_command(options: GlobalOptions, topic: str, cluster: str | None) -> C
 
     Each line is a column for a field of the values: its name, its type, the field that fills it, and whether the next
     load adds it. A raw table has no such columns. If the schemas of the values are in a registry, the first lines are
-    the schemas that the table has met, and the newest one of the subject TOPIC-value, whose columns are shown too.
+    the schemas that the table has met, and the newest one of the subject TOPIC-value, whose columns are shown too. If
+    the topic has several tables, that one is not shown, because any of them may get its records.
 
     \b
     Examples:

@@ -96,7 +96,7 @@ class Decoding:
         self._earlier_warnings: Sequence[str] = ()
         self._columns_of_files: pa.Schema | None = None
         self.learn(
-            [*seen.values, *seen.messages] if format_.has_schemas else (),
+            seen.of_values if format_.has_schemas else (),
             key_ids=seen.keys if format_.has_key_schemas else (),
         )
 

@@ -39,6 +39,11 @@ class SchemaIds:
     value_texts: SchemaTexts = ()
     key_texts: SchemaTexts = ()
 
+    @property
+    def of_values(self) -> tuple[int | str, ...]:
+        """All that a plan must have for the values: the ids, and the message types."""
+        return (*self.values, *self.messages)
+
     def with_ids(self, others: "SchemaIds", now_ms: int = 0) -> "SchemaIds":
         """These ids and the others, in order. New texts are met at `now_ms`."""
         return SchemaIds(

@@ -201,7 +201,7 @@ class ConvertedFiles:
                 ids = ids.with_ids(note.schemas)
         if self._done:
             self.decoding.fix_columns(columns)
-            self.decoding.learn(ids.values, key_ids=ids.keys)
+            self.decoding.learn(ids.of_values, key_ids=ids.keys)
         if any(self._is_outdated(note) for note in self._done.values()):
             self._done.clear()
 

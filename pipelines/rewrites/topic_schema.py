@@ -135,14 +135,15 @@ def topic_schema(table: LakeTable, format_: TopicFormat, open_registry: OpenRegi
 def _with_registry(
     topic: str, format_: TopicFormat, snapshot: TableSnapshot, open_registry: OpenRegistry
 ) -> tuple[tuple[WriterSchema, ...], Decoding]:
-    """The schemas that the table has met, with the newest one of the topic's subject, and the plan for all of them."""
+    """The schemas that the table has met, with the newest one of the subject, and the plan for all of them."""
     decoding = Decoding(format_, snapshot, open_registry)
     registry = open_registry(str(format_.registry))
     met = frozenset(snapshot.entry.schemas.values if snapshot.entry else ())
-    newest = None
-    with suppress(SchemaNotFound):  # only the default naming strategy is tried
-        newest = registry.newest(f"{topic}-value").schema
-    ids = met if newest is None else met | {newest.id}
+    ids = met
+    # Only the default naming strategy is tried. If the topic has several tables, any of them may get the newest schema.
+    if not (snapshot.entry and snapshot.entry.state.routes.by):
+        with suppress(SchemaNotFound):
+            ids |= {registry.newest(f"{topic}-value").schema.id}
     decoding.learn(ids)
     known = registry.known_schemas(sorted(ids))
     schemas = [

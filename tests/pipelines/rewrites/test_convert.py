@@ -329,3 +329,26 @@ def test_json_that_nothing_describes_gets_columns_from_its_values_in_whichever_f
         assert {str(row["id"]) for row in rows} & {"1", "x"}
         assert [row["name"] for row in rows] == [None, None, "y"]
         assert redecode(request_of(topic)).bad_records == 0
+
+
+def test_a_run_that_continues_knows_the_message_types_of_the_files_that_are_done(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = 'syntax = "proto3"; message Order { int64 id = 1; } message Refund { string reason = 1; }'
+    with EmbeddedSchemaRegistry() as registry, FakeCluster(logs={0: log_of([])}) as fake:
+        id_ = registry.register("clicks-value", text, schema_type="PROTOBUF")
+        frame = b"\0" + id_.to_bytes(4, "big")
+        registries = {"main": {"url": registry.url}}
+        topic = TypedTopic(fake=fake, folder=tmp_path / "lake", format_={}, registries=registries)
+        for value in (frame + b"\0\x08\1", frame + b"\2\2\x0a\1x"):
+            append(fake.logs[0], [value])
+            assert topic.load().rows == 1
+        topic.format_ = {"format": "protobuf", "message": "*"}
+        monkeypatch.setenv(KILL_AT, "raise:table converted")
+        monkeypatch.setattr("resources.failpoints._pass_counts", Counter())
+        with pytest.raises(MemoryError):
+            convert(topic)
+        monkeypatch.delenv(KILL_AT)
+        assert convert(topic).failure is None
+        assert topic.rows("id", "reason") == [{"id": 1, "reason": None}, {"id": None, "reason": "x"}]
+        assert topic.entry.schemas.messages == (f"{id_} Order", f"{id_} Refund")

@@ -488,6 +488,10 @@ def test_commands_take_the_tables_of_a_topic_by_schema(
     [replayed] = penstock("replay", "clicks/orders", "--from", "earliest", "--to", "latest")
     assert replayed["changed"] is False
     penstock("clean", "clicks", "--delete")
+    shop.registry.register("clicks-value", avro("shop.Order", "newest"))
+    shown = {name: penstock("schema", name)[0] for name in ("clicks", "clicks/orders")}
+    assert [[schema["id"] for schema in own["schemas"]] for own in shown.values()] == [[], [order]]
+    assert [column["name"] for column in shown["clicks/orders"]["columns"]] == ["_kafka_schema_id", "amount"]
     assert shop.offsets() == [[3], [0, 2], [1]]
     assert [own["rows"] for own in penstock("load", "clicks")] == [0, 0, 0]
     assert [own["proven"] for own in penstock("verify", "--all", "--tables", "--deep")] == [True] * 3
