@@ -110,6 +110,7 @@ RECORDS: Sequence[Sequence[Sent]] = (
         Sent(topic="events", value=b'{"id": 7}', row={"id": 7}),
         Sent(topic="events/payments", value=b'{"id": 8}', row={"id": 8}, headers={"ce_type": b"shop.payment.made"}),
     ),
+    (Sent(topic="shop/orders", value=framed(4, avro(ORDER, CELLS)), row=CELLS),),
     (Sent(topic="orders", value=json.dumps(CELLS).encode(), row=CELLS),),
 )
 """For each block of settings, in the order of the page: records for all its topics."""
@@ -163,6 +164,7 @@ def home(tmp_path: Path) -> Iterator[Home]:
         registry.register("orders-value", json.dumps(ORDER))
         registry.register("shipments-value", SHIPMENT, schema_type="PROTOBUF")
         registry.register("payments-value", PAYMENT, schema_type="JSON")
+        registry.register("shop.Order", json.dumps({**ORDER, "namespace": "shop"}))
         yield Home(folder=tmp_path, broker=broker, registry=registry)
 
 
