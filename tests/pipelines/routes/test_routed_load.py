@@ -23,7 +23,7 @@ from pipelines.maintenance.rewind import plan_rewind, rewind
 from pipelines.reports.outcome import TopicLoad
 from pipelines.rewrites.replay import replay
 from pipelines.rewrites.replay_request import ReplayRequest
-from pipelines.verify.topic_tables import other_tables, problems_between
+from pipelines.verify.topic_tables import other_tables, problems_between, verify_topic
 from pipelines.verify.verify import verify
 from resources.kafka import open_cluster
 from resources.stores.lake import Lake
@@ -95,6 +95,11 @@ def prove(topic: TypedTopic, *routes: str) -> None:
             assert verify(own).problems == ()
             format_ = topic.settings.format_of(own.where.topic or "")
             assert deep_verify(own, cluster, format_=format_).problems == ()
+
+
+def problems_of_topic(own: LakeTable) -> list[str]:
+    """The problems of all tables of the topic with this table, and between them."""
+    return [problem for each in (own, *other_tables(own)) for problem in verify_topic(each).problems]
 
 
 def loaded(topic: TypedTopic, *routes: str) -> list[list[int]]:

@@ -8,12 +8,20 @@ from dataclasses import replace
 
 import pytest
 
-from pipelines.verify.topic_tables import verify_topic
 from tests.fakes.cluster import Log
 from tests.fakes.typed import TypedTopic
 from tests.pipelines.identity.test_holes import answers_policy
 from tests.pipelines.routes.test_routed_histories import before_commit, killed
-from tests.pipelines.routes.test_routed_load import TABLES, append, batch, loaded, offsets, table, topic
+from tests.pipelines.routes.test_routed_load import (
+    TABLES,
+    append,
+    batch,
+    loaded,
+    offsets,
+    problems_of_topic,
+    table,
+    topic,
+)
 from tests.pipelines.routes.test_schema_routes import Shop, avro, framed, registry, shop
 
 pytestmark = pytest.mark.slow  # each test fills a table and changes it
@@ -56,7 +64,7 @@ def check_no_table_has_mixed_rows(topic: TypedTopic, other: Log) -> None:
     with before_commit(1, overtaken(topic, other)):
         load = topic.load()
     assert str(load.error).startswith(("LogTruncated: ", "TopicRecreated: "))
-    assert verify_topic(table(topic)).problems == ()
+    assert problems_of_topic(table(topic)) == []
 
 
 def test_partitions_in_which_another_run_was_first_are_left_out_of_all_tables(topic: TypedTopic) -> None:

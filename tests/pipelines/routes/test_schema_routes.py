@@ -26,13 +26,13 @@ from pipelines.rewrites.redecode import RedecodeRequest, redecode
 from pipelines.rewrites.replay import replay
 from pipelines.rewrites.replay_request import ReplayRequest
 from pipelines.rewrites.replay_result import TopicReplay
-from pipelines.verify.topic_tables import verify_topic
 from resources.kafka import open_cluster, open_schema_registry
 from resources.stores.lake import Lake
 from tests.fakes.cluster import FakeCluster, Log
 from tests.fakes.loaders import loader_of
 from tests.fakes.registry_faults import sends
 from tests.fakes.typed import CountedFetches, TypedTopic, no_spark
+from tests.pipelines.routes.test_routed_load import problems_of_topic
 from tests.pipelines.schemas.test_schema_headers import guid_of
 
 pytestmark = pytest.mark.slow  # each test fills a table and changes it
@@ -112,7 +112,7 @@ class Shop:
 
     def prove(self, *routes: str) -> None:
         """All tables are proven together, and each has the rows of the brokers; replays would change none."""
-        assert verify_topic(self.table()).problems == ()
+        assert problems_of_topic(self.table()) == []
         for route in routes or ("", "orders", "payments"):
             with open_cluster(self.topic.settings, "main") as cluster:
                 own = self.table(route)
@@ -430,7 +430,7 @@ def test_a_corrupt_batch_is_skipped_in_all_tables_and_kept_once(shop: Shop) -> N
     assert shop.offsets() == [[1, 5], [0, 4], []]
     kept = list(shop.topic.folder.rglob("_quarantine/*.bytes"))
     assert len(kept) == 1
-    assert verify_topic(shop.table()).problems == ()
+    assert problems_of_topic(shop.table()) == []
 
 
 def test_rows_of_a_table_can_be_retired_and_erased_and_stay_away(shop: Shop) -> None:
