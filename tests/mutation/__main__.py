@@ -11,6 +11,7 @@ import resource
 import sys
 import time
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -31,6 +32,7 @@ ROOMS = (
     "commit",
     "identity",
     "fetch",
+    "schemas",
     "load",
     "verify",
     "reports",
@@ -49,7 +51,8 @@ FILES = (
     ROOT / "kafka_io" / "reader" / "v07" / "partition.py",
 )
 _TESTS = (
-    *(f"tests/pipelines/{room}" for room in ROOMS if room != "table"),
+    *(f"tests/pipelines/{room}" for room in ROOMS),
+    "tests/pipelines/routes",
     "tests/pipelines/status",
     "tests/pipelines/tail",
     "tests/pipelines/test_failpoints.py",
@@ -58,7 +61,8 @@ _TESTS = (
     "tests/simulation",
     "tests/mutation/last_resort.py",
 )
-_SLOW = "zookeeper or spark or crash or ui or brokers or postgres or prometheus"
+_NEAR = ("tests/pipelines/test_failpoints.py",)
+_SLOW = "zookeeper or spark or crash or ui or brokers or postgres or prometheus or thorough"
 
 
 def main() -> None:
@@ -102,8 +106,21 @@ def _survivors(mutants: list[Mutant], tests: list[str], say: Callable[[str], Non
     for mutant in mutants:
         if reasons[mutant] is not None:
             say(f"{mutant}: equivalent: {reasons[mutant]}")
-    run = MutationRun(root=ROOT, mutants=tried, on_result=show, prepare=_warm)
-    options = ["-qq", "-x", "-n", "0", "-p", "no:randomly", "-p", "no:cacheprovider", "--timeout", "0"]
+    run = MutationRun(root=ROOT, mutants=tried, on_result=show, near=_NEAR, prepare=_warm)
+    options = [
+        "-qq",
+        "-x",
+        "-n",
+        "0",
+        "-p",
+        "no:randomly",
+        "-p",
+        "no:cacheprovider",
+        "--timeout",
+        "0",
+        "--tb",
+        "native",
+    ]
     options += ["-W", "ignore:Module already imported:pytest.PytestAssertRewriteWarning"]  # Hypothesis
     code = pytest.main([*options, "-m", f"not ({_SLOW})", *tests], plugins=[run])
     if code != pytest.ExitCode.OK:
@@ -117,9 +134,11 @@ def _survivors(mutants: list[Mutant], tests: list[str], say: Callable[[str], Non
 
 
 def _warm() -> None:
-    """Load the kernels before the first fork, so that no fork has to do it."""
+    """Load what most tests need before the first fork, so that no fork has to do it."""
     decoder.warm()
     v07_decoder.warm()
+    for module in ("alembic.context", "pyarrow.dataset"):  # the first is for a fixture of all tests of pipelines
+        import_module(module)
 
 
 if __name__ == "__main__":

@@ -98,10 +98,25 @@ EQUIVALENT: Mapping[tuple[str, str, str], str] = {
         ),
     ): "rows of exactly this size may wait or be written: the files have the same rows",
     (
+        "pipelines/fetch/unreadable.py",
+        "readable_batches",
+        "position < offset < target -> position <= offset < target",
+    ): "nothing is between two equal offsets, so nothing is read again",
+    (
+        "pipelines/schemas/schema_headers.py",
+        "",
+        "2 ** 31 - 1 -> 2 ** 31",
+    ): "every value ends before both",
+    (
         "pipelines/table/exact_sets.py",
         "inline_exact",
         "len(offsets.firsts) < _MAX_INLINE_BYTES -> len(offsets.firsts) <= _MAX_INLINE_BYTES",
     ): "a set of so many elements has more bytes: one for each of them, its form and its size",
+    (
+        "pipelines/table/table_store.py",
+        "CommitOutcomeUnknown.__init__",
+        "super().__init__(reason) -> pass",
+    ): "Python has kept the reason when it made the object",
     (
         "pipelines/plan/slices.py",
         "_equal_share",
@@ -124,8 +139,8 @@ EQUIVALENT: Mapping[tuple[str, str, str], str] = {
     ): "next_offset is start only if the message has the length 0, and such a message is not valid",
     (
         "pipelines/verify/verify.py",
-        "_Counts._add_problem",
-        "len(self._miscounts) > 2 * MAX_PROBLEMS -> len(self._miscounts) >= 2 * MAX_PROBLEMS",
+        "_Counts._add",
+        "len(problems) > 2 * MAX_PROBLEMS -> len(problems) >= 2 * MAX_PROBLEMS",
     ): "the first problems in order stay the same, whenever the others are dropped",
     (
         "pipelines/delta/commits.py",

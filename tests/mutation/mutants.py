@@ -1,6 +1,7 @@
 """Makes mutants of a module: copies of its source that differ in one place, which a test should notice."""
 
 import ast
+import inspect
 from collections.abc import Iterator
 from copy import deepcopy
 from dataclasses import dataclass
@@ -20,7 +21,7 @@ _COMPARISONS: dict[type[ast.cmpop], type[ast.cmpop]] = {
     ast.In: ast.NotIn,
     ast.NotIn: ast.In,
 }
-_UNNOTICED = {"strict", "repr", "compare"}
+_UNNOTICED = {"strict", "repr", "compare", "init"}
 """Arguments that change nothing as long as the rest of the code is correct, such as `strict` of `zip`."""
 _OPPOSITES = {"min": "max", "max": "min", "any": "all", "all": "any"}
 
@@ -33,6 +34,7 @@ class Mutant:
         file: the module's path, relative to the root of the tree.
         function: the qualified name of the changed function or class; empty at the module's level.
         lines: the first and the last line of the changed code.
+        at_import: whether the code runs while the module is imported, and not when a function is called.
         change: what is changed, as code before and after it. Together with `file` and `function` it names the mutant.
         place: the index of the changed node in the module's syntax tree.
         number: the index of this change among those of the node.
@@ -41,6 +43,7 @@ class Mutant:
     file: str
     function: str
     lines: tuple[int, int]
+    at_import: bool
     change: str
     place: int
     number: int
@@ -58,17 +61,30 @@ class Mutant:
 
 def mutants_of(root: Path, file: str) -> Iterator[Mutant]:
     """The mutants of the module `root / file`, in order of line."""
-    for place, (function, node) in enumerate(_places(ast.parse((root / file).read_text()))):
+    text = (root / file).read_text()
+    called = set(_lines_of_functions(compile(text, file, "exec")))
+    for place, (function, node) in enumerate(_places(ast.parse(text))):
+        first = getattr(node, "lineno", 0)
+        last = getattr(node, "end_lineno", first)
         for number, mutated in enumerate(_mutations(node)):
-            first = getattr(node, "lineno", 0)
             yield Mutant(
                 file=file,
                 function=function,
-                lines=(first, getattr(node, "end_lineno", first)),
+                lines=(first, last),
+                at_import=called.isdisjoint(range(first, last + 1)),
                 change=f"{_short(node)} -> {_short(mutated)}",
                 place=place,
                 number=number,
             )
+
+
+def _lines_of_functions(code: CodeType) -> Iterator[int]:
+    """The lines of the bodies of functions. Their heads, with the defaults of arguments, run at import."""
+    if code.co_flags & inspect.CO_OPTIMIZED:  # the code of modules and classes is not
+        yield from {line for _, _, line in code.co_lines() if line is not None} - {code.co_firstlineno}
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _lines_of_functions(constant)
 
 
 def _places(tree: ast.AST, function: str = "") -> Iterator[tuple[str, ast.AST]]:

@@ -1,8 +1,9 @@
 """Finds out which mutants the tests notice.
 
-The tests are collected once. A fork of the process runs them all and records which lines each test runs, and for how
-long. After that there is a fork for each mutant. It changes the loaded module, and runs the tests that run the changed
-lines until one fails.
+The tests are collected once. A fork of the process runs them and records which lines each test runs, and for how long.
+After that there is a fork for each mutant. It changes the loaded module, and runs the tests that run the changed lines
+until one fails. First come the tests of the mutants' rooms. All others take longer, and are run, recorded too, only if
+mutants are left that the first ones do not notice.
 
 The forks begin before any test has run: the runtime of delta-rs does not survive a fork. mutmut works alike, but makes
 eight times as many mutants (decision D49).
@@ -12,7 +13,7 @@ import gc
 import pickle
 import signal
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import zip_longest
@@ -54,13 +55,14 @@ class Recording:
     def tests_for(self, mutant: Mutant) -> list[str]:
         """The tests that might notice the mutant: those of the module first, fast tests before slow ones.
 
-        For code that runs at import only, these are all tests that use the module.
+        For code that runs at import, these are all tests that use the module.
         """
         first, last = mutant.lines
         running = {test for line in range(first, last + 1) for test in self.tests_by_line.get((mutant.file, line), ())}
         own = {test for test in self.seconds if f"test_{Path(mutant.file).name}::" in test}
-        of_file = (tests for (file, _), tests in self.tests_by_line.items() if file == mutant.file)
-        return sorted(running or own.union(*of_file), key=lambda test: (test not in own, self.seconds[test]))
+        if mutant.at_import and not running:
+            running = own.union(*(tests for (file, _), tests in self.tests_by_line.items() if file == mutant.file))
+        return sorted(running, key=lambda test: (test not in own, self.seconds[test]))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,12 +73,14 @@ class MutationRun:
         root: the folder of the mutants' files.
         mutants: the mutants to try.
         on_result: is called with each mutant and the reason why it was noticed; None if it survived.
+        near: the beginnings of the names of tests that are near to all modules.
         prepare: is called once, before the first fork.
     """
 
     root: Path
     mutants: Sequence[Mutant]
     on_result: Callable[[Mutant, str | None], None]
+    near: tuple[str, ...] = ()
     prepare: Callable[[], None] = lambda: None
 
     def pytest_sessionstart(self) -> None:
@@ -95,25 +99,40 @@ class MutationRun:
         if reporter := session.config.pluginmanager.getplugin("terminalreporter"):
             session.config.pluginmanager.unregister(reporter)
         self.prepare()
-        files = sorted({mutant.file for mutant in self.mutants})
-        loaded = LoadedModules(self.root, files)
-        recording = _recorded(session, self.root, files)
-        items = {item.nodeid: item for item in session.items}
-        for mutant in self.mutants:
-            tests = {items[test]: recording.seconds[test] for test in recording.tests_for(mutant)}
-            self.on_result(mutant, _noticed_by(session, loaded, mutant, tests))
+        loaded = LoadedModules(self.root, sorted({mutant.file for mutant in self.mutants}))
+        left = self.mutants
+        near = (*self.near, *{f"tests/{Path(mutant.file).parent}/" for mutant in left})
+        for is_near in (True, False):
+            items = [item for item in session.items if item.nodeid.startswith(near) == is_near]
+            if items and left:
+                left = list(self._unnoticed(session, items, loaded, left))
+        for mutant in left:
+            self.on_result(mutant, None)
         gc.unfreeze()
         return True
 
+    def _unnoticed(
+        self, session: pytest.Session, items: Sequence[pytest.Item], loaded: LoadedModules, mutants: Sequence[Mutant]
+    ) -> Iterator[Mutant]:
+        """The mutants that none of these tests notices. All others are reported."""
+        recording = _recorded(session, items, self.root, sorted({mutant.file for mutant in mutants}))
+        by_id = {item.nodeid: item for item in items}
+        for mutant in mutants:
+            tests = {by_id[test]: recording.seconds[test] for test in recording.tests_for(mutant)}
+            if noticed_by := _noticed_by(session, loaded, mutant, tests):
+                self.on_result(mutant, noticed_by)
+            else:
+                yield mutant
 
-def _recorded(session: pytest.Session, root: Path, files: Iterable[str]) -> Recording:
-    """Run all tests in a fork, and record them."""
+
+def _recorded(session: pytest.Session, items: Sequence[pytest.Item], root: Path, files: Sequence[str]) -> Recording:
+    """Run these tests in a fork, and record them."""
 
     def work(report: BinaryIO) -> int:
         coverage = Coverage(data_file=None, config_file=False, include=[str(root / file) for file in files])
         seconds: dict[str, float] = {}
         coverage.start()
-        for item, following in _with_following(session.items):
+        for item, following in _with_following(items):
             coverage.switch_context(item.nodeid)
             started = time.monotonic()
             _run(item, following)
