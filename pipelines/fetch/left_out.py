@@ -94,8 +94,6 @@ class SkippedRecords:
 
 def records_without(records: pa.RecordBatch, offsets: ExactOffsets) -> pa.RecordBatch:
     """The records whose offsets, or rows in 0.7, are not in a set."""
-    if not (records.num_rows and offsets.count):
-        return records
     mask = offsets.contains(_numbers(records, "offset"), _numbers(records, "inner"))
     return records.filter(pa.array(~mask)) if mask.any() else records
 

@@ -162,7 +162,7 @@ class SliceFile:
         """Delete the unfinished file, which only this object knows (fault E21)."""
         if self._local is not None:
             with suppress(OSError):
-                (self._local / self.path).unlink(missing_ok=True)
+                (self._local / self.path).unlink()
 
 
 def parquet_options(codec: str, layout: TableLayout = RAW) -> dict[str, Any]:

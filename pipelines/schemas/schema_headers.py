@@ -161,7 +161,8 @@ def _with_guid(values: pa.BinaryArray) -> _Rows:
     """The rows whose value begins with a GUID."""
     has_room = pc.greater_equal(pc.binary_length(values), _GUID_BYTES)
     is_guid = pc.and_(has_room, pc.equal(pc.binary_slice(values, 0, 1), pa.scalar(b"\1", pa.binary())))
-    return np.flatnonzero(pc.fill_null(is_guid, fill_value=False).to_numpy(zero_copy_only=False))
+    rows: _Rows = pc.indices_nonzero(is_guid).to_numpy().astype(np.int64)
+    return rows
 
 
 def _replaced(values: pa.BinaryArray, rows: _Rows, others: pa.BinaryArray) -> pa.BinaryArray:

@@ -17,6 +17,7 @@ from kafka_io.records.last_message import LastMessage
 from pipelines.commit.commit import commit, committable
 from pipelines.delta import delta_table as table_module
 from pipelines.delta.delta_table import LakeTable
+from pipelines.layout.layout import TYPED
 from pipelines.ledger.committed_range import CommittedRange
 from pipelines.ledger.coverage import NotAdjoining, extended
 from pipelines.ledger.failure import SliceFailure
@@ -293,6 +294,35 @@ def test_a_commit_that_never_lands_says_so_and_deletes_nothing(small: "SmallTabl
     assert (Path(small.uri) / facts.files[0].path).exists()
     small.commit(facts)
     assert small.rows() == 5
+
+
+class Refused(CommitOutcomeUnknown):
+    """The store has refused something."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason, refused=True)
+
+
+def test_a_commit_that_the_store_refuses_is_not_written_again(small: "SmallTable") -> None:  # fault N14
+    """The log is read once more, because an earlier attempt of the store's client may have been committed."""
+    facts, log = small.write(0, 50), Unreliable(small.table, [False, True], Refused)
+    with pytest.raises(LakeRefused, match="the commit did not land: connection reset"):
+        small.commit(facts, log=log)
+    assert (small.rows(), log.commits) == (0, [True])
+    assert small.commit(facts, log=log).version == 1
+    assert (small.rows(), log.commits) == (5, [])
+
+
+def test_a_load_is_refused_by_a_table_that_became_typed_while_it_was_fetched(small: "SmallTable") -> None:
+    snapshot, facts = small.table.snapshot(), small.write(0, 50)
+    small.commit(small.write(0, 20, partition=1))
+    typed = replace(small.table.snapshot(), layout=TYPED)
+    with (
+        patch.object(LakeTable, "newer", return_value=typed),
+        pytest.raises(CommitRefused, match="the table became typed meanwhile; run again"),
+    ):
+        small.commit(facts, snapshot=snapshot)
+    assert small.covered() == {B: (0, 20)}
 
 
 def with_last(facts: SliceFacts, offset: int, digest: str) -> SliceFacts:

@@ -1,6 +1,6 @@
 """Slices that fit into one Spark task are fetched in this process, and all others by Spark, in as many tasks."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -12,7 +12,7 @@ from kafka_io.reader.reader import PlannedRange, ReadSettings
 from kafka_io.reader.source import Source
 from kafka_io.values.json.inference import MAX_VALUES
 from pipelines.fetch import fetch_runner as executing
-from pipelines.fetch.fetch_runner import FetchRunner
+from pipelines.fetch.fetch_runner import FetchRunner, fetch_here
 from pipelines.fetch.fetch_task import FetchTask, decode_task, to_json
 from pipelines.fetch.slice_fetcher import SliceFetcher, _sample_of
 from pipelines.ledger.committed_range import CommittedRange
@@ -170,6 +170,18 @@ def test_a_fetch_of_other_slices_leaves_the_begun_jobs_alone(events: list[object
     runner.fetch(step(10), no_progress)
     assert ("cancelled", 10) not in events
     assert events.count((2, [0, 1])) == 3
+
+
+def test_a_fetch_in_this_process_says_how_many_slices_are_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fetched(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        tasks = [decode_task(text) for batch in batches for text in batch.column("fetch_task").to_pylist()]
+        for facts in facts_of(tasks):
+            yield pa.RecordBatch.from_pydict({"facts": [to_json(facts)]})
+
+    done: list[tuple[int, int]] = []
+    monkeypatch.setattr(executing, "fetch_slices", fetched)
+    assert fetch_here(step(0), lambda *numbers: done.append(numbers)) == facts_of(step(0))
+    assert done == [(1, 2), (2, 2)]
 
 
 def test_an_abandoned_topic_has_no_jobs(events: list[object], runner: FetchRunner) -> None:

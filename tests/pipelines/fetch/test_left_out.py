@@ -4,13 +4,16 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
 from kafka_io.model import BrokerPartition, OffsetRange
 from kafka_io.records.decoded_batch import DecodedBatch
-from pipelines.fetch.left_out import LeftOut
+from pipelines.fetch.left_out import LeftOut, SkippedRecords
+from pipelines.layout.layout import RAW
 from pipelines.ledger.committed_range import ExactCause
+from pipelines.ledger.exact_offsets import ExactOffsets
 from pipelines.table.exact_sets import ExactSets, store_exact
 from tests.pipelines.taken_out import rows_of
 from tests.small_table import SmallTable
@@ -65,3 +68,27 @@ def test_a_slice_without_sets_is_not_touched(tmp_path: Path) -> None:
     batch, gaps = left_out(tmp_path, ONE).apply(decoded, OffsetRange(ONE, 0, 10))
     assert batch is decoded.batch
     assert gaps is decoded.gaps
+
+
+@pytest.mark.parametrize(
+    ("partition", "skipped"),
+    [
+        (ONE, ExactOffsets.of(np.array([2, 5]))),
+        (OF_07, ExactOffsets.of(np.array([2, 5]), np.array([1, 0]))),
+    ],
+)
+def test_skipped_records_have_no_row_and_are_remembered(
+    partition: BrokerPartition, skipped: ExactOffsets, tmp_path: Path
+) -> None:
+    records = SkippedRecords(SmallTable(tmp_path).task(OffsetRange(partition, 0, 9)), ExactCause.FILTERED, RAW)
+    columns = {"offset": pa.array([1, 2, 2], pa.int64()), "inner": pa.array([0, 0, 1], pa.int32())}
+    rows = pa.RecordBatch.from_pydict(columns)
+    for mask in (None, np.zeros(3, np.bool_)):
+        assert records.without(rows, mask) is rows
+    assert records.stored() == ({}, {})
+    assert records.without(rows, np.array([False, False, True])).equals(rows.slice(0, 2))
+    last = pa.RecordBatch.from_pydict({"offset": pa.array([5], pa.int64()), "inner": pa.array([0], pa.int32())})
+    assert records.without(last, np.array([True])).num_rows == 0
+    counts, stored = records.stored()
+    assert counts == {ExactCause.FILTERED: 2}
+    assert ExactSets.at("", {}).of(stored[ExactCause.FILTERED]) == skipped

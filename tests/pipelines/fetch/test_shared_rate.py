@@ -52,6 +52,17 @@ def test_tasks_divide_the_limits(tmp_path: Path) -> None:
     assert decode_task(to_json(shared)) == shared
 
 
+def test_a_limit_of_one_task_is_divided_also_if_another_task_has_none(tmp_path: Path) -> None:
+    limited = limited_task(tmp_path)
+    free = SmallTable(tmp_path).task(limited.offsets)
+    shared = with_shared_rate([free, limited], lambda: 2)
+    assert [task.source.read_settings.rate for task in shared] == [
+        FetchRate(),
+        FetchRate(bytes_per_s=50, broker_bytes_per_s=25),
+    ]
+    assert with_shared_rate([free], Mock(side_effect=AssertionError)) == [free]
+
+
 @pytest.mark.parametrize(
     ("cores", "steps_ahead", "share"),
     [(2, 0, 50), (64, 0, 100 / 3), (None, 0, 100 / 3), (2, 1, 50), (64, 1, 100 / 6), (None, 1, 100 / 6)],

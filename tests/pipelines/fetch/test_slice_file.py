@@ -136,14 +136,15 @@ def test_the_bounds_of_decimals_have_no_exponent(  # fault A22
     assert (stats["minValues"]["x"], stats["maxValues"]["x"]) == bounds
 
 
-def written(folder: Path, batches: int) -> SliceFile:
+def written(folder: Path, batches: int, below: str = "date=2026-01-02") -> SliceFile:
     """The file of a slice with so many batches of one row."""
-    task = Mock(table_uri=str(folder), folder="date=2026-01-02", file_name="part", options={}, layout=RAW)
+    task = Mock(table_uri=str(folder), folder=below, file_name="part", options={}, layout=RAW)
     task.parquet_codec = "zstd"
     file = SliceFile(task)
     with file:
         for offset in range(batches):
-            decoded = pa.RecordBatch.from_pydict({"offset": pa.array([offset], pa.int64())})
+            columns = {"offset": pa.array([offset], pa.int64()), "value": pa.array([b"canary"])}
+            decoded = pa.RecordBatch.from_pydict(columns)
             file.write(table_rows(decoded, {"topic": "clicks", "partition": 0, "loaded_at": 0}))
     return file
 
@@ -156,6 +157,21 @@ def test_batches_share_a_row_group_until_it_is_large_enough(
     file = written(tmp_path, 3)
     metadata = pq.read_metadata(tmp_path / file.path)
     assert (metadata.num_rows, metadata.num_row_groups) == (3, groups)
+
+
+def test_a_file_can_be_in_new_folders(tmp_path: Path) -> None:
+    file = written(tmp_path, 1, below="_staged/run/date=2026-01-02")
+    assert (tmp_path / file.path).stat().st_size == file.size
+
+
+def test_a_reader_can_see_that_a_page_was_damaged(tmp_path: Path) -> None:  # fault A14
+    path = tmp_path / written(tmp_path, 1).path
+    content = bytearray(path.read_bytes())
+    content[content.index(b"canary")] ^= 1
+    path.write_bytes(content)
+    assert pq.read_table(path, partitioning=None)["value"].to_pylist() != [b"canary"]
+    with pytest.raises(OSError, match="CRC checksum"):
+        pq.read_table(path, partitioning=None, page_checksum_verification=True)
 
 
 def test_a_file_is_forced_to_disk_before_it_can_be_committed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

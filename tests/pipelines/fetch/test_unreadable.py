@@ -1,17 +1,22 @@
 """A corrupt or too large batch stops a load at its exact offset, and by choice the load continues after it."""
 
+from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, NoReturn
-from unittest.mock import patch
+from unittest.mock import Mock, patch
 
 import pytest
 
 from kafka_io.cluster.cluster import Cluster
-from kafka_io.model import BrokerPartition
+from kafka_io.errors import ConnectFailed, Corrupt, LocatedError, Where
+from kafka_io.model import BrokerPartition, OffsetRange
+from kafka_io.reader.reader import PlannedRange
+from kafka_io.reader.unreadable import UnreadableRange
 from kafka_io.records.build import Record, log_messages, record_batch
 from pipelines.comparison.deep_verify import deep_verify
 from pipelines.fetch.fetch_runner import fetch_here
+from pipelines.fetch.unreadable import readable_batches
 from pipelines.ledger.ledger import LedgerEntry
 from pipelines.maintenance.clean import clean
 from pipelines.reports.outcome import TopicLoad
@@ -40,6 +45,30 @@ def flipped(log: Log, number: int, byte: int = CRC_COVERED, bit: int = 1) -> Log
 
 def no_spark() -> NoReturn:
     pytest.fail("a small load needs no Spark")
+
+
+def failing(error: LocatedError) -> Iterator[NoReturn]:
+    """The batches of a read that fails at once."""
+    yield from ()
+    raise error
+
+
+PLANNED = PlannedRange(topic="clicks", offsets=OffsetRange(A, 5, 10), incarnation="7")
+
+
+def test_an_error_that_is_about_no_record_is_not_taken_for_a_damaged_one() -> None:
+    reader, skip = Mock(), Mock()
+    with pytest.raises(ConnectFailed):
+        list(readable_batches(reader, PLANNED, failing(ConnectFailed("away")), skip))
+    assert (reader.mock_calls, skip.mock_calls) == ([], [])
+
+
+def test_nothing_is_read_after_a_damaged_end() -> None:
+    reader = Mock(unreadable=Mock(return_value=UnreadableRange(start=5, stop=10)))
+    corrupt = failing(Corrupt("wrong CRC", Where(offset=5)))
+    [batch] = readable_batches(reader, PLANNED, corrupt, lambda _, damaged: f"corrupt to {damaged.stop}")
+    assert (batch.next_offset, batch.gaps, batch.batch.num_rows) == (10, {"corrupt to 10": 5}, 0)
+    assert not reader.read.called
 
 
 def settings_of(fake: FakeCluster, folder: Path, caps: dict[str, Any] | None = None, **chosen: str) -> Settings:

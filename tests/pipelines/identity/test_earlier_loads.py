@@ -2,14 +2,21 @@
 
 from pathlib import Path
 from typing import Any, NoReturn
+from unittest.mock import Mock
 from uuid import UUID
 
 import pytest
 
+from kafka_io.errors import ConnectFailed
+from kafka_io.model import BrokerPartition
 from pipelines.fetch.fetch_runner import fetch_here
+from pipelines.identity import earlier_loads
+from pipelines.identity.earlier_loads import FormerName, MirroredOffsets
+from pipelines.ledger.ledger import TableState, TopicIdentity
 from pipelines.plan.positions import NamedPosition
 from pipelines.plan.window import LoadWindow
 from pipelines.reports.outcome import TopicLoad
+from resources.errors import LakeUnavailable
 from resources.kafka import open_cluster
 from resources.settings.settings import Caps, ClusterSettings, Settings
 from tests.fakes.cluster import FakeCluster
@@ -71,3 +78,35 @@ def test_a_table_that_another_run_has_just_begun_is_not_lost(fake: FakeCluster, 
     with fake:
         result = load(fake, tmp_path, "main", evidence=(begun_by_another_run,))
     assert (result.error, result.rows) == (None, 0)
+
+
+CLICKS = TableState(topic=TopicIdentity(cluster="main", name="clicks", incarnation="7"))
+
+
+@pytest.mark.parametrize(
+    "existing",
+    [
+        Mock(return_value=None),
+        Mock(return_value=Mock(entry=None)),
+        Mock(side_effect=LakeUnavailable("no answer")),
+    ],
+    ids=["no table", "empty table", "unreadable table"],
+)
+def test_a_former_name_without_rows_of_the_topic_shows_nothing(existing: Mock, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(earlier_loads, "LakeTable", Mock(of=lambda *_: Mock(existing=existing)))
+    assert FormerName(Mock(clusters=lambda: ["events", "main"]), ["main"])(CLICKS) is None
+    assert existing.call_count == 1
+
+
+def test_offsets_in_the_mirror_group_show_that_the_topic_was_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a group, or if it cannot be read, nothing is shown."""
+    group = Mock(fetch=Mock(return_value={"clicks": {BrokerPartition(None, 0): 5}}))
+    monkeypatch.setattr("kafka_io.consumer.group_offsets.group_offsets", lambda *_, **_options: group)
+    said = MirroredOffsets(Mock(), "copies")(CLICKS)
+    assert said is not None
+    assert said.startswith("the consumer group copies (mirror_group) has offsets of this topic")
+    views = TopicIdentity(cluster="main", name="views", incarnation="7")
+    assert MirroredOffsets(Mock(), "copies")(TableState(topic=views)) is None
+    assert MirroredOffsets(Mock(), None)(CLICKS) is None
+    group.fetch.side_effect = ConnectFailed("away")
+    assert MirroredOffsets(Mock(), "copies")(CLICKS) is None

@@ -9,7 +9,7 @@ from kafka_io.model import Bounds, BrokerPartition
 from pipelines.identity.divergence import Divergence
 from pipelines.identity.identity import check_divergence, table_state, with_topic_id
 from pipelines.ledger.ledger import TableState, TopicFindings, TopicIdentity
-from resources.errors import ClusterChanged, TopicRecreated
+from resources.errors import ClusterChanged, RoutesChanged, TopicRecreated
 from resources.settings.choices import Choices
 
 A, B, C = (BrokerPartition(None, number) for number in range(3))
@@ -26,6 +26,14 @@ def snapshot_of(topic: TopicIdentity = CLICKS) -> Mock:
 def test_a_cluster_id_that_one_side_does_not_know_contradicts_nothing(stored: str, shown: str) -> None:
     snapshot = snapshot_of(replace(CLICKS, cluster_id=stored))  # faults N05, N17
     assert table_state(snapshot, replace(CLICKS, cluster_id=shown)).findings.followed == {}
+
+
+def test_the_table_of_another_route_is_not_loaded() -> None:
+    orders = replace(CLICKS, name="clicks/orders")
+    assert table_state(snapshot_of(orders), orders).covered == {A: (0, 20)}
+    for stored, topic in ((orders, CLICKS), (CLICKS, orders)):
+        with pytest.raises(RoutesChanged, match=f"this is the table {stored.name}: put it back"):
+            table_state(snapshot_of(stored), topic)
 
 
 def test_another_cluster_needs_a_choice() -> None:  # fault N17

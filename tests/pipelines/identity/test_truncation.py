@@ -16,11 +16,19 @@ from pipelines.identity.truncation import (
     LogComparison,
     check_incarnation,
     compare_logs,
+    erased_again,
     lost_offsets,
     take_back,
     vanished_partitions,
 )
-from pipelines.ledger.ledger import TableState, TopicFindings, TopicIdentity
+from pipelines.ledger.ledger import (
+    CommitKind,
+    LedgerEntry,
+    RecordedChoice,
+    TableState,
+    TopicFindings,
+    TopicIdentity,
+)
 from resources.errors import CommitRefused, PartitionsVanished, TopicRecreated
 from resources.settings.choices import Choices
 
@@ -145,6 +153,33 @@ def test_a_load_continues_after_a_cut_only_if_the_cut_is_all_that_changed_the_ta
     for entry in ({"commit": "other"}, {"sequence": 5}, {"is_there": False}):
         with pytest.raises(CommitRefused, match="another run committed meanwhile"):
             taken_back(**entry)
+
+
+def entry_of(kind: CommitKind, reason: str = "") -> LedgerEntry:
+    """A commit by a choice that says this about erased rows."""
+    choice = RecordedChoice.of("on_truncated", "rewind", OffsetRange(A, 5, 9), reason=reason)
+    state = TableState(topic=CLICKS, covered={A: (0, 5)})
+    return LedgerEntry(commit="c", run="r", kind=kind, sequence=1, ranges=(), state=state, choices=(choice,))
+
+
+@pytest.mark.parametrize("last", [CommitKind.LOAD, CommitKind.REWIND])
+def test_all_cuts_since_the_last_load_say_that_erased_rows_may_come_back(last: CommitKind) -> None:  # fault Y11
+    cut, erasure = CommitKind.CUT, CommitKind.ERASE
+    entries = [
+        entry_of(erasure, "of another commit"),
+        *(entry_of(cut, reason) for reason in ("two", "", "one")),
+        entry_of(last),
+        entry_of(cut, "loaded again"),
+    ]
+    table = Mock(entries=lambda _: enumerate(entries))
+    assert list(erased_again(table, Mock(entry=entries[0]))) == ["two", "one"]
+
+
+@pytest.mark.parametrize("entry", [None, entry_of(CommitKind.LOAD)])
+def test_nothing_is_read_of_a_table_whose_newest_commit_is_a_load(entry: LedgerEntry | None) -> None:
+    table = Mock()
+    assert list(erased_again(table, Mock(entry=entry))) == []
+    assert table.mock_calls == []
 
 
 def test_a_partition_that_vanished_is_down_in_0_7_and_lost_later() -> None:

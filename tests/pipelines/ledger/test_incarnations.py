@@ -31,6 +31,19 @@ def test_newer_ranges_replace_an_older_one_below_the_limit(
     assert _cover(extents, CommittedRange(offsets=OffsetRange(A, 0, 10)), limit) == is_replaced
 
 
+def entry_of(topic: TopicIdentity, number: int, committed: CommittedRange) -> LedgerEntry:
+    state = TableState(topic=topic, covered={A: (committed.offsets.start, committed.offsets.stop)})
+    return LedgerEntry(commit="c", run="r", kind=CommitKind.LOAD, sequence=number, ranges=(committed,), state=state)
+
+
+def test_an_empty_range_records_where_a_partition_begins_and_is_no_problem() -> None:
+    empty, loaded = (CommittedRange(offsets=OffsetRange(A, 5, stop)) for stop in (5, 10))
+    topic = TopicIdentity(cluster="main", name="clicks", incarnation="7")
+    newest_first = [(number, entry_of(topic, number, own)) for number, own in ((2, loaded), (1, empty))]
+    [incarnation] = incarnations(newest_first)
+    assert (incarnation.ranges, incarnation.problems) == ((empty, loaded), ())
+
+
 def test_only_the_first_problems_are_reported() -> None:
     backwards = [CommittedRange(offsets=OffsetRange(A, stop + 1, stop)) for stop in range(MAX_PROBLEMS + 5)]
     entry = LedgerEntry(

@@ -1,5 +1,8 @@
 """What an entry of the ledger and the state of a table say about a topic."""
 
+import json
+from unittest.mock import Mock
+
 import pytest
 
 from kafka_io.model import Bounds, BrokerPartition, OffsetRange
@@ -7,6 +10,7 @@ from pipelines.ledger.coverage import begun_earlier
 from pipelines.ledger.ledger import CommitKind, LedgerEntry, TableState, TopicFindings, TopicIdentity
 from pipelines.ledger.schema_ids import SchemaIds, SchemaText
 from pipelines.ledger.table_rules import DROP, KEEP, TableRules
+from resources.errors import EntryUnknown
 
 A, B = BrokerPartition(None, 0), BrokerPartition(None, 1)
 CLICKS = TopicIdentity(cluster="main", name="clicks", incarnation="7")
@@ -16,6 +20,30 @@ def test_offsets_of_a_cluster_keep_their_name_if_the_settings_call_it_otherwise(
     assert CLICKS.app_id(A) == "penstock/main/clicks/7/0"
     known = TopicIdentity(cluster="main", name="clicks", incarnation="7", cluster_id="one")
     assert known.app_id(A) == "penstock/one/clicks/7/0"
+
+
+def test_a_table_of_a_route_has_its_own_name() -> None:
+    cluster, topic = Mock(cluster_id=lambda: None), Mock(incarnation="7")
+    cluster.name, topic.name = "main", "clicks"
+    assert TopicIdentity.of(cluster, topic) == CLICKS
+    own = TopicIdentity.of(cluster, topic, "clicks/orders")
+    assert (own.name, own.kafka_topic) == ("clicks/orders", "clicks")
+
+
+def test_a_partition_that_appeared_later_begins_at_0_unless_a_time_was_chosen() -> None:  # fault P01
+    state = TableState(topic=CLICKS, covered={A: (3, 20)}, start_times={B: 5})
+    assert [state.cursor(BrokerPartition(None, number)) for number in range(3)] == [20, None, 0]
+    assert TableState(topic=CLICKS).cursor(A) is None
+    assert TableState(topic=CLICKS, findings=TopicFindings(replaced="6")).cursor(A) == 0
+
+
+def test_an_entry_with_a_field_of_a_newer_version_is_not_read() -> None:
+    state = TableState(topic=CLICKS, covered={A: (0, 5)})
+    entry = LedgerEntry(commit="c", run="r", kind=CommitKind.REWIND, sequence=1, ranges=(), state=state, target=3)
+    assert LedgerEntry.from_json(entry.to_json()) == entry
+    newer = json.dumps({**json.loads(entry.to_json()), "another": 1})
+    with pytest.raises(EntryUnknown, match="unknown fields: another"):
+        LedgerEntry.from_json(newer)
 
 
 def test_a_topic_is_not_known_to_be_the_same_before_somebody_looked() -> None:

@@ -150,6 +150,7 @@ def test_a_digest_does_not_depend_on_what_means_nothing() -> None:
         return digest_of(RegisteredSchema(id=2, schema_type=SchemaType.PROTOBUF, text=text))
 
     assert avro(TEXTS["indented"]) == avro(TEXTS["plain"]) != avro(TEXTS["other"])
+    assert avro('{"type": "long", "logicalType": "x"}') == avro('{"logicalType": "x", "type": "long"}')
     assert avro(schema(FIELDS)) != avro(schema(EXCHANGED))
     reference = ReferencedSchema(name="a", subject="a", version=1, text='"string"')
     assert avro('"a"', reference) != avro('"a"', replace(reference, text='"bytes"'))

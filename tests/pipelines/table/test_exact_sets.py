@@ -136,3 +136,20 @@ def test_a_set_of_few_bytes_is_a_text(count: int, is_text: bool, tmp_path: Path)
     offsets = ExactOffsets.of(np.arange(0, 2 * count, 2))
     assert len(offsets.encode()) == count + 3
     assert bool(store_exact(str(tmp_path), {}, offsets).inline) == is_text
+
+
+def test_the_sets_of_ranges_are_those_of_some_offsets_together() -> None:
+    def with_sets(start: int, stop: int, **sets: ExactOffsets) -> CommittedRange:
+        exact = {ExactCause(cause): store_exact("", {}, own) for cause, own in sets.items()}
+        return CommittedRange(offsets=OffsetRange(ONE, start, stop), exact=exact)
+
+    ranges = [
+        with_sets(0, 10, erased=ExactOffsets.of(np.array([3, 8]))),
+        with_sets(10, 20, erased=ExactOffsets.of(np.array([12, 19])), filtered=ExactOffsets.of(np.array([15]))),
+        with_sets(20, 30),
+        with_sets(30, 40, erased=ExactOffsets.of(np.array([31]))),
+    ]
+    sets = ExactSets.at("", {})
+    assert sets.of_ranges(ranges, OffsetRange(ONE, 5, 15)) == {ExactCause.ERASED: ExactOffsets.of(np.array([8, 12]))}
+    assert sets.of_ranges(ranges, OffsetRange(ONE, 15, 16)) == {ExactCause.FILTERED: ExactOffsets.of(np.array([15]))}
+    assert sets.of_ranges(ranges, OffsetRange(ONE, 20, 30)) == {}

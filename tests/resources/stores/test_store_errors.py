@@ -14,14 +14,12 @@ from pipelines.fetch.slice_file import SliceFile
 from pipelines.layout.rows import table_rows
 from pipelines.ledger.failure import SliceFailure
 from pipelines.reports.last_error import LastError, LastErrors
-from pipelines.table.table_store import CommitOutcomeUnknown, TableStore
 from resources.errors import LakeRefused, LakeUnavailable
 from resources.settings.settings import ClusterSettings, Settings
 from resources.stores.lake import Lake, filesystem, lake_errors, write_file
 from resources.stores.store_errors import reason_of
 from tests.fakes.object_store import ObjectStore, object_store
-from tests.small_table import SOURCE, SmallTable
-from tests.unreliable import Unreliable
+from tests.small_table import SOURCE
 
 
 @pytest.fixture(scope="module")
@@ -39,19 +37,6 @@ def lake_of(store: ObjectStore, **options: str) -> Lake:
         clusters={"main": ClusterSettings(bootstrap="127.0.0.1:1")},
     )
     return Lake.of(settings)
-
-
-class Refusing(Unreliable):
-    """A table whose writes all fail."""
-
-    def __init__(self, table: TableStore, *, refused: bool) -> None:
-        super().__init__(table, [])
-        self.refused, self.writes = refused, 0
-
-    def write(self, *_: object) -> int:
-        """See TableStore. Nothing is committed."""
-        self.writes += 1
-        raise CommitOutcomeUnknown("the store denies access", refused=self.refused)
 
 
 def seen(method: str, path: str, status: str, code: str) -> OSError:
@@ -215,17 +200,6 @@ def test_the_reason_of_a_store_is_in_our_words(error: Exception, reason: str) ->
 def test_a_reason_has_no_password_of_an_address() -> None:
     error = OSError("Error performing GET http://user:canary@127.0.0.1:9/bucket/t in 1ms - error sending request")
     assert reason_of(error) == "the store does not answer"
-
-
-@pytest.mark.parametrize("refused", [True, False])
-def test_a_commit_that_the_store_refuses_is_not_written_again(refused: bool, tmp_path: Path) -> None:  # fault N14
-    """The log is read once more, because an earlier attempt of the store's client may have been committed."""
-    small = SmallTable(tmp_path)
-    log = Refusing(small.table, refused=refused)
-    with pytest.raises(LakeUnavailable, match="the commit did not land: the store denies access") as failed:
-        small.commit(small.write(0, 50), log=log)
-    assert log.writes == (1 if refused else 3)
-    assert isinstance(failed.value, LakeRefused) == refused
 
 
 def test_a_folder_that_is_a_file_is_a_refusal(tmp_path: Path) -> None:  # fault N14
