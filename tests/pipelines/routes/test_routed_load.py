@@ -1,9 +1,10 @@
 """A topic with several event types: each type has its own table, and all of them are loaded with one fetch."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -25,7 +26,7 @@ from pipelines.rewrites.replay import replay
 from pipelines.rewrites.replay_request import ReplayRequest
 from pipelines.verify.topic_tables import other_tables, problems_between, verify_topic
 from pipelines.verify.verify import verify
-from resources.kafka import open_cluster
+from resources.kafka import open_cluster, open_schema_registry
 from resources.stores.lake import Lake
 from tests.fakes.cluster import FakeCluster, Log
 from tests.fakes.typed import CountedFetches, TypedTopic, no_spark
@@ -37,14 +38,21 @@ TYPES = ["order", "payment", None, "order", "other", "payout"]
 P0 = BrokerPartition(None, 0)
 
 
-def batch(types: Sequence[str | None], first: int = 0) -> Log:
+def json_of(type_: str | None, number: int) -> bytes | None:
+    """A JSON object whose only key is the type."""
+    return json.dumps({type_ or "none": number}).encode()
+
+
+def batch(
+    types: Sequence[str | None], first: int = 0, value_of: Callable[[str | None, int], bytes | None] = json_of
+) -> Log:
     """A log with a record of each type. None stands for a record without the header."""
     records = [
         Record(
             offset=first + number,
             timestamp=1_700_000_000_000 + number,
             key=None,
-            value=json.dumps({type_ or "none": first + number}).encode(),
+            value=value_of(type_, first + number),
             headers=((b"type", type_.encode()),) if type_ else (),
         )
         for number, type_ in enumerate(types)
@@ -52,9 +60,14 @@ def batch(types: Sequence[str | None], first: int = 0) -> Log:
     return Log(entries=[(records[-1].offset, record_batch(records))], start=first, end=first + len(records))
 
 
-def append(topic: TypedTopic, types: Sequence[str | None], partition: int = 0) -> None:
+def append(
+    topic: TypedTopic,
+    types: Sequence[str | None],
+    partition: int = 0,
+    value_of: Callable[[str | None, int], bytes | None] = json_of,
+) -> None:
     log = topic.fake.logs[partition]
-    more = batch(types, log.end)
+    more = batch(types, log.end, value_of)
     log.entries += more.entries
     log.end = more.end
 
@@ -94,7 +107,8 @@ def prove(topic: TypedTopic, *routes: str) -> None:
         for own in tables:
             assert verify(own).problems == ()
             format_ = topic.settings.format_of(own.where.topic or "")
-            assert deep_verify(own, cluster, format_=format_).problems == ()
+            open_registry = partial(open_schema_registry, topic.settings)
+            assert deep_verify(own, cluster, format_=format_, open_registry=open_registry).problems == ()
 
 
 def problems_of_topic(own: LakeTable) -> list[str]:
