@@ -40,12 +40,18 @@ if TYPE_CHECKING:
     from kafka_io.cluster.cluster import Cluster
 
 
-_CLEAN_UP: Mapping[str, str] = {
-    DeltaOutput.__name__: "vacuum it, and let Delta clean its log: both keep values of removed rows",
-    "DuckDBOutput": "copy the database into a new file (COPY FROM DATABASE), because free pages keep removed rows",
-    "PostgresOutput": "VACUUM FULL the table, because free pages keep removed rows",
-}
-"""How the owner of an output removes the bytes of removed rows, by the class of the output."""
+def _clean_up(note: SeenConsumer, topic: str) -> str:
+    """How the owner of an output removes the bytes of removed rows."""
+    place, _, name = note.output.rpartition(" ")
+    path = place.replace("'", "''")
+    by_kind = {
+        DeltaOutput.__name__: f"`penstock erase {topic} --finish --outputs` deletes its old files and their bounds in "
+        "its log, and then its older versions cannot be read",
+        "DuckDBOutput": f"free pages keep removed rows until `ATTACH '{path}' AS old (READ_ONLY); ATTACH '{path}.new' "
+        "AS new; COPY FROM DATABASE old TO new` has copied the others, and the new file has replaced the old one",
+        "PostgresOutput": f'free pages keep removed rows until `VACUUM FULL "{place}"."{name}"` removes them',
+    }
+    return by_kind.get(note.kind, "ask its owner")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -197,7 +203,7 @@ def _consumers(table: LakeTable, version: int, scan: FolderScan) -> Iterator[Cer
             version=note.version,
             seen_at=note.time,
             has_followed=note.version >= version,
-            clean_up=_CLEAN_UP.get(note.kind, "ask its owner"),
+            clean_up=_clean_up(note, table.where.topic or ""),
             scan=_scanned_output(table, note, scan.texts),
         )
 

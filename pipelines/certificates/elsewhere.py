@@ -16,12 +16,13 @@ if TYPE_CHECKING:
 _ALWAYS = (
     CopyElsewhere(
         place="outputs",
-        says="outputs of increments keep removed rows in old files until their owner vacuums them; consumers that have "
+        says="outputs of increments keep removed rows in old files until their owner cleans them; consumers that have "
         "not run since this version of Penstock are not known here",
     ),
     CopyElsewhere(
         place="Dagster",
-        says="its storage has sample rows if `sample_rows` was ever set, until its events are deleted",
+        says="its storage has sample rows if `sample_rows` was ever set: delete the runs with `dagster run delete` and "
+        "the events with `dagster asset wipe`, and vacuum its database",
     ),
     CopyElsewhere(
         place="readers",

@@ -39,6 +39,7 @@ _REQUEST = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 @click.option("--also-raw", is_flag=True, help="Search for the values in undecoded bytes, keys and headers, too.")
 @click.option("--dry-run", is_flag=True, help="Only count the rows, and change nothing.")
 @click.option("--finish", is_flag=True, help="Delete the files from before earlier erasures and rewrites now.")
+@click.option("--outputs", is_flag=True, help="With --finish: delete old files of Delta outputs of increments, too.")
 @click.option(
     "--request", metavar="ID", help="What you call this request: a number of a ticket, and no name of a person."
 )
@@ -56,6 +57,7 @@ def erase_command(
     also_raw: bool,
     dry_run: bool,
     finish: bool,
+    outputs: bool,
     request: str | None,
     certificate: str | None,
     yes: bool,
@@ -71,7 +73,8 @@ def erase_command(
 
     The former files stay in the folder of the table until `penstock clean --delete` deletes them, after
     housekeeping.erase_days. With --finish they are deleted now, and so are those from before `penstock rewrite`. Kafka
-    has the records until it deletes them itself.
+    has the records until it deletes them itself. With --outputs the same is done in Delta outputs of increments that
+    have followed the erasure. Their older versions cannot be read then.
 
     With --missing the command takes out no rows. If another program deleted rows or lost files, and
     nobody can fetch them again, it records the offsets that are gone. Then the table is proven with
@@ -87,6 +90,7 @@ def erase_command(
       penstock erase customers --file ids.txt --column id --also-raw --yes
       penstock erase customers --missing --dry-run
       penstock erase customers --finish
+      penstock erase customers --finish --outputs
       penstock erase customers --certificate T-4711 --file ids.txt --column id
     """
     from pipelines.cli.output.progress import progress
@@ -96,8 +100,10 @@ def erase_command(
         raise click.UsageError("--finish takes no condition: it deletes files of earlier erasures")
     if missing and (where or file or column or also_raw or finish or certificate):
         raise click.UsageError("--missing takes no condition: it is about rows that are not in the table any more")
+    if outputs and not finish:
+        raise click.UsageError("--outputs goes with --finish: it deletes files of outputs after earlier erasures")
     if finish:
-        return _finished(options, topic, cluster, dry_run=dry_run)
+        return _finished(options, topic, cluster, outputs=outputs, dry_run=dry_run)
     condition = _condition(where, file, column)
     if certificate is not None:
         return _certified(options, topic, cluster, certificate, condition)
@@ -183,12 +189,18 @@ def _asking_once(settings: "Settings") -> "Settings":
     return settings.model_copy(update={"caps": settings.caps.model_copy(update={"attempts": 1})})
 
 
-def _finished(options: GlobalOptions, topic: str, cluster: str | None, *, dry_run: bool) -> CommandResult:
+def _finished(
+    options: GlobalOptions, topic: str, cluster: str | None, *, outputs: bool, dry_run: bool
+) -> CommandResult:
     """Delete the files that still have erased rows now."""
     from pipelines.maintenance.erased_files import finish_erasures
+    from pipelines.maintenance.erased_outputs import delete_erased_of_outputs
 
     settings = options.settings()
     name = only_cluster(settings, cluster)
-    parts = finish_erasures(table_of(settings, name, topic), older_than=timedelta(), dry_run=dry_run)
+    table = table_of(settings, name, topic)
+    parts = finish_erasures(table, older_than=timedelta(), dry_run=dry_run)
+    if outputs:
+        parts = [*parts, *delete_erased_of_outputs(table, parts[0], dry_run=dry_run)]
     records = [{"cluster": name, "topic": topic, **printed(part)} for part in parts]
     return CommandResult(records=records, show=partial(console.erased_files, topic, deleted=not dry_run))

@@ -273,7 +273,7 @@ def test_consumers_are_known_and_those_that_have_not_followed_are_open(topic: Ty
     assert (second.consumer, second.has_followed) == ("second", True)
     assert second.scan is not None
     assert second.scan.hits
-    assert "vacuum it" in second.clean_up
+    assert "`penstock erase clicks --finish --outputs` deletes its old files" in second.clean_up
     assert (
         tasks(made)
         == f"the output {output.uri} of the consumer first has version {first.version} of the table: run its increment"

@@ -1,8 +1,11 @@
 """The asset: runs in this process, against a live cluster, with real Delta, and with Spark where a load needs it."""
 
 import signal
+import sqlite3
 import threading
 from collections.abc import Iterator
+from contextlib import closing
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
@@ -18,11 +21,17 @@ from kafka_io.cluster.v07_cluster import Cluster07
 from kafka_io.errors import RegistryUnavailable, Where
 from kafka_io.testing.v07 import server
 from kafka_io.v07.messages import FetchRequest07, MultiFetchRequest07
+from pipelines.certificates.certify import CertificateRequest, certify
+from pipelines.delta.delta_table import LakeTable
+from pipelines.layout.conditions import parse_condition
 from pipelines.load import load_topics
 from pipelines.load.load import Loader
+from pipelines.maintenance.erase import EraseRequest, erase
+from pipelines.maintenance.erased_files import finish_erasures
 from pipelines.reports.outcome import TopicLoad
 from pipelines.status.status import TopicStatus
 from resources.settings.settings import PATH_VARIABLE
+from resources.stores.lake import Lake
 from tests.live import LiveCluster, numbered
 from tests.pipelines.defs.declared import failure, key, loaded, observed, run
 
@@ -57,6 +66,35 @@ def test_the_event_of_a_load_shows_sample_rows_if_the_settings_ask_for_them(
     assert (row.data["topic"], row.data["offset"], row.data["key"]) == ("clicks", 0, None)
     assert row.data["value"] == "\ufffd" + "x" * 98 + "…"
     assert "sample_rows" not in metadata["Views"]
+
+
+def test_dagster_has_sample_rows_of_an_erased_person_until_its_events_are_deleted(
+    instance: dg.DagsterInstance, configured: LiveCluster, tmp_path: Path
+) -> None:
+    """The certificate says it, and what it advises works (fault Y06)."""
+    person = b"zelda@private.example"
+    text = configured.settings.read_text()
+    configured.settings.write_text(f"{text}\n[topics.clicks]\nsample_rows = 2\n")
+    configured.publish("clicks", [person, b"adam"])
+    result = run(instance, ["clicks"])
+    table = LakeTable.of(Lake(root=str(configured.lake)), "main", "clicks")
+    condition = parse_condition(f"value = '{person.decode()}'")
+    assert erase(EraseRequest(table=table, condition=condition, run="erasure", name="T-1")).rows == 1
+    finish_erasures(table, older_than=timedelta(), dry_run=False)
+    made = certify(CertificateRequest(table=table, request="T-1", condition=condition, erase_days=7))
+    assert made.complete, made.tasks
+    [dagster] = [copy.says for copy in made.elsewhere if copy.place == "Dagster"]
+    assert "`dagster run delete`" in dagster
+    assert "`dagster asset wipe`" in dagster
+    assert "vacuum" in dagster
+    databases = [path for path in (tmp_path / "dagster").rglob("*.db") if person in path.read_bytes()]
+    assert databases
+    instance.delete_run(result.run_id)
+    instance.wipe_assets([key("clicks")])
+    for database in databases:
+        with closing(sqlite3.connect(database)) as connection:
+            connection.execute("vacuum")
+    assert [path for path in (tmp_path / "dagster").rglob("*") if path.is_file() and person in path.read_bytes()] == []
 
 
 def test_a_run_without_new_records_succeeds_with_zero_rows(
