@@ -158,7 +158,7 @@ class TopicStatus:
 
     Args:
         cluster: the name of the cluster in the settings.
-        topic: the name of the topic.
+        topic: the name of the topic, or of one of its further tables, such as `events/orders`.
         incarnation: the identity of the topic's current incarnation; None if the cluster no longer has the topic.
         has_id: without an id only leader epochs and the last loaded messages show that the topic was created again.
         table: the URI of the table.
