@@ -183,6 +183,17 @@ def test_settings_that_cannot_work_are_refused(section: str, problem: str) -> No
     assert problem in problems_of(f"[topics.events.tables]\n{section}\n")
 
 
+@pytest.mark.parametrize("format_", ["json", "raw", 'avro"\navro_file = "order.avsc'])
+def test_a_schema_can_choose_the_table_only_if_it_is_in_a_registry(format_: str) -> None:
+    section = f'[topics.events]\nformat = "{format_}"\n[topics.events.tables]\nby = "schema"\nnames = {{ a = "b" }}\n'
+    assert 'tables.by: "schema" needs a `format` whose values have schemas in a registry' in problems_of(section)
+
+
+def test_all_message_types_need_a_registry() -> None:
+    section = '[topics.events]\nformat = "protobuf"\nproto_file = "order.proto"\nmessage = "*"\n'
+    assert 'message: "*" needs a registry, because a frame names the type of a value' in problems_of(section)
+
+
 def test_only_a_topic_has_several_tables() -> None:
     section = '[topics."events/orders".tables]\nby = "header:t"\nnames = { a = "b" }\n'
     assert "events/orders.tables: only a topic has several tables" in problems_of(section)

@@ -32,6 +32,7 @@ from tests.fakes.cluster import FakeCluster, Log
 from tests.fakes.loaders import loader_of
 from tests.fakes.registry_faults import sends
 from tests.fakes.typed import CountedFetches, TypedTopic, no_spark
+from tests.pipelines.fetch.test_debezium_table import avro_envelope, avro_event
 from tests.pipelines.routes.test_routed_load import problems_of_topic
 from tests.pipelines.schemas.test_schema_headers import guid_of
 
@@ -245,6 +246,21 @@ def test_each_message_type_of_one_protobuf_file_has_its_table(shop: Shop) -> Non
     assert shop.rows("")[9] == (2, None, None)
     assert shop.columns("") == {"cents", "id", "reason"}
     shop.prove(*routes)
+
+
+def test_changes_of_several_database_tables_in_one_topic_have_a_table_each(shop: Shop) -> None:
+    """Debezium names the envelope of a change after the table of the database."""
+    shop.topic.format_ = {**shop.topic.format_, "format": "debezium", "registry": "main"}
+    shop.with_tables(names={"db\\.public\\.orders\\.Envelope": "orders"}, others="payments")
+    for table in ("orders", "payments"):
+        envelope = {**avro_envelope([{"name": f"of_{table}", "type": "long"}]), "namespace": f"db.public.{table}"}
+        id_ = shop.registry.register(f"clicks-{table}", json.dumps(envelope))
+        shop.put(avro_event(id_, envelope, {f"of_{table}": 7}))
+    shop.put(None)
+    shop.load()
+    assert (shop.rows("orders", "of_orders", "__op"), shop.rows("payments", "of_payments")) == ({0: (7, "c")}, {1: 7})
+    assert shop.offsets("") == [[2]]
+    shop.prove()
 
 
 def test_a_guid_is_asked_for_before_the_index_path_behind_it_says_the_message_type(shop: Shop) -> None:
