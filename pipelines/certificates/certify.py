@@ -114,7 +114,7 @@ def _commits_of(request: CertificateRequest, snapshot: TableSnapshot) -> Sequenc
         for commit in request.table.commits(snapshot.version)
         if commit.entry is not None
         and commit.entry.kind is CommitKind.ERASE
-        and request.request == (commit.entry.request or commit.entry.run)
+        and request.request == (commit.entry.erasure.request or commit.entry.run)
     ]
     if not commits:
         topic = request.table.where.topic

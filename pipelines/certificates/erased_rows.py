@@ -3,7 +3,7 @@
 The set of a commit is what is in the sets of the table after it, and not before it. Other requests are not in it.
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
@@ -24,12 +24,15 @@ from pipelines.ledger.ledger import LedgerEntry, TopicIdentity
 from pipelines.maintenance.erase_result import ErasedRows
 
 _Mask = npt.NDArray[np.bool_]
-_Sets = Mapping[BrokerPartition, ExactOffsets]
+_Sets = Mapping[tuple[TopicIdentity, BrokerPartition], ExactOffsets]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ErasedByCommit:
-    """The erased rows of a topic before and after one commit, by partition."""
+    """The erased rows of a table before and after one commit, by incarnation and partition.
+
+    `topic` is the present one after the commit.
+    """
 
     topic: TopicIdentity
     before: _Sets
@@ -44,21 +47,30 @@ class ErasedByCommit:
             LoadError: the log cannot be read.
         """
         assert commit.entry is not None
-        topic = commit.entry.topic
-        before, after = (_erased(table, version, topic) for version in (commit.version - 1, commit.version))
-        return cls(topic=topic, before=before, after=after)
+        before, after = (_erased(table, version) for version in (commit.version - 1, commit.version))
+        return cls(topic=commit.entry.topic, before=before, after=after)
 
-    def has_erased(self, partition: BrokerPartition, offset: int) -> bool:
+    def new(self) -> Iterator[tuple[TopicIdentity, BrokerPartition, ExactOffsets, ExactOffsets]]:
+        """Incarnation and partition of rows that the commit took out, with the sets before and after it."""
+        for (topic, id_), after in self.after.items():
+            before = self.before.get((topic, id_), NO_OFFSETS)
+            if after.count > before.count:
+                yield topic, id_, before, after
+
+    def has_erased(self, topic: TopicIdentity, partition: BrokerPartition, offset: int) -> bool:
         """Whether the commit took a row with this offset out."""
         place = OffsetRange(partition, offset, offset + 1)
-        before, after = (own.get(partition, NO_OFFSETS).within(place).count for own in (self.before, self.after))
+        sets = (own.get((topic, partition), NO_OFFSETS) for own in (self.before, self.after))
+        before, after = (own.within(place).count for own in sets)
         return after > before
 
     def counts(self) -> Sequence[ErasedRows]:
         """The number of rows that the commit took out of each partition."""
-        counts = {id_: own.count - self.before.get(id_, NO_OFFSETS).count for id_, own in sorted(self.after.items())}
+        counts = Counter[BrokerPartition]()
+        for _, id_, before, after in self.new():
+            counts[id_] += after.count - before.count
         return [
-            ErasedRows(broker=id_.broker, partition=id_.partition, rows=rows) for id_, rows in counts.items() if rows
+            ErasedRows(broker=id_.broker, partition=id_.partition, rows=rows) for id_, rows in sorted(counts.items())
         ]
 
 
@@ -84,12 +96,12 @@ class ErasedOffsets:
         return cls(commits=[ErasedByCommit.of(table, commit) for commit in commits], loaded_us=loaded_us)
 
     def last_offsets(self) -> Mapping[BrokerPartition, int]:
-        """The largest erased offset of each partition."""
+        """The largest erased offset of each partition of the present topic. Brokers have no records of former ones."""
         last: dict[BrokerPartition, int] = {}
         for commit in self.commits:
-            for id_, own in commit.after.items():
-                if own.count > commit.before.get(id_, NO_OFFSETS).count:
-                    last[id_] = max(last.get(id_, 0), int(own.stops[-1]) - 1)
+            for topic, id_, _, after in commit.new():
+                if topic == commit.topic:
+                    last[id_] = max(last.get(id_, 0), int(after.stops[-1]) - 1)
         return last
 
     def last_messages(self, table: LakeTable, version: int) -> int:
@@ -98,9 +110,8 @@ class ErasedOffsets:
             (entry.topic, id_, message.offset)
             for _, entry in _entries(table, version)
             for commit in self.commits
-            if entry.topic == commit.topic
             for id_, message in entry.state.last_messages.items()
-            if commit.has_erased(id_, message.offset)
+            if commit.has_erased(entry.topic, id_, message.offset)
         }
         return len(digests)
 
@@ -110,25 +121,28 @@ class ErasedOffsets:
         offsets, positions, loaded_us = (pc.fill_null(column, 0).to_numpy() for column in (offset, inner, loaded_at))
         erased: _Mask = np.zeros(rows.num_rows, np.bool_)
         for commit in self.commits:
-            others = [own for topic, own in self.loaded_us.items() if topic != commit.topic]
-            is_of_topic = ~np.isin(loaded_us, np.array(list(chain(*others)), np.int64))
-            for id_, own in commit.after.items():
+            for topic, id_, before, after in commit.new():
                 mask = pc.equal(partition, id_.partition)
                 mask = pc.and_(mask, pc.equal(broker, id_.broker)) if id_.broker is not None else mask
                 is_own = pc.fill_null(mask, fill_value=False).to_numpy(zero_copy_only=False)
-                before = commit.before.get(id_, NO_OFFSETS).contains(offsets, positions)
-                erased |= is_of_topic & is_own & own.contains(offsets, positions) & ~before
+                is_new = after.contains(offsets, positions) & ~before.contains(offsets, positions)
+                erased |= is_own & is_new & ~np.isin(loaded_us, self._loaded_with_others(topic))
         return int(np.count_nonzero(erased))
 
+    def _loaded_with_others(self, topic: TopicIdentity) -> npt.NDArray[np.int64]:
+        """The loading times of the rows of all other topics of the name."""
+        return np.array(list(chain(*(own for other, own in self.loaded_us.items() if other != topic))), np.int64)
 
-def _erased(table: LakeTable, version: int, topic: TopicIdentity) -> _Sets:
-    """The erased rows of a version by partition."""
-    stored, parts = table.sets, defaultdict[BrokerPartition, list[ExactOffsets]](list)
-    for incarnation, committed in RangeFold().effective(_entries(table, version)):
-        if incarnation == topic and ExactCause.ERASED in committed.exact:
+
+def _erased(table: LakeTable, version: int) -> _Sets:
+    """The erased rows of a version by incarnation and partition."""
+    stored = table.sets
+    parts = defaultdict[tuple[TopicIdentity, BrokerPartition], list[ExactOffsets]](list)
+    for topic, committed in RangeFold().effective(_entries(table, version)):
+        if ExactCause.ERASED in committed.exact:
             own = stored.of(committed.exact[ExactCause.ERASED]).within(committed.offsets)
-            parts[committed.partition].append(own)
-    return {id_: ExactOffsets.union(sets) for id_, sets in parts.items()}
+            parts[topic, committed.partition].append(own)
+    return {place: ExactOffsets.union(sets) for place, sets in parts.items()}
 
 
 def _entries(table: LakeTable, version: int) -> Iterator[tuple[int, LedgerEntry]]:

@@ -11,8 +11,8 @@ from kafka_io.model import BrokerPartition, OffsetRange
 from pipelines.commit.commit import Change
 from pipelines.ledger.committed_range import NOWHERE, CommittedRange, ExactCause, LoadedRange
 from pipelines.ledger.exact_offsets import NO_OFFSETS, ExactOffsets
-from pipelines.ledger.incarnations import ranges_of
-from pipelines.ledger.ledger import MAX_WRITTEN, CommitKind, LedgerEntry
+from pipelines.ledger.incarnations import IncarnationRanges, incarnations
+from pipelines.ledger.ledger import MAX_WRITTEN, CommitKind, Erasure, FormerRanges, LedgerEntry
 from pipelines.table.exact_sets import with_shared_sets
 from pipelines.table.table_store import TableSnapshot, TableStore
 from resources.errors import CommitRefused, EraseRefused
@@ -79,20 +79,24 @@ class EraseChange(Change):
         """See Change. What is replaced is a range that names the removed files.
 
         Raises:
-            EraseRefused: rows belong to no range of the present topic.
+            EraseRefused: rows belong to no range.
         """
         table.check(self.facts)
-        erased = list(self.erased(ranges_of(table.entries(snapshot), self.state.topic)))
-        if sum(own.rows for own in erased) != self.size:
+        erased = [(own, list(self.erased(own.ranges))) for own in incarnations(table.entries(snapshot))]
+        if sum(part.rows for _, of_incarnation in erased for part in of_incarnation) != self.size:
             raise EraseRefused(
-                "some of the rows belong to a former topic of the same name, or to no committed range: `penstock "
-                f"verify {self.state.topic.name}` shows the ranges; nothing was erased",
+                f"some of the rows belong to no committed range: `penstock verify {self.state.topic.name}` shows the "
+                "ranges; nothing was erased",
                 self.state.topic.where,
             )
-        ranges = with_shared_sets((_left(table, own) for own in erased), table.store_exact)
-        written = tuple(taken_out(erased))
+        changed = [_changed(table, own, of_incarnation) for own, of_incarnation in erased if of_incarnation]
+        former = tuple(own for own in changed if own.topic != self.state.topic)
+        erasure = Erasure(request=self.request, former=former)
         files = CommittedRange(offsets=NOWHERE, paths=self.removed)
-        return replace(entry, ranges=tuple(ranges), written=written, request=self.request), (files,)
+        for own in changed:
+            if own.topic == self.state.topic:
+                entry = replace(entry, ranges=own.ranges, written=own.written)
+        return replace(entry, erasure=erasure), (files,)
 
     @property
     def size(self) -> int:
@@ -150,6 +154,16 @@ class MissingChange(EraseChange):
                 yield ErasedRange(
                     replace(committed, rows=committed.rows + sum(visible.values()), gaps=exact), absent, 1
                 )
+
+
+def _changed(table: TableStore, own: IncarnationRanges, erased: Sequence[ErasedRange]) -> FormerRanges:
+    """What is left of the ranges of one incarnation. No two incarnations share the file of a set."""
+    covered: dict[BrokerPartition, tuple[int, int]] = {}
+    for committed in own.ranges:
+        start, _ = covered.get(committed.partition, (committed.offsets.start, 0))
+        covered[committed.partition] = start, committed.offsets.stop
+    ranges = with_shared_sets((_left(table, part) for part in erased), table.store_exact)
+    return FormerRanges(topic=own.topic, covered=covered, ranges=tuple(ranges), written=tuple(taken_out(erased)))
 
 
 def _left(table: TableStore, erased: ErasedRange) -> tuple[CommittedRange, Mapping[ExactCause, ExactOffsets]]:

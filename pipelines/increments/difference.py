@@ -99,6 +99,9 @@ def ledger_difference(entries: Entries, since: int, version: int, exact_sets: Re
     read: list[tuple[int, LedgerEntry]] = []
     sides = _Sides.find(_remembered(entries, read), since, version, exact_sets)
     before, now = sides.contents(sides.old), sides.contents(sides.new)
+    for topic, offsets in sides.former().items():
+        if topic not in before and topic not in now:  # all that both versions have of it was loaded below the base
+            before[topic] = now[topic] = offsets
     kinds = {name: _ByTopic() for name in ("new", "restarted", "replaced", "taken_back", "erased", "left")}
     unread: list[OffsetRange] = []
     for topic in dict.fromkeys([*now, *before]):
@@ -217,8 +220,13 @@ class _Sides:
 
     def erased(self, topic: TopicIdentity) -> OffsetSet:
         """The offsets of the incarnation of which entries of the new version only have erased rows."""
-        erasures = (entry for entry in self.new if entry.topic == topic and entry.kind is CommitKind.ERASE)
-        return OffsetSet(part.offsets for entry in erasures for part in entry.written)
+        erasures = (own for entry in self.new if entry.kind is CommitKind.ERASE for own in entry.by_incarnation())
+        return OffsetSet(part.offsets for own in erasures if own.topic == topic for part in own.written)
+
+    def former(self) -> dict[TopicIdentity, OffsetSet]:
+        """The offsets of former incarnations of which entries of the new version have erased rows."""
+        former = (own for entry in self.new for own in entry.erasure.former)
+        return {own.topic: OffsetSet.of_coverage(own.covered) for own in former}
 
     def seen(self, topic: TopicIdentity, read: Sequence[tuple[int, LedgerEntry]], since: int) -> OffsetSet:
         """The offsets of the incarnation that a consumer may have seen, also before a rewind: `read` has all entries.

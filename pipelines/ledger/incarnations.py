@@ -81,12 +81,13 @@ class RangeFold:
 
     def __init__(self) -> None:
         self.problems: dict[TopicIdentity, list[str]] = {}
+        self._topics: dict[TopicIdentity, None] = {}
         self._partitions: dict[TopicIdentity, dict[BrokerPartition, _PartitionExtents]] = {}
 
     @property
     def topics(self) -> Sequence[TopicIdentity]:
-        """The incarnations, the newest first."""
-        return list(self._partitions)
+        """The incarnations, the newest first: in the order in which they have entries of their own."""
+        return list(dict.fromkeys([*self._topics, *self._partitions]))
 
     def extents(self, topic: TopicIdentity) -> dict[BrokerPartition, Sequence[Extent]]:
         """The extents of the partitions of an incarnation; more than one shows a hole."""
@@ -99,19 +100,26 @@ class RangeFold:
         # newer entries limits an older range: a cut took back the offsets above that cursor, even if they were loaded
         # again.
         for _, entry in effective_entries(entries):
-            by_partition = self._partitions.setdefault(entry.topic, defaultdict(_PartitionExtents))
-            problems = self.problems.setdefault(entry.topic, [])
-            for committed in entry.ranges:
-                newer = by_partition[committed.partition]
-                problem = _problem_of(newer, committed)
-                if problem:
-                    problems += [problem] if len(problems) < MAX_PROBLEMS else []
-                elif problem is None:
-                    newer.insert(committed.offsets)
-                    yield entry.topic, committed
+            self._topics[entry.topic] = None
+            for own in entry.by_incarnation():
+                yield from ((own.topic, committed) for committed in self._still_counting(own))
+            by_partition = self._partitions[entry.topic]
             for partition, (_, cursor) in entry.covered.items():
                 newer = by_partition[partition]
                 newer.limit = cursor if newer.limit is None else min(newer.limit, cursor)
+
+    def _still_counting(self, entry: LedgerEntry) -> Iterator[CommittedRange]:
+        """The ranges of an entry that no newer one has replaced or taken back."""
+        by_partition = self._partitions.setdefault(entry.topic, defaultdict(_PartitionExtents))
+        problems = self.problems.setdefault(entry.topic, [])
+        for committed in entry.ranges:
+            newer = by_partition[committed.partition]
+            problem = _problem_of(newer, committed)
+            if problem:
+                problems += [problem] if len(problems) < MAX_PROBLEMS else []
+            elif problem is None:
+                newer.insert(committed.offsets)
+                yield committed
 
 
 def effective_entries(entries: Iterable[tuple[int, LedgerEntry]]) -> Iterator[tuple[int, LedgerEntry]]:

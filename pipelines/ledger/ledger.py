@@ -6,8 +6,8 @@ text, the `LedgerEntry`: the committed ranges with their rows, gaps and files.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cache
 from importlib import metadata
@@ -240,6 +240,65 @@ class TableState:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FormerRanges:
+    """What an erasure changes of a former incarnation of the topic.
+
+    Args:
+        topic: the incarnation.
+        covered: what the table covers of it.
+        ranges: the ranges without the erased rows.
+        written: the erased rows.
+    """
+
+    topic: TopicIdentity
+    covered: Coverage
+    ranges: tuple[CommittedRange, ...]
+    written: tuple[LoadedRange, ...]
+
+    def as_dict(self) -> JsonObject:
+        """The ranges as the ledger and `penstock history --json` show them."""
+        return {
+            "topic": msgspec.to_builtins(self.topic),
+            "covered": _by_text(self.covered),
+            "ranges": [committed.as_dict() for committed in self.ranges],
+            "written": msgspec.to_builtins(self.written),
+        }
+
+    @classmethod
+    def from_dict(cls, fields: JsonObject) -> Self:
+        """The inverse of `as_dict`.
+
+        Raises:
+            LookupError, TypeError, ValueError: a field is missing, unknown, or has an unknown value.
+        """
+        stored = _Stored(dict(fields))
+        former = cls(
+            topic=convert_exact(stored.take("topic", dict[str, object]), TopicIdentity),
+            covered=stored.by_partition("covered", dict[str, tuple[int, int]]),
+            ranges=stored.ranges(),
+            written=stored.take("written", tuple[LoadedRange, ...]),
+        )
+        stored.check_all_taken()
+        return former
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Erasure:
+    """What only the entry of an erasure has.
+
+    Args:
+        request: the request for which it was made, as its user calls it.
+        former: what it changes of former incarnations of the topic, the newest first.
+    """
+
+    request: str = ""
+    former: tuple[FormerRanges, ...] = ()
+
+
+NO_ERASURE = Erasure()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LedgerEntry:
     """The content of one commit: its ranges, and the state in which it leaves the table.
 
@@ -263,7 +322,7 @@ class LedgerEntry:
         written: the rows that a replay or a redecode has written in place of others. The ranges of a replay also name
             rows that it only copied, and a redecode has no ranges. For an erasure, the rows that it took out.
         planned_on: the digest of the commit before this one; empty in entries of earlier versions.
-        request: the request for which an erasure was made, as its user calls it; empty for other commits.
+        erasure: what only an erasure has.
     """
 
     commit: str
@@ -280,7 +339,19 @@ class LedgerEntry:
     schemas: SchemaIds = NO_SCHEMAS
     written: tuple[LoadedRange, ...] = ()
     planned_on: str = ""
-    request: str = ""
+    erasure: Erasure = NO_ERASURE
+
+    def by_incarnation(self) -> Iterator[Self]:
+        """The entry for each incarnation of the topic whose rows it changes. The first is the entry itself."""
+        yield self
+        for own in self.erasure.former:
+            state = TableState(topic=own.topic, covered=own.covered)
+            yield replace(self, state=state, ranges=own.ranges, written=own.written, choices=(), erasure=NO_ERASURE)
+
+    @property
+    def all_ranges(self) -> tuple[CommittedRange, ...]:
+        """The ranges of all incarnations."""
+        return tuple(committed for own in self.by_incarnation() for committed in own.ranges)
 
     @property
     def topic(self) -> TopicIdentity:
@@ -296,7 +367,7 @@ class LedgerEntry:
     def kept_paths(self) -> Iterable[str]:
         """The files beside the data that the entry names: skipped bytes, and sets of offsets."""
         yield from (choice.path for choice in self.choices if choice.path)
-        yield from (stored.path for part in self.ranges for stored in part.exact.values() if stored.path)
+        yield from (stored.path for part in self.all_ranges for stored in part.exact.values() if stored.path)
 
     @property
     def covered(self) -> Coverage:
@@ -334,7 +405,8 @@ class LedgerEntry:
             "key_schemas": self.schemas.keys,
             "written": self.written,
             "planned_on": self.planned_on,
-            "request": self.request,
+            "request": self.erasure.request,
+            "former": [former.as_dict() for former in self.erasure.former],
             "event_time": state.event_time and state.event_time.as_dict(),
             "rules": state.rules.as_dict(),
             "routes": state.routes.as_dict(),
@@ -377,7 +449,7 @@ class LedgerEntry:
             kind=stored.take("kind", CommitKind),
             sequence=stored.take("sequence", int),
             state=stored.state(),
-            ranges=tuple(map(CommittedRange.from_dict, stored.take("ranges", list[JsonObject]))),
+            ranges=stored.ranges(),
             choices=tuple(convert_exact(choice, RecordedChoice) for choice in stored.take("choices", list[JsonObject])),
             target=stored.take("target", int) if stored.fields.get("target") is not None else None,
             table=stored.take("table", str, ""),
@@ -385,11 +457,10 @@ class LedgerEntry:
             schemas=stored.schemas(),
             written=stored.take("written", tuple[LoadedRange, ...], ()),
             planned_on=stored.take("planned_on", str, ""),
-            request=stored.take("request", str, ""),
+            erasure=stored.erasure(),
         )
         stored.fields.pop("target", None)
-        if stored.fields:
-            raise TypeError(f"unknown fields: {', '.join(sorted(stored.fields))}")
+        stored.check_all_taken()
         return entry
 
 
@@ -404,6 +475,24 @@ class _Stored:
         if name not in self.fields and default is not None:
             return default
         return convert(self.fields.pop(name), type_)
+
+    def check_all_taken(self) -> None:
+        """Check that no field is left.
+
+        Raises:
+            TypeError: some are.
+        """
+        if self.fields:
+            raise TypeError(f"unknown fields: {', '.join(sorted(self.fields))}")
+
+    def ranges(self) -> tuple[CommittedRange, ...]:
+        """Take the ranges."""
+        return tuple(map(CommittedRange.from_dict, self.take("ranges", list[JsonObject])))
+
+    def erasure(self) -> Erasure:
+        """Take what only an erasure has."""
+        former = self.take("former", list[JsonObject], [])
+        return Erasure(request=self.take("request", str, ""), former=tuple(map(FormerRanges.from_dict, former)))
 
     def by_partition(self, name: str, type_: type[dict[str, T]]) -> dict[BrokerPartition, T]:
         """Take a field that has a value for each partition; empty if the entry lacks it."""

@@ -51,6 +51,8 @@ class PrintedCommit(CommitOfOthers):
     """The columns that the commit added to a typed table, as fields of Delta's schema."""
     request: str = ""
     """The request for which an erasure was made; empty for other commits."""
+    former: Sequence[Mapping[str, Any]] = ()
+    """The ranges of former topics of the same name from which an erasure took rows, as the ledger stores them."""
     event_time: Mapping[str, Any] | None = None
     """The event time after the commit, as the ledger stores it; None if the settings do not ask for it."""
 
@@ -80,7 +82,7 @@ class HistoryEntry:
     @classmethod
     def of(cls, commit: DeltaCommit, undone_by: int | None) -> Self:
         """The entry of the commit."""
-        return cls(commit=commit, undone_by=undone_by, **totals(commit.entry.ranges if commit.entry else ()))
+        return cls(commit=commit, undone_by=undone_by, **totals(commit.entry.all_ranges if commit.entry else ()))
 
     @property
     def entry(self) -> LedgerEntry | None:
@@ -90,7 +92,7 @@ class HistoryEntry:
     @property
     def ranges(self) -> tuple[CommittedRange, ...]:
         """The ranges of the entry."""
-        return self.entry.ranges if self.entry else ()
+        return self.entry.all_ranges if self.entry else ()
 
     @property
     def sources(self) -> tuple[str, ...]:
@@ -112,7 +114,7 @@ class HistoryEntry:
         choices = map(str, self.entry.choices) if self.entry else ()
         sources = (f"from {', '.join(self.sources)}",) if self.sources else ()
         code = (f"by {self.entry.code}",) if self.entry else ()
-        request = (f"request {self.entry.request}",) if self.entry and self.entry.request else ()
+        request = (f"request {self.entry.erasure.request}",) if self.entry and self.entry.erasure.request else ()
         columns = [
             f"column {field['name']} {type_text(field['type'])}" for field in (self.entry.columns if self.entry else ())
         ]
@@ -134,7 +136,7 @@ class HistoryEntry:
         common = {name: getattr(self.commit, name) for name in ("version", "time", "operation", "restored")}
         if entry is None:
             return CommitOfOthers(undone_by=self.undone_by, **common)
-        names = ("kind", "run", "commit", "sequence", "code", "target", "columns", "request")
+        names = ("kind", "run", "commit", "sequence", "code", "target", "columns")
         return PrintedCommit(
             **common,
             **{name: getattr(self, name) for name in ("undone_by", "rows", "bytes", "files", "gaps", "sources")},
@@ -143,6 +145,8 @@ class HistoryEntry:
             choices=[asdict(choice) for choice in entry.choices],
             covered=dict(sorted(entry.covered.items())),
             ranges=[committed.as_dict() for committed in entry.ranges],
+            request=entry.erasure.request,
+            former=[own.as_dict() for own in entry.erasure.former],
             event_time=entry.event_time.as_dict() if entry.event_time else None,
         )
 

@@ -39,7 +39,7 @@ def erased(ranges: Sequence[CommittedRange], *offsets: int, check: Mock | None =
         store_exact=lambda own: store_exact("", {}, own),
     )
     entry, _ = change.complete(entry_of(CommitKind.ERASE), table, Mock())
-    assert entry.request == "7"
+    assert entry.erasure.request == "7"
     return [(str(part), part.rows) for part in entry.ranges]
 
 

@@ -271,21 +271,19 @@ class TableHistory(DatedTable):
         self._remember(self._models[max(version for version in self._models if version <= target)])
 
     def _erase(self) -> None:
-        """Rows of a former topic of the same name are refused; then nothing happens."""
+        """Rows of former topics of the same name at these offsets are erased, too."""
         offsets = self._some()
         if offsets is None:
             return
         some = f"offset >= {offsets.start} and offset < {offsets.stop}"
         condition = parse_condition(f"partition = {offsets.partition.partition} and {some}")
         result = erase(EraseRequest(table=self.table, condition=condition, run="erasure"))
+        assert result.failure is None, (self.events, result.failure)
         of_all_topics = {place._replace(incarnation="") for place in self._places(offsets)}
         hits = {place for place in self.model.rows if place._replace(incarnation="") in of_all_topics}
-        of_former_topic = hits - self._places(offsets)
-        assert (result.failure is not None) == bool(of_former_topic), (self.events, result.failure)
-        if result.failure is None:
-            model = self.model.without(hits)
-            self._remember(replace(model, erased=model.erased | hits))
-            self.erasures[self.table.snapshot().version] = hits
+        model = self.model.without(hits)
+        self._remember(replace(model, erased=model.erased | hits))
+        self.erasures[self.table.snapshot().version] = hits
 
     def _retire(self) -> None:
         """Files with rows of a former topic stay, and so do the other rows in them."""

@@ -343,13 +343,13 @@ def test_messages_of_a_raw_table_of_0_7_are_erased_one_by_one(small: SmallTable)
     assert verify(small.table).problems == ()
 
 
-def test_rows_of_a_former_topic_are_refused(small: SmallTable, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_that_no_range_has_are_refused(small: SmallTable, monkeypatch: pytest.MonkeyPatch) -> None:
     small.commit(small.write(0, 50))
-    monkeypatch.setattr("pipelines.commit.erasure.ranges_of", lambda *_: ())
+    monkeypatch.setattr("pipelines.commit.erasure.incarnations", lambda *_: ())
     request = EraseRequest(table=small.table, condition=parse_condition("value = 'x'"), run="erasure")
     failure = erase(request).failure
     assert failure is not None
-    assert "belong to a former topic of the same name" in failure.reason
+    assert "some of the rows belong to no committed range" in failure.reason
     assert small.rows() == 5
 
 
