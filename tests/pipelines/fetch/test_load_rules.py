@@ -388,7 +388,8 @@ def test_of_two_workers_with_different_keys_only_the_slices_of_the_planned_key_l
     topic.fake.logs = {0: log_of([ZELDA]), 1: log_of([ZELDA])}
 
     def in_workers(tasks: Sequence[FetchTask], *order: Any) -> list[SliceFacts]:
-        return [facts for key, task in zip((KEY, KEY[::-1]), tasks, strict=True) for facts in worker(key, task, order)]
+        keys = KEY, KEY[::-1]
+        return [facts for task in tasks for facts in worker(keys[task.offsets.partition.partition], task, order)]
 
     def worker(key: bytes, task: FetchTask, order: tuple[Any, ...]) -> list[SliceFacts]:
         (tmp_path / "people").write_bytes(key)
