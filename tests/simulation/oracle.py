@@ -1,8 +1,8 @@
 """The laws that a table must satisfy at every version. The oracle knows what the logs really contained.
 
 It compares the log and the rows of the table with the reads of the workers and with the choices of each run. It shares
-only `incarnations` with the code under test: this function derives the live ranges from the ledger, and has its own
-tests.
+only `incarnations` and `effective_entries` with the code under test: these functions derive the live ranges from the
+ledger, and have their own tests.
 """
 
 import re
@@ -15,7 +15,7 @@ from kafka_io.model import BrokerPartition
 from pipelines.commit.offset_ranges import MIXED
 from pipelines.identity.holes import MISSING
 from pipelines.ledger.committed_range import EXPIRED, CommittedRange
-from pipelines.ledger.incarnations import IncarnationRanges, incarnations
+from pipelines.ledger.incarnations import IncarnationRanges, effective_entries, incarnations
 from pipelines.ledger.ledger import CommitKind, Coverage, LedgerEntry
 from pipelines.reports.outcome import TopicLoad
 from resources.settings.choices import Choices
@@ -73,11 +73,13 @@ class Oracle:
     _incarnations: list[IncarnationRanges] = field(default_factory=list)
     _parts: dict[str, Rows] = field(default_factory=dict)
     _without_epoch: set[tuple[BrokerPartition, int]] = field(default_factory=set)
-    _merged: dict[tuple[BrokerPartition, int], list[CommittedRange]] = field(default_factory=dict)
+    _merged: list[tuple[int, CommittedRange, Sequence[CommittedRange]]] = field(default_factory=list)
+    _effective: set[int] = field(default_factory=set)
 
     def begin_table(self) -> None:
         """Take note that the table was removed: the next version is the first one of another table."""
         self.seen, self._incarnations, self.reads, self.reads_of = 0, [], {}, {}
+        self._merged, self._effective = [], set()
         self.removals.begin_table()
 
     def check_version(self, version: int) -> None:
@@ -93,7 +95,8 @@ class Oracle:
         before = next(self.store.logged_entries(version - 1), (-1, None))[1]
         self.removals.check(version, before, self._incarnations)
         if entry is not None:
-            self._note_merged(entry)
+            self._effective = {number for number, _ in effective_entries(self.store.logged_entries(version))}
+            self._note_merged(version, entry)
             require(not self.store.foreign, f"a commit landed although the table uses {self.store.foreign}")
             self._check_entry(entry, before)
             check_skipped(entry, self.choices[entry.run], self._reads, self.store)
@@ -284,26 +287,22 @@ class Oracle:
 
     def _parts_of(self, committed: CommittedRange) -> Sequence[CommittedRange]:
         """The ranges of which a retirement made this range, or the range itself."""
-        merged = self._merged.get((committed.partition, committed.loaded_at_us), ())
-        parts = ((part, committed.offsets.intersection(part.offsets)) for part in merged)
-        return [replace(part, offsets=offsets) for part, offsets in parts if offsets] or [committed]
+        place = committed.partition, committed.loaded_at_us
+        for version, whole, parts in reversed(self._merged):
+            is_own = (whole.partition, whole.loaded_at_us) == place and version in self._effective
+            if is_own and whole.offsets.intersection(committed.offsets) == committed.offsets:
+                common = ((part, committed.offsets.intersection(part.offsets)) for part in parts)
+                return [replace(part, offsets=offsets) for part, offsets in common if offsets]
+        return [committed]
 
-    def _note_merged(self, entry: LedgerEntry) -> None:
+    def _note_merged(self, version: int, entry: LedgerEntry) -> None:
         """Remember of which ranges a retirement made others: they were read at different times."""
         of_topic = self._incarnations[0].ranges if entry.kind is CommitKind.RETIRE else ()
         for committed in entry.ranges if of_topic else ():
-            parts = [
-                part
-                for whole in of_topic
-                if whole.offsets.intersection(committed.offsets)
-                for part in self._parts_of(whole)
-            ]
-            if len(parts) > 1:
-                place = committed.partition, committed.loaded_at_us
-                others = [
-                    part for part in self._merged.get(place, ()) if not part.offsets.intersection(committed.offsets)
-                ]
-                self._merged[place] = [*others, *parts]
+            wholes = [whole for whole in of_topic if whole.offsets.intersection(committed.offsets)]
+            if len(wholes) > 1:
+                parts = [part for whole in wholes for part in self._parts_of(whole)]
+                self._merged.append((version, committed, parts))
 
     def _check_cursors(self, incarnation: IncarnationRanges, entry: LedgerEntry) -> None:
         """Check that ranges reach from start to cursor, and that truncations are reported (see `check_truncations`)."""

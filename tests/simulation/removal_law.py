@@ -75,6 +75,10 @@ class RemovalLaw:
             erasures = [other.run for _, other in entries if other.kind is CommitKind.ERASE]
             require(not erasures, f"{entry.run} brings back what {erasures} erased")
             known = self.removed[entry.target]
+        elif entry is not None and entry.kind is CommitKind.REDECODE:
+            same = _rows(self.store.versions[version].files) == _rows(self.store.versions[version - 1].files)
+            require(same, f"{entry.run} wrote other rows than it has read")
+            self.counts[entry.kind] += 1
         elif entry is not None and entry.kind is CommitKind.LOAD and self.cut_by:
             self._note_returned(version, entry)
         self.removed[version] = known

@@ -8,7 +8,7 @@ import numpy as np
 
 from kafka_io.model import BrokerPartition
 from pipelines.commit.commit import commit
-from pipelines.commit.erasure import EraseChange, HitRows, TableMoved
+from pipelines.commit.erasure import EraseChange, HitRows, on_newest
 from pipelines.commit.retirement import FileRows, RetireChange, RetiredRows
 from pipelines.ledger.committed_range import NOWHERE, CommittedRange
 from pipelines.ledger.exact_offsets import ExactOffsets
@@ -18,8 +18,6 @@ from pipelines.table.table_store import TableSnapshot
 from tests.simulation.removal_law import Condition, RemovalLaw
 from tests.simulation.scheduler import Scheduler
 from tests.simulation.store import Row, SimStore
-
-_TRIES = 4
 
 
 @dataclass(slots=True, kw_only=True)
@@ -37,16 +35,15 @@ class Removals:
         if not rows:
             return "there is nothing to erase"
         condition = self.law.conditions[run] = self._condition(rows)
-        for _ in range(_TRIES):
-            change = self._erasure(run, snapshot, condition)
+
+        def attempt(searched: TableSnapshot) -> str:
+            change = self._erasure(run, searched, condition)
             self.scheduler.step("erasure staged")
             if change is None:
                 return "no row has to be erased"
-            try:
-                return f"version {commit(self.store, snapshot, change).version} lacks what is erased"
-            except TableMoved:
-                snapshot = self.store.newer(snapshot)
-        return "other runs change the table all the time"
+            return f"version {commit(self.store, searched, change).version} lacks what is erased"
+
+        return on_newest(self.store, snapshot, attempt)
 
     def _condition(self, rows: Sequence[Row]) -> Condition:
         """A condition for some of the records from a random one on."""

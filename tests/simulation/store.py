@@ -16,13 +16,14 @@ import pyarrow as pa
 
 from kafka_io.model import BrokerPartition, OffsetRange
 from kafka_io.records.last_message import LastMessage
+from pipelines.delta.commits import DeltaCommit
 from pipelines.fetch.fetch_task import FetchTask
 from pipelines.layout.columns import NO_COLUMNS
 from pipelines.layout.layout import EVENT_DAY, LOADED, TableLayout
 from pipelines.layout.rows import FILE_SCHEMA
 from pipelines.ledger.committed_range import CommittedRange, ExactCause, StoredSet
 from pipelines.ledger.exact_offsets import ExactOffsets
-from pipelines.ledger.ledger import TAKING_OUT, LedgerEntry
+from pipelines.ledger.ledger import TAKING_OUT, CommitKind, LedgerEntry
 from pipelines.ledger.slice_facts import DataFile, SliceFacts
 from pipelines.table.exact_sets import ExactSets, inline_exact
 from pipelines.table.table_store import CommitConflict, CommitOutcomeUnknown, TableSnapshot
@@ -304,6 +305,19 @@ class SimStore:
         if self.misses and version < self.log_begins:
             raise LogTorn(f"the log entry {version} is missing")
 
+    def commits(self, version: int, *, after: int = -1) -> Iterator[DeltaCommit]:
+        """See LakeTable: the newest commit comes first. A compaction of another writer hides which rows it loses."""
+        self._read()
+        for number in range(min(version, len(self.versions) - 1), after, -1):
+            entry = self.versions[number].entry
+            yield DeltaCommit(
+                version=number,
+                time=self.scheduler.now(),
+                operation="WRITE",
+                entry=entry,
+                changed_rows=entry is not None and entry.kind is not CommitKind.LOAD,
+            )
+
     def logged_entries(self, newest: int, *, after: int = -1) -> Iterator[tuple[int, LedgerEntry]]:
         """The entries, without simulated failures."""
         for version in range(min(newest, len(self.versions) - 1), after, -1):
@@ -344,8 +358,12 @@ class SimStore:
                 target = self.versions[entry.target]
                 return replace(target, entry=entry, cleaned=0)
 
+            # A redecode replaces the rows of its new files.
+            decoded_again = [facts.range for facts in new_slices if entry.kind is CommitKind.REDECODE]
+            ranges = [*replaced, *decoded_again]
+
             def stays(row: Row) -> bool:
-                return not any(_is_of(row, committed) for committed in replaced)
+                return not any(_is_of(row, committed) for committed in ranges)
 
             files = {file.path: self.staged[file.path] for facts in new_slices for file in facts.files}
             newest = self.versions[-1]
@@ -355,9 +373,9 @@ class SimStore:
                 assert removed <= newest.files.keys(), "files are taken out that the table does not have"
                 left = {path: rows for path, rows in newest.files.items() if path not in removed}
                 return Version(entry=entry, files={**left, **files}, lost=newest.lost, columns=columns)
-            if not replaced:
+            if not ranges:
                 return Version(entry=entry, files={**newest.files, **files}, lost=newest.lost, columns=columns)
-            lost = frozenset(filter(stays, newest.lost))
+            lost = newest.lost if decoded_again else frozenset(filter(stays, newest.lost))
             return Version(entry=entry, files={**self._rewritten(stays), **files}, lost=lost, columns=columns)
 
         return self._write(build)
@@ -385,7 +403,8 @@ class SimStore:
     def _all_rows(self, snapshot: TableSnapshot) -> list[Row]:
         return [row for rows in self.files_of(snapshot).values() for row in rows]
 
-    def _rows_of(self, snapshot: TableSnapshot, committed: CommittedRange) -> list[Row]:
+    def rows_of(self, snapshot: TableSnapshot, committed: CommittedRange) -> list[Row]:
+        """The rows of a range, in the order of their offsets."""
         return sorted((row for row in self._all_rows(snapshot) if _is_of(row, committed)), key=lambda row: row.offset)
 
     def exact_sets(self, committed: CommittedRange) -> Mapping[ExactCause, ExactOffsets]:
@@ -414,11 +433,11 @@ class SimStore:
 
     def row_offsets(self, snapshot: TableSnapshot, committed: CommittedRange) -> list[int]:
         """See TableStore."""
-        return [row.offset for row in self._rows_of(snapshot, committed)]
+        return [row.offset for row in self.rows_of(snapshot, committed)]
 
     def message(self, snapshot: TableSnapshot, committed: CommittedRange, offset: int) -> LastMessage:
         """See TableStore."""
-        [row] = [row for row in self._rows_of(snapshot, committed) if row.offset == offset]
+        [row] = [row for row in self.rows_of(snapshot, committed) if row.offset == offset]
         return LastMessage(offset=offset, digest=str(row.payload))
 
     def _write(self, build: Callable[[], Version]) -> int:

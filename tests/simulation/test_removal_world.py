@@ -1,4 +1,4 @@
-"""In worlds with erasures and retirements no row comes back, and each broken rule breaks a law."""
+"""In worlds with erasures, retirements and redecodes no row comes back, and each broken rule breaks a law."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
@@ -11,14 +11,17 @@ import pytest
 
 from kafka_io.model import OffsetRange
 from pipelines.commit import erasure, offset_ranges, replacement
-from pipelines.commit.erasure import EraseChange
+from pipelines.commit.commit import Change, columns_to_add
+from pipelines.commit.erasure import EraseChange, ErasedRange
 from pipelines.commit.retirement import FileRows, RetireChange, RetiredRows
 from pipelines.fetch.left_out import LeftOut
 from pipelines.ledger.committed_range import CommittedRange, ExactCause
 from pipelines.ledger.exact_offsets import ExactOffsets
+from pipelines.ledger.ledger import LedgerEntry
 from pipelines.load import reconciled
 from pipelines.maintenance import rewind
 from pipelines.rewrites import exact_slices, replay
+from pipelines.rewrites.redecode import RedecodeChange
 from pipelines.table.exact_sets import ExactSets
 from pipelines.table.table_store import TableSnapshot, TableStore
 from tests.simulation import user_actions
@@ -40,32 +43,39 @@ def test_no_law_is_broken_on_any_simulated_day(seed: int) -> None:
 
 
 def test_the_worlds_have_all_cases_of_the_law() -> None:
-    missing, seeds = {"erase", "retire", "cut", "returned"}, iter(range(1, 16))
+    missing, seeds = {"erase", "retire", "redecode", "cut", "returned"}, iter(range(1, 16))
     while missing:
         world = World(next(seeds), has_removals=True)
         world.simulate()
         missing -= {name for name, count in world.oracle.removals.counts.items() if count}
 
 
-def _on_any_version(self: EraseChange, newest: TableSnapshot) -> EraseChange:
+def _uncounted(
+    self: RedecodeChange, entry: LedgerEntry, _table: TableStore, snapshot: TableSnapshot
+) -> tuple[LedgerEntry, Sequence[CommittedRange]]:
+    return replace(entry, columns=columns_to_add(self.state, snapshot, self.columns)), ()
+
+
+def _on_any_version(self: Change, newest: TableSnapshot) -> Change:
     assert newest.entry is not None
     return replace(self, state=newest.entry.state)
 
 
-def _of_any_topic(self: EraseChange, ranges: Sequence[CommittedRange]) -> Iterator[tuple[CommittedRange, Any, int]]:
-    for committed in ranges:
-        rows = self.hits.get(committed.partition)
-        if rows is not None and committed.rows:
-            mask = (rows.offsets >= committed.offsets.start) & (rows.offsets < committed.offsets.stop)
-            if mask.any():
-                inner = None if committed.partition.broker is None else rows.inner[mask]
-                yield committed, ExactOffsets.of(rows.offsets[mask], inner), int(np.count_nonzero(mask))
+def _of_any_topic(self: EraseChange, ranges: Sequence[CommittedRange]) -> Iterator[ErasedRange]:
+    """The ranges that have the offsets of the rows, whatever their loading times are."""
+    times = {(committed.partition, committed.loaded_at_us) for committed in ranges}
+    for id_, loaded_us in sorted(times):
+        rows = self.hits.get(id_)
+        if rows is not None:
+            any_time = rows._replace(loaded_us=np.full_like(rows.loaded_us, loaded_us))
+            yield from ERASED(replace(self, hits={id_: any_time}), ranges)
 
 
 def _without_earlier(
-    _table: TableStore, committed: CommittedRange, erased: ExactOffsets
+    _table: TableStore, erased: ErasedRange
 ) -> tuple[CommittedRange, Mapping[ExactCause, ExactOffsets]]:
-    return replace(committed, rows=committed.rows - erased.count, paths=()), {ExactCause.ERASED: erased}
+    committed, places, _ = erased
+    return replace(committed, rows=committed.rows - places.count, paths=()), {ExactCause.ERASED: places}
 
 
 def _without_sets(
@@ -97,7 +107,7 @@ def _counting_all(self: LeftOut, decoded: Any, covered: OffsetRange) -> tuple[An
     return APPLY(self, decoded, covered)[0], decoded.gaps
 
 
-WITH_COUNT, APPLY = offset_ranges._with_count, LeftOut.apply
+WITH_COUNT, APPLY, ERASED = offset_ranges._with_count, LeftOut.apply, EraseChange.erased
 _Patch = tuple[object, str, object]
 _FORGETS_SETS: _Patch = (replay, "lasting", lambda _: {})
 BROKEN: Mapping[str, Sequence[_Patch]] = {
@@ -107,7 +117,11 @@ BROKEN: Mapping[str, Sequence[_Patch]] = {
     "a replay counts the offsets of a set as gaps of the log": [(LeftOut, "apply", _counting_all)],
     "a rewind does not look for erasures": [(rewind, "check_nothing_erased", lambda *_: None)],
     "an erasure lands on a version that nobody has searched": [(EraseChange, "rebased", _on_any_version)],
-    "an erasure takes rows of a former topic for those of the present one": [(EraseChange, "_erased", _of_any_topic)],
+    "an erasure takes rows of a former topic for those of the present one": [(EraseChange, "erased", _of_any_topic)],
+    "a redecode writes rows that were erased meanwhile": [
+        (RedecodeChange, "rebased", _on_any_version),
+        (RedecodeChange, "complete", _uncounted),
+    ],
     "an erasure forgets the rows that were erased before": [(erasure, "_left", _without_earlier)],
     "a retirement takes out files that are no longer there": [(RetireChange, "rebased", _with_all_files)],
     "a retirement takes out rows that no range counts": [(RetiredRows, "take", _taking_all)],
@@ -135,6 +149,14 @@ _RACES: Mapping[str, Any] = {
 _WORLDS_OF_FAULTS: Mapping[str, Mapping[str, Any]] = {
     "a replay does not know what was taken out": _RACES,
     "a replay brings retired rows back": _RACES,
+    "a redecode writes rows that were erased meanwhile": {
+        **_RACES,
+        "favours": {**_RACES["favours"], "redecode": 10, "replay": 0.3},
+    },
+    "an erasure takes rows of a former topic for those of the present one": {
+        **_PLAIN,
+        "favours": {"others": 2, "erase": 4, "recreate": 4, "remove": 0.1, "expire": 0.3},
+    },
     "a replay does not see what was taken out, or came back, meanwhile": _RACES,
     "only the load that takes rows back says that erased ones may come back": {
         **_PLAIN,
@@ -153,12 +175,11 @@ _WORLDS_OF_FAULTS: Mapping[str, Mapping[str, Any]] = {
 }
 """Worlds in which the events of a fault are more frequent, because elsewhere they seldom meet; see `World`."""
 _SEEDS_OF_FAULTS: Mapping[str, int] = {
-    "a replay counts the offsets of a set as gaps of the log": 2,
-    "a rewind does not look for erasures": 2,
-    "an erasure lands on a version that nobody has searched": 3,
-    "an erasure takes rows of a former topic for those of the present one": 17,
-    "a retirement takes out files that are no longer there": 3,
-    "what remains of a range forgets its sets": 3,
+    "a redecode writes rows that were erased meanwhile": 5,
+    "an erasure lands on a version that nobody has searched": 7,
+    "an erasure takes rows of a former topic for those of the present one": 3,
+    "a retirement takes out files that are no longer there": 13,
+    "a retirement takes out rows that no range counts": 2,
 }
 """The seed of a world that detects the fault early; see test_world.py."""
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, cast
 
 from kafka_io.model import BrokerPartition, OffsetRange
 from pipelines.commit.bad_records import check_records
@@ -14,16 +15,21 @@ from pipelines.layout.columns import NO_COLUMNS
 from pipelines.ledger.committed_range import CommittedRange
 from pipelines.ledger.incarnations import ranges_of
 from pipelines.ledger.ledger import Coverage
+from pipelines.ledger.slice_facts import DataFile, SliceFacts
 from pipelines.load.discovered import open_table, with_errors_apart
 from pipelines.load.load import Loader
 from pipelines.maintenance.rewind import RewindChange, restored_state
 from pipelines.rewrites.exact_slices import exact_of_slices
+from pipelines.rewrites.redecode import RedecodeChange
 from pipelines.rewrites.replay import ReplayChange
 from pipelines.table.table_store import TableSnapshot
 from resources.errors import ErasedSince, LoadError
 from tests.simulation.brokers import TOPIC, SimCluster
 from tests.simulation.scheduler import Scheduler
 from tests.simulation.store import SimStore
+
+if TYPE_CHECKING:
+    from pipelines.delta.delta_table import LakeTable
 
 _SUSPENDED = 0.5
 """The share of cleans that are suspended."""
@@ -169,6 +175,32 @@ class UserActions:
         )
         snapshot = self.store.newer(planned_on)
         return f"version {commit(self.store, snapshot, change.rebased(snapshot)).version} has {interval} again"
+
+    def redecode(self, run: str) -> str:
+        """Write the rows of a random range again, as if their values were decoded again."""
+        snapshot = self.store.snapshot()
+        if snapshot.entry is None:
+            return "there is nothing to decode again"
+        ranges = ranges_of(self.store.entries(snapshot), snapshot.entry.topic)
+        committed = self.scheduler.rng.choice([committed for committed in ranges if committed.rows] or [None])
+        rows = self.store.rows_of(snapshot, committed) if committed else []
+        if committed is None or not rows:
+            return "there is no row to decode again"
+        columns = self.store.versions[snapshot.version].columns
+        file = DataFile(
+            path=self.store.stage(rows, columns, "_replays/date=2026-01-01"), size=len(rows), rows=len(rows)
+        )
+        written = CommittedRange(offsets=committed.offsets, rows=len(rows), loaded_at_us=committed.loaded_at_us)
+        self.scheduler.step("redecode staged")
+        change = RedecodeChange(
+            state=snapshot.entry.state,
+            facts=(SliceFacts(range=written, files=(file,)),),
+            run=run,
+            columns=columns,
+            table=cast("LakeTable", self.store),
+            staged_from=snapshot,
+        )
+        return f"version {commit(self.store, snapshot, change).version} has {committed} decoded again"
 
     def _interval(self, id_: BrokerPartition, covered: Coverage) -> OffsetRange:
         """A range from one row to another or to the cursor; in 0.7 a range can only start and end at messages."""

@@ -260,7 +260,7 @@ class World:
         if self.rng.random() < 0.3:
             self.rng.choice((self._rewind, self._replay, self._replay, self._clean))()
         if self.has_removals:
-            self.rng.choice((self._erase, self._erase, self._retire, self._replay))()
+            self.rng.choice((self._erase, self._erase, self._retire, self._replay, self._redecode))()
 
     def _random_choices(self) -> Choices:
         """Random choices of the user, for one day or for one run."""
@@ -291,6 +291,7 @@ class World:
             self._clean: 0.3,
             self._erase: 1 if self.has_removals else 0,
             self._retire: 0.5 if self.has_removals else 0,
+            self._redecode: 0.5 if self.has_removals else 0,
         }
         weights = [weight * self.favours.get(turn.__name__.strip("_"), 1) for turn, weight in turns.items()]
         for turn in self.rng.choices(list(turns), weights=weights, k=self.rng.choice((1, 1, 1, 3))):
@@ -308,6 +309,10 @@ class World:
     def _erase(self) -> None:
         run = self._begin_run("erase", Choices())
         self._run_user_action(run, lambda: self.removals.erase(run))
+
+    def _redecode(self) -> None:
+        run = self._begin_run("redecode", Choices())
+        self._run_user_action(run, lambda: self.user_actions.redecode(run))
 
     def _retire(self) -> None:
         run = self._begin_run("retire", Choices())
