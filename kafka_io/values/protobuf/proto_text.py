@@ -281,7 +281,12 @@ class _Parser:
         self._body(message, (*path, len(into) - 1))
 
     def _body(self, message: Any, path: tuple[int, ...]) -> None:
-        """The statements of a message. A word that begins a statement can also be the name of a field's type."""
+        """The statements of a message. A word that begins a statement can also be the name of a field's type.
+
+        The messages that stand for maps are behind all others: the index path in a frame counts the messages of the
+        text, and a map is none.
+        """
+        entries = descriptor_pb2.DescriptorProto().nested_type
         for word in self._statements():
             if word == "reserved":
                 self._skip_statement()
@@ -299,9 +304,10 @@ class _Parser:
             elif word == "oneof":
                 self._oneof(message, path)
             elif word == "map":
-                self._map(message, path)
+                self._map(message, entries, path)
             else:
                 self._field(message, path)
+        message.nested_type.extend(entries)
         self._add_synthetic_oneofs(message)
 
     def _extension_ranges(self, ranges: Any) -> None:
@@ -395,7 +401,7 @@ class _Parser:
         nested = message.nested_type.add(name=name)
         self._body(nested, (*path, _NESTED, len(message.nested_type) - 1))
 
-    def _map(self, message: Any, path: tuple[int, ...]) -> None:
+    def _map(self, message: Any, entries: Any, path: tuple[int, ...]) -> None:
         """A map, which is a list of messages with a key and a value."""
         comment = self._token.comment
         self._next()
@@ -407,7 +413,7 @@ class _Parser:
         field = self._numbered(message, name := self._name(), comment, path)
         entry_name = "".join(part[:1].upper() + part[1:] for part in name.split("_")) + "Entry"
         field.label, field.type, field.type_name = Field.LABEL_REPEATED, Field.TYPE_MESSAGE, entry_name
-        entry = message.nested_type.add(name=entry_name)
+        entry = entries.add(name=entry_name)
         entry.options.map_entry = True
         for number, (part, kind) in enumerate((("key", key), ("value", value)), start=1):
             inner = entry.field.add(name=part, number=number, label=Field.LABEL_OPTIONAL)

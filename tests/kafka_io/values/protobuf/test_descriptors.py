@@ -26,6 +26,18 @@ def test_a_schema_refers_to_another_file_by_the_name_that_it_imports() -> None:
     assert schema.message_at((0, 0)).full_name == "shop.Order.Line"
 
 
+def test_a_map_of_the_text_is_no_message_in_the_index_path() -> None:  # fault A28
+    """Confluent's serializers count the messages of the registered text, also an entry that it declares."""
+    line, tags = "message Line { int32 n = 1; }", "map<string, string> tags = 1;"
+    entry = "message TagsEntry { option map_entry = true; string key = 1; string value = 2; }"
+    texts = (f"{tags} {line}", f"{line} {tags}", f"repeated TagsEntry tags = 1; {entry} {line}")
+    schemas = [parse_protobuf(f'syntax = "proto3"; message Order {{ {text} }}') for text in texts]
+    places = [{name: path for path, name in schema.message_names()}["Order.Line"] for schema in schemas]
+    assert places == [(0, 0), (0, 0), (0, 1)]
+    for schema, place in zip(schemas, places, strict=True):
+        assert schema.message_at(place).full_name == "Order.Line"
+
+
 def test_a_descriptor_in_base64_is_as_good_as_a_text() -> None:
     texts = parse_protobuf(ORDER, {"shop/place.proto": PLACE})
     mixed = parse_protobuf(in_base64("order.proto", ORDER), {"shop/place.proto": in_base64("p.proto", PLACE)})
