@@ -123,7 +123,7 @@ mutate: $(RUN)
 
 # All parts run, also after one that ends with an error. Those with + are shorter with QUICK=1.
 BENCH = tests.bench+ $(addprefix tests.bench.,avro_values message_values increment_cost state_cost+ day_cost store_cost \
-  many_slices erase_cost cold_start many_topics+)
+  many_slices erase_cost hash_cost cold_start many_topics+)
 
 bench: $(RUN)
 	@failed=; for part in $(BENCH); do \

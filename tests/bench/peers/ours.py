@@ -11,7 +11,7 @@ from resources.settings.settings import Caps, ClusterSettings, Settings
 from tests.bench.cases import PARQUET_CODEC, Job
 from tests.fakes.loaders import loader_of
 
-_CLUSTER = "bench"
+CLUSTER = "bench"
 
 
 class NotLoaded(RuntimeError):
@@ -31,7 +31,7 @@ def settings(job: Job, *, tasks: int = 1) -> Settings:
     return Settings(
         lake=str(job.folder),
         parquet_codec=PARQUET_CODEC,
-        clusters={_CLUSTER: ClusterSettings(bootstrap=job.bootstrap)},
+        clusters={CLUSTER: ClusterSettings(bootstrap=job.bootstrap)},
         caps=Caps(slice_records=min(Caps().slice_records, max(1, job.records // tasks)), driver_slices=1),
     )
 
@@ -42,7 +42,7 @@ def load(topic: str, using: Settings, session: Callable[[], Any], **options: Any
     Raises:
         NotLoaded: the load failed; the message has its error.
     """
-    with open_cluster(using, _CLUSTER) as cluster:
+    with open_cluster(using, CLUSTER) as cluster:
         result = loader_of(using, cluster, session, **options).load(topic)
     if result.error:
         raise NotLoaded(f"{result.error}\n{result.trace or ''}")
