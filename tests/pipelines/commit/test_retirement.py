@@ -5,12 +5,15 @@ from dataclasses import replace
 from unittest.mock import Mock
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from kafka_io.model import BrokerPartition, OffsetRange
-from pipelines.commit.retirement import FileRows, RetiredRows, merged
+from pipelines.commit.retirement import FileRows, RetireChange, RetiredRows, merged
 from pipelines.ledger.committed_range import CommittedRange, ExactCause
 from pipelines.ledger.exact_offsets import ExactOffsets
+from pipelines.ledger.ledger import CommitKind, LedgerEntry, TableState, TopicIdentity
+from pipelines.table.exact_sets import store_exact
 from resources.errors import CommitRefused
 from tests.pipelines.taken_out import rows_of
 
@@ -123,3 +126,37 @@ def test_a_range_of_several_without_rows_has_their_sums_and_the_last_loading_tim
     [(whole, exact)] = merged((replace(part, bytes=100), own) for part, own in zip(ranges, sets, strict=True))
     assert (str(whole.offsets), whole.rows, whole.bytes, whole.loaded_at_us) == ("partition 0 [0, 30)", 0, 300, 7)
     assert exact == {ExactCause.RETIRED: rows_of(*range(30))}
+
+
+STATE = TableState(topic=TopicIdentity(cluster="main", name="clicks", incarnation="7"))
+
+
+def retiring(**files: list[FileRows]) -> RetireChange:
+    return RetireChange(state=STATE, run="retirement", files=files)
+
+
+def entry_of(kind: CommitKind, *ranges: CommittedRange) -> LedgerEntry:
+    return LedgerEntry(commit=kind, run="", kind=kind, sequence=0, ranges=ranges, state=STATE)
+
+
+def test_files_are_retired_only_if_ranges_have_all_of_their_rows() -> None:
+    entries = [(1, entry_of(CommitKind.LOAD, loaded(0, 10)))]
+    table = Mock(entries=lambda _: entries, exact_sets=lambda _: {}, store_exact=lambda own: store_exact("", {}, own))
+    empty = entry_of(CommitKind.RETIRE)
+    entry, [files] = retiring(a=of_file(4, 5)).complete(empty, table, Mock())
+    assert ([(str(part), part.rows) for part in entry.ranges], files.paths) == ([("partition 0 [0, 10)", 8)], ("a",))
+    with pytest.raises(CommitRefused, match="another run has changed the ranges of old rows meanwhile; run again"):
+        retiring(a=of_file(4), b=of_file(10)).complete(empty, table, Mock())
+
+
+def test_files_that_another_run_has_replaced_are_not_retired() -> None:
+    change, opened = retiring(a=of_file(4), b=of_file(5)), Mock(files=lambda: pa.table({"path": ["b", "c"]}))
+    newest = Mock(entry=entry_of(CommitKind.LOAD, loaded(0, 10)), opened=opened)
+    rebased = change.rebased(newest)
+    assert rebased is not None
+    assert list(rebased.files) == ["b"]
+    assert retiring(a=of_file(4)).rebased(newest) is None
+    other = replace(STATE, topic=replace(STATE.topic, incarnation="8"))
+    for entry in (None, Mock(topic=other.topic)):
+        with pytest.raises(CommitRefused, match="the table holds another incarnation now"):
+            change.rebased(Mock(entry=entry, opened=opened))
