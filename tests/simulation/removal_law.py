@@ -149,9 +149,9 @@ class RemovalLaw:
         self._end(run)
 
     def note_killed(self, run: str) -> None:
-        """Take note that a load was killed. What it would have said after its last commit nobody learns."""
+        """Take note that a load was killed. What it would have said after its commit, also of others, nobody learns."""
         if any(entry.run == run and entry.kind is CommitKind.LOAD for entry in self._entries()):
-            self.warned |= {place for place, cutter in self.cut_by.items() if cutter == run}
+            self.warned |= self.cut_by.keys()
             self.returned.pop(run, None)
         self._end(run)
 
