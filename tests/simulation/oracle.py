@@ -340,7 +340,8 @@ class Oracle:
             log = self.cluster.logs[id_]
             if log.restored:  # epochs of two histories say nothing; see IdentityLaw._check_content
                 continue
-            ranges = [committed for committed in incarnation.ranges if committed.partition == id_]
+            wholes = [committed for committed in incarnation.ranges if committed.partition == id_]
+            ranges = [part for whole in wholes for part in self._parts_of(whole)]
             offsets = [offset for committed in ranges for offset in self._truncated_offsets(committed)]
             offsets = [offset for offset in offsets if offset >= log.earliest]
             if offsets:

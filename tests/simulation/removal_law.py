@@ -110,9 +110,12 @@ class RemovalLaw:
         require(is_same, f"{entry.run} changed {state_before} to {state}")
         known = {key: dict(own) for key, own in self.removed[version - 1].items()}
         for row in taken:
-            is_counted = any(_has(committed, row) for committed in of_table[0].ranges)
-            require(is_counted, f"{entry.run} took out {row}, which no range counts")
-            known.setdefault((entry.topic.incarnation, row.id), {})[row.offset] = _CAUSES[entry.kind]
+            # An erasure also takes out rows of former topics of the same name.
+            topics = of_table if entry.kind is CommitKind.ERASE else of_table[:1]
+            owner = next((own.topic for own in topics if any(_has(committed, row) for committed in own.ranges)), None)
+            require(owner is not None, f"{entry.run} took out {row}, which no range counts")
+            assert owner is not None
+            known.setdefault((owner.incarnation, row.id), {})[row.offset] = _CAUSES[entry.kind]
         return known
 
     def _after_cut(self, entry: LedgerEntry, known: Removed) -> Removed:

@@ -1,12 +1,11 @@
 """In worlds with erasures, retirements and redecodes no row comes back, and each broken rule breaks a law."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
-import numpy as np
 import pytest
 
 from kafka_io.model import OffsetRange
@@ -61,16 +60,6 @@ def _on_any_version(self: Change, newest: TableSnapshot) -> Change:
     return replace(self, state=newest.entry.state)
 
 
-def _of_any_topic(self: EraseChange, ranges: Sequence[CommittedRange]) -> Iterator[ErasedRange]:
-    """The ranges that have the offsets of the rows, whatever their loading times are."""
-    times = {(committed.partition, committed.loaded_at_us) for committed in ranges}
-    for id_, loaded_us in sorted(times):
-        rows = self.hits.get(id_)
-        if rows is not None:
-            any_time = rows._replace(loaded_us=np.full_like(rows.loaded_us, loaded_us))
-            yield from ERASED(replace(self, hits={id_: any_time}), ranges)
-
-
 def _without_earlier(
     _table: TableStore, erased: ErasedRange
 ) -> tuple[CommittedRange, Mapping[ExactCause, ExactOffsets]]:
@@ -107,7 +96,7 @@ def _counting_all(self: LeftOut, decoded: Any, covered: OffsetRange) -> tuple[An
     return APPLY(self, decoded, covered)[0], decoded.gaps
 
 
-WITH_COUNT, APPLY, ERASED = offset_ranges._with_count, LeftOut.apply, EraseChange.erased
+WITH_COUNT, APPLY = offset_ranges._with_count, LeftOut.apply
 _Patch = tuple[object, str, object]
 _FORGETS_SETS: _Patch = (replay, "lasting", lambda _: {})
 BROKEN: Mapping[str, Sequence[_Patch]] = {
@@ -117,7 +106,6 @@ BROKEN: Mapping[str, Sequence[_Patch]] = {
     "a replay counts the offsets of a set as gaps of the log": [(LeftOut, "apply", _counting_all)],
     "a rewind does not look for erasures": [(rewind, "check_nothing_erased", lambda *_: None)],
     "an erasure lands on a version that nobody has searched": [(EraseChange, "rebased", _on_any_version)],
-    "an erasure takes rows of a former topic for those of the present one": [(EraseChange, "erased", _of_any_topic)],
     "a redecode writes rows that were erased meanwhile": [
         (RedecodeChange, "rebased", _on_any_version),
         (RedecodeChange, "complete", _uncounted),
@@ -153,10 +141,6 @@ _WORLDS_OF_FAULTS: Mapping[str, Mapping[str, Any]] = {
         **_RACES,
         "favours": {**_RACES["favours"], "redecode": 10, "replay": 0.3},
     },
-    "an erasure takes rows of a former topic for those of the present one": {
-        **_PLAIN,
-        "favours": {"others": 2, "erase": 4, "recreate": 4, "remove": 0.1, "expire": 0.3},
-    },
     "a replay does not see what was taken out, or came back, meanwhile": _RACES,
     "only the load that takes rows back says that erased ones may come back": {
         **_PLAIN,
@@ -177,8 +161,6 @@ _WORLDS_OF_FAULTS: Mapping[str, Mapping[str, Any]] = {
 _SEEDS_OF_FAULTS: Mapping[str, int] = {
     "a redecode writes rows that were erased meanwhile": 5,
     "an erasure lands on a version that nobody has searched": 7,
-    "an erasure takes rows of a former topic for those of the present one": 3,
-    "a retirement takes out files that are no longer there": 13,
     "a retirement takes out rows that no range counts": 2,
 }
 """The seed of a world that detects the fault early; see test_world.py."""
