@@ -91,9 +91,7 @@ class DebeziumDecoder:
         inner = rows.decode(events.row().cast(pa.binary()))
         members = dict(zip(inner.rows.schema.names, inner.rows.columns, strict=True))
         reasons = [FailedValue(row=each.row, reason=f"the text of the row: {each.reason}") for each in inner.failures]
-        read = self._complete(
-            again, replace(decoded, new_keys=inner.new_keys, rounded=inner.rounded), events, members, reasons
-        )
+        read = self._complete(again, decoded, events, members, reasons)
         at = np.array(places)
         failures = [replace(each, row=places[each.row]) for each in read.failures if is_text[each.row]]
         source = np.arange(len(values))
@@ -106,8 +104,8 @@ class DebeziumDecoder:
             others,
             rows=pa.RecordBatch.from_arrays(arrays, schema=self._columns),
             failures=in_order((each for each in others.failures if each.row not in replaced), failures),
-            new_keys=np.union1d(others.new_keys, at[read.new_keys]),
-            rounded=np.union1d(others.rounded, at[read.rounded]),
+            new_keys=np.union1d(others.new_keys, at[_both(read.new_keys, inner.new_keys, is_text)]),
+            rounded=np.union1d(others.rounded, at[_both(read.rounded, inner.rounded, is_text)]),
         )
 
     def _complete(
@@ -222,6 +220,13 @@ class DebeziumKeyDecoder:
 def _members(struct: pa.StructArray) -> Members:
     """The members of a struct; null where the struct is null."""
     return dict(zip((field.name for field in struct.type), struct.flatten(), strict=True))
+
+
+def _both(
+    envelopes: npt.NDArray[np.int64], texts: npt.NDArray[np.int64], is_text: npt.NDArray[np.bool_]
+) -> npt.NDArray[np.int64]:
+    """The rows that are among those of envelopes, or of the texts in them, and have a text."""
+    return np.intersect1d(np.union1d(envelopes, texts), np.flatnonzero(is_text))
 
 
 def _chosen(sources: Sequence[pa.Array], source: npt.NDArray[np.int64]) -> pa.Array:

@@ -274,6 +274,15 @@ def test_a_row_in_a_text_is_decoded(is_wrapped: bool) -> None:  # fault A19
     assert [row["__op"] for row in decoded.rows.to_pylist()] == [None, None, "c", "d", None]
 
 
+def test_what_is_new_around_a_row_in_a_text_is_reported() -> None:  # fault A10
+    """The row is before the source, so a decoder that expects no text has not read the source."""
+    known = {"op": "c", "after": '{"n": 1}', "source": {"lsn": 1}}
+    new = {**known, "source": {"lsn": 1, "snapshot": "last"}}
+    columns = columns_of_debezium_json(values_of(known).to_pylist())
+    decoded = DebeziumDecoder(columns, JsonDecoder).decode(values_of(known, new, {**new, "after": '{"n": 1, "m": 2}'}))
+    assert (decoded.failures, decoded.new_keys.tolist()) == ([], [1, 2])
+
+
 def test_a_field_of_the_row_that_is_named_as_a_column_about_the_event_has_a_column() -> None:
     row = {"__op": "own", "__v": 1, "__source": 2, "value__op": 3, "valuevalue__op": 4}
     [decoded] = decoded_alone(event("c", None, row))
