@@ -124,6 +124,8 @@ class Loader:
                 state = own.state if own.route else reconciled.state
                 record = records.setdefault(own.route, RunRecord(topic=state.topic.name, table=own.table.uri))
                 record.begin_step(discovered.wanted, reconciled.known_bounds, state)
+            # Rows may have been taken back already, so this is said also if a later stage fails (fault Y11).
+            records[MAIN_ROUTE].warnings += [*discovered.warnings, *reconciled.warnings]
             planned = plan_next(self.run, reconciled, target)
             failpoint("planned")
             decoded = {route: record.decoded for route, record in records.items()}
@@ -142,6 +144,7 @@ class Loader:
         errors: dict[BrokerPartition, LocatedError] = {}
         for stage in (reconciled.discovered, reconciled, planned, fetched, committed):
             errors |= stage.errors
+        for stage in (planned, fetched, committed):
             record.warnings += stage.warnings
         record.failures += [SliceFailure.of(error, reconciled.state.topic.where) for error in errors.values()]
         record.failures += fetched.failures
