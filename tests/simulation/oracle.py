@@ -350,9 +350,11 @@ class Oracle:
                     end is None or end <= min(offsets),
                     f"partition {id_} was truncated at {min(offsets)}, but the report is {truncated}",
                 )
-            # A partition without ranges has a cursor, and its log may have been truncated below it.
+            # A partition without records has a cursor, and its log may have been truncated below it. A leader that is
+            # deposed may have said where it begins, and nobody has read from that leader.
             reads = self.reads.get(entry.topic.incarnation, {}).get(id_, ())
-            may_differ = not ranges or any(self._may_differ(committed) for committed in ranges)
+            may_differ = not any(committed.offsets.start < committed.offsets.stop for committed in ranges)
+            may_differ |= any(self._may_differ(committed) for committed in ranges)
             may_differ |= any(read.incarnation != self.cluster.incarnation for read in reads)
             require(
                 may_differ or id_ not in truncated,
