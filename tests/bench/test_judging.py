@@ -19,6 +19,7 @@ QUICK = [
     "store_cost",
     "many_slices",
     "erase_cost",
+    "hash_cost",
 ]
 PARTS = [*QUICK, "cold_start", "many_topics"]
 

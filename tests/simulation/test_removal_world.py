@@ -161,6 +161,7 @@ _WORLDS_OF_FAULTS: Mapping[str, Mapping[str, Any]] = {
 _SEEDS_OF_FAULTS: Mapping[str, int] = {
     "a redecode writes rows that were erased meanwhile": 5,
     "an erasure lands on a version that nobody has searched": 7,
+    "a retirement takes out files that are no longer there": 24,
     "a retirement takes out rows that no range counts": 2,
 }
 """The seed of a world that detects the fault early; see test_world.py."""

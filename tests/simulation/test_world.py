@@ -258,7 +258,7 @@ _SEEDS_OF_FAULTS: Mapping[str, int] = {
     "a topic id is learned before all partitions were compared": 53,
     "what expired is a gap although the log was created again meanwhile": 8,
     "the ids of a topic that appear later are not recorded": 12,
-    "planned ranges carry no leader epoch": 13,
+    "planned ranges carry no leader epoch": 45,
     "a worker reads from a leader that was deposed before the plan": 13,
     "records of a later leader are read into a range of an earlier epoch": 7,
     "a topic id stands for the content": 6,
