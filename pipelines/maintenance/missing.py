@@ -32,7 +32,7 @@ _MAX_REASONS = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MissingRequest:
-    """What to record.
+    """A request to record missing rows.
 
     Args:
         table: the topic's table.
@@ -118,21 +118,20 @@ def _lacking(table: LakeTable, snapshot: TableSnapshot) -> tuple[list[_LackingRa
     Raises:
         EraseRefused: see `_recorded`.
     """
-    lacking: list[LoadedRange] = []
-    examined = examine(table, DeltaVersion.of(snapshot), lacking=lacking)
+    examined = examine(table, DeltaVersion.of(snapshot), lists_lacking=True)
     if examined.others:
         raise EraseRefused(
             f"more is wrong with the table than missing rows: {examined.others[0]}; take it back, or replay these "
             "offsets first",
             table.where,
         )
-    if of_bytes := [own for own in lacking if own.offsets.partition.broker is not None]:
+    if of_bytes := [own for own in examined.lacking if own.offsets.partition.broker is not None]:
         raise EraseRefused(
             f"{of_bytes[0]} lacks rows. In 0.7 offsets count bytes, so nobody can tell at which of them a row is "
             "missing: `penstock rewind`, or replay these offsets",
             table.where,
         )
-    present = present_offsets(table, snapshot.opened, lacking)
+    present = present_offsets(table, snapshot.opened, examined.lacking)
     return list(_with_absent(table, snapshot, present)), tuple(examined.lost_files)
 
 

@@ -99,15 +99,17 @@ class Proof(Failable):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Examination:
-    """What was found in a version of a table.
+    """The result of examining a version of a table.
 
     Args:
-        proof: the result.
+        proof: the proof, or its problems.
+        lacking: the ranges that lack rows, if the caller asks for them.
         lost_files: the data files that are missing or truncated.
         others: the problems that missing rows do not explain.
     """
 
     proof: Proof
+    lacking: Sequence[LoadedRange] = ()
     lost_files: Sequence[str] = ()
     others: Sequence[str] = ()
 
@@ -141,15 +143,15 @@ def verify(table: LakeTable, *, values: bool = False) -> Proof:
 
 
 def examine(
-    table: LakeTable, opened: DeltaVersion, *, values: bool = False, lacking: list[LoadedRange] | None = None
+    table: LakeTable, opened: DeltaVersion, *, values: bool = False, lists_lacking: bool = False
 ) -> Examination:
-    """Check a version of the table; see `verify`. The ranges that lack rows are added to `lacking`."""
+    """Check a version of the table; see `verify`. With `lists_lacking`, all ranges that lack rows stay in memory."""
     topic = table.where.topic or ""
     fold, cursors, changes = RangeFold(), _StoredCursors(), ChangesByOthers(opened.layout)
     files, exact_sets = CompleteFiles(table, opened), table.sets
     ranges_of_damaged: dict[str, list[str]] = {path: [] for path in files.damaged}
     with RangeFile() as ranges, ExactFile() as exact:
-        counts = _Counts(exact, lacking)
+        counts = _Counts(exact, lists_lacking=lists_lacking)
         for incarnation, committed in fold.effective(cursors.collect(changes.watch(table.commits_of(opened)))):
             changes.compare(committed)
             counts.add(incarnation, committed, ranges, exact_sets)
@@ -177,7 +179,7 @@ def examine(
         partitions=tuple(counts.proofs(fold)),
     )
     others += [*changes.of_written_rows(topic), *counts.other_miscounts]
-    return Examination(proof=proof, lost_files=files.damaged, others=others)
+    return Examination(proof=proof, lacking=counts.lacking, lost_files=files.damaged, others=others)
 
 
 class _StoredCursors:
@@ -295,16 +297,18 @@ def _first(problems: Sequence[_Problem]) -> list[str]:
 class _Counts:
     """Counts the rows of the ranges in the files. Only the sums of each partition stay in memory, not the ranges.
 
-    The ranges that lack rows are added to `lacking`, if it is a list.
+    With `lists_lacking`, those that lack rows stay too.
 
     Attributes:
+        lacking: the ranges that lack rows, if they stay.
         outside: the number of rows that belong to no range.
         misplaced: the number of rows with a position that only rows of 0.7 have.
     """
 
-    def __init__(self, exact: ExactFile, lacking: list[LoadedRange] | None) -> None:
+    def __init__(self, exact: ExactFile, *, lists_lacking: bool) -> None:
+        self.lacking: list[LoadedRange] = []
         self.outside = self.misplaced = 0
-        self._exact, self._lacking = exact, lacking
+        self._exact, self._lists_lacking = exact, lists_lacking
         self._partitions: list[PartitionProof] = []
         self._order: list[tuple[int, BrokerPartition]] = []
         self._slots: dict[TopicIdentity, dict[BrokerPartition, int]] = defaultdict(dict)
@@ -358,9 +362,9 @@ class _Counts:
         sums = (np.bincount(ranges.slots, numbers) for numbers in (rows, missing, copies))
         for slot, of_slot in enumerate(zip(*sums, strict=True)):
             self._partitions[slot] = self._partitions[slot].plus(*map(int, of_slot))
-        if self._lacking is not None:
+        if self._lists_lacking:
             chosen = np.flatnonzero(rows < ranges.rows).tolist()
-            self._lacking += [LoadedRange(self._offsets(ranges, n), int(ranges.loaded_us[n])) for n in chosen]
+            self.lacking += [LoadedRange(self._offsets(ranges, n), int(ranges.loaded_us[n])) for n in chosen]
         self._note(ranges, counted)
 
     def _note(self, ranges: RangeColumns, counted: RangeCounts) -> None:
