@@ -19,6 +19,7 @@ from resources.explanations.explanation import ExitCode
 from resources.printed import printed
 
 if TYPE_CHECKING:
+    from pipelines.delta.delta_table import LakeTable
     from pipelines.layout.conditions import Condition
     from resources.settings.settings import Settings
 
@@ -117,7 +118,7 @@ def erase_command(
     name = only_cluster(settings, cluster)
     request = request or uuid.uuid4().hex[:12]
     if condition is None:
-        return _recorded(options, topic, name, request, dry_run=dry_run, yes=yes)
+        return _recorded(name, table_of(settings, name, topic), request, dry_run=dry_run, yes=yes)
     if not dry_run:
         confirm(f"Erase the rows of {printable(topic)} for ever?", yes=yes)
     with progress() as on_progress:
@@ -145,16 +146,15 @@ def _condition(where: str | None, file: Path | None, column: str | None) -> "Con
     return None if where is None else parse_condition(where)
 
 
-def _recorded(
-    options: GlobalOptions, topic: str, cluster: str, request: str, *, dry_run: bool, yes: bool
-) -> CommandResult:
+def _recorded(cluster: str, table: "LakeTable", request: str, *, dry_run: bool, yes: bool) -> CommandResult:
     """Record the rows that are missing as erased."""
     from pipelines.maintenance.missing import MissingRequest, erase_missing
 
     if not dry_run:
         question = "No replay and no rewind brings them back, even if the brokers still have their records."
-        confirm(f"Record the missing rows of {printable(topic)} as erased for ever? {question}", yes=yes)
-    table = table_of(options.settings(), cluster, topic)
+        confirm(
+            f"Record the missing rows of {printable(str(table.where.topic))} as erased for ever? {question}", yes=yes
+        )
     result = erase_missing(MissingRequest(table=table, run=uuid.uuid4().hex, name=request, dry_run=dry_run))
     return result_of_topic(cluster, result, console.missing_rows)
 

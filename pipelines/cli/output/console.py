@@ -3,7 +3,7 @@
 A table shows the same records that `--json` prints. `shown_status.py` has those of `penstock status`.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from rich.text import Text
@@ -143,12 +143,7 @@ def rewrites(results: PrintedResults) -> None:
 
 def erasures(results: PrintedResults) -> None:
     """Print a line per partition with erased rows, then what happened."""
-    for result in results:
-        if result["errors"]:
-            failure(result["errors"][0], topic=result["topic"])
-            continue
-        if result["partitions"]:
-            print_table("?broker partition >rows", result["partitions"])
+    for result in _with_partitions(results):
         word = "would be erased" if result["dry_run"] else "erased"
         print_sentence(
             f"{result['topic']}: {count(result['rows'])} rows {word}, in {count(result['files'])} of "
@@ -160,12 +155,7 @@ def erasures(results: PrintedResults) -> None:
 
 def missing_rows(results: PrintedResults) -> None:
     """Print a line per partition with missing rows, then why they are missing and what was recorded."""
-    for result in results:
-        if result["errors"]:
-            failure(result["errors"][0], topic=result["topic"])
-            continue
-        if result["partitions"]:
-            print_table("?broker partition >rows", result["partitions"])
+    for result in _with_partitions(results):
         for reason in result["reasons"]:
             print_sentence(f"{result['topic']}: {reason}")
         if result["gaps"]:
@@ -175,6 +165,17 @@ def missing_rows(results: PrintedResults) -> None:
             )
         word = "would be recorded as erased" if result["dry_run"] else "recorded as erased"
         print_sentence(f"{result['topic']}: {count(result['rows'])} missing rows {word}; version {result['version']}")
+
+
+def _with_partitions(results: PrintedResults) -> Iterator[PrintedResult]:
+    """The results without an error, after a line per partition. For the others the error is printed."""
+    for result in results:
+        if result["errors"]:
+            failure(result["errors"][0], topic=result["topic"])
+            continue
+        if result["partitions"]:
+            print_table("?broker partition >rows", result["partitions"])
+        yield result
 
 
 def history(entries: Sequence["HistoryEntry"]) -> None:
