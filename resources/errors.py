@@ -1,6 +1,8 @@
 """Errors of the lake and of a load. Like those of kafka_io, each has its location (topic, partition ...) as data."""
 
-from kafka_io.errors import LocatedError, system_reason
+from typing import Self
+
+from kafka_io.errors import LocatedError, Where, system_reason
 
 _UNEXPECTED = "an unexpected error; `penstock --debug` with the same command shows its details"
 
@@ -204,6 +206,15 @@ class TableMissing(LoadError):
 
 class TableLost(LoadError):
     """The topic was loaded before, but the lake has no rows of it."""
+
+    @classmethod
+    def of_one(cls, uri: str, where: Where) -> Self:
+        """The error if one of several tables of a topic has no rows."""
+        return cls(
+            f"the table {uri} has no rows, but the topic was loaded into it before: put it back, or load all tables of "
+            "the topic again",
+            where,
+        )
 
 
 class TableForeign(LoadError):

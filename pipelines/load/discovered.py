@@ -232,11 +232,7 @@ def joined(run: Run, new: TopicTable, own: TopicTable) -> TopicTable:
         return new
     cursors = {partition: cursor for partition, (start, cursor) in own.state.covered.items() if start < cursor}
     if cursors and new.route in own.state.routes.all_routes:
-        raise TableLost(
-            f"the table {new.table.uri} has no rows, but the topic was loaded into it before: put it back, or load all "
-            "tables of the topic again",
-            new.state.topic.where,
-        )
+        raise TableLost.of_one(new.table.uri, new.state.topic.where)
     begins = (CommittedRange(offsets=OffsetRange(id_, cursor, cursor)) for id_, cursor in sorted(cursors.items()))
     facts = tuple(SliceFacts(range=begin, route=new.route) for begin in begins)
     if not facts:

@@ -215,7 +215,7 @@ def _compare_identity(
 
 
 def _covered_by_others(tables: TableOf, state: TableState) -> Iterator[Coverage]:
-    """What each other table of a topic covers, if this is the state of its own table.
+    """The coverage of each other table of a topic, if this is the state of its own table.
 
     Raises:
         TableLost: one of them has no rows, but the topic was loaded into it.
@@ -227,11 +227,7 @@ def _covered_by_others(tables: TableOf, state: TableState) -> Iterator[Coverage]
         table = tables(name)
         snapshot = table.existing()
         if snapshot is None or snapshot.entry is None:
-            raise TableLost(
-                f"the table {table.uri} has no rows, but the topic was loaded into it before: put it back, or load all "
-                "tables of the topic again",
-                Where(cluster=state.topic.cluster, topic=name),
-            )
+            raise TableLost.of_one(table.uri, Where(cluster=state.topic.cluster, topic=name))
         yield snapshot.entry.covered
 
 
