@@ -141,19 +141,27 @@ def test_a_truncated_log_of_a_typed_table_is_taken_back_to_the_last_commit_that_
         assert topic.deep().proven
 
 
+ERASED = numbered(12, 13)[0]
+
+
+def erased_and_truncated(topic: TypedTopic, fake: FakeCluster) -> EraseRequest:
+    """Load 20 records, erase the one at offset 12, and write the log again from offset 15 on; returns the request."""
+    answers_policy(fake, "delete")
+    for end in (10, 20):
+        fake.logs[0] = holding(0, end, epoch=-1)
+        assert topic.load().error is None
+    request = EraseRequest(table=topic.table, condition=parse_condition(f"value = '{ERASED}'"), run="erasure")
+    assert erase(request).rows == 1
+    kept, later = holding(0, 15, epoch=-1), holding(15, 30, incarnation="second", epoch=-1)
+    fake.logs[0] = replace(later, entries=kept.entries + later.entries, start=0)
+    return request
+
+
 def test_a_load_warns_if_a_log_may_bring_erased_rows_back(fake: FakeCluster, tmp_path: Path) -> None:  # fault Y11
     """The rows after the last commit that the log has are taken back, and the log may still have erased ones there."""
     topic = TypedTopic(fake=fake, folder=tmp_path, format_={"format": "text"})
     with fake:
-        answers_policy(fake, "delete")
-        for end in (10, 20):
-            fake.logs[0] = holding(0, end, epoch=-1)
-            assert topic.load().error is None
-        [gone] = numbered(12, 13)
-        request = EraseRequest(table=topic.table, condition=parse_condition(f"value = '{gone}'"), run="erasure")
-        assert erase(request).rows == 1
-        kept, later = holding(0, 15, epoch=-1), holding(15, 30, incarnation="second", epoch=-1)
-        fake.logs[0] = replace(later, entries=kept.entries + later.entries, start=0)
+        request = erased_and_truncated(topic, fake)
         load = topic.load(choices=Choices(on_truncated="rewind"))
         assert load.error is None
         warning = "erased rows of partition 0 [10, 20): 1; the log may still have them"
@@ -168,15 +176,7 @@ def test_each_load_warns_of_erased_rows_until_one_after_the_cut_has_committed(
     """A load may be killed between its cut and its report. The next one fetches the erased rows, and says so."""
     topic, rewind = TypedTopic(fake=fake, folder=tmp_path, format_={"format": "text"}), Choices(on_truncated="rewind")
     with fake:
-        answers_policy(fake, "delete")
-        for end in (10, 20):
-            fake.logs[0] = holding(0, end, epoch=-1)
-            assert topic.load().error is None
-        [gone] = numbered(12, 13)
-        request = EraseRequest(table=topic.table, condition=parse_condition(f"value = '{gone}'"), run="erasure")
-        assert erase(request).rows == 1
-        kept, later = holding(0, 15, epoch=-1), holding(15, 30, incarnation="second", epoch=-1)
-        fake.logs[0] = replace(later, entries=kept.entries + later.entries, start=0)
+        request = erased_and_truncated(topic, fake)
         with monkeypatch.context() as killing:
             killing.setattr(loading, "plan_next", Mock(side_effect=KeyboardInterrupt))
             with pytest.raises(KeyboardInterrupt):
@@ -190,7 +190,7 @@ def test_each_load_warns_of_erased_rows_until_one_after_the_cut_has_committed(
         assert erase(replace(request, condition=other)).rows == 1
         [text] = topic.load(choices=rewind).warnings
         assert (text.startswith(warning), failing) == (True, text)
-        assert gone in [row["value"] for row in topic.rows("value")]
+        assert ERASED in [row["value"] for row in topic.rows("value")]
         assert topic.load(choices=rewind).warnings == ()
 
 
