@@ -1,4 +1,4 @@
-"""What is compressed in kept bytes: in batches and messages that a load could not decode and left out by choice.
+"""Decompresses kept bytes: batches and messages that a load could not decode and left out by choice.
 
 Something in such bytes is damaged, and it may be their header. So what they say of themselves is not believed: if no
 codec of their format gives their content back, nobody can search them, and the caller hears of it.
@@ -52,7 +52,9 @@ class _Entry(NamedTuple):
 
 
 def decompressed_contents(name: str, data: bytes) -> Iterator[bytes]:
-    """What is compressed in kept bytes, also in messages that are compressed again. `name` is that of their file.
+    """The decompressed contents of kept bytes, also of messages that are compressed twice.
+
+    `name` is the name of their file.
 
     Raises:
         NotSearchable: something that is compressed cannot be decompressed, or it is no batch and no message.

@@ -157,7 +157,7 @@ class MissingChange(EraseChange):
 
 
 def _changed(table: TableStore, own: IncarnationRanges, erased: Sequence[ErasedRange]) -> FormerRanges:
-    """What is left of the ranges of one incarnation. No two incarnations share the file of a set."""
+    """The ranges of one incarnation without the erased rows. No two incarnations share the file of a set."""
     covered: dict[BrokerPartition, tuple[int, int]] = {}
     for committed in own.ranges:
         start, _ = covered.get(committed.partition, (committed.offsets.start, 0))

@@ -30,7 +30,7 @@ if TYPE_CHECKING:  # pydantic and protobuf are slow to import; workers need no s
 KnownSchemas = Mapping[int, RegisteredSchema]
 """The schemas of a registry, by id."""
 ALL_MESSAGES = "*"
-"""What an encoding has in the place of the name of a message type if values may have any."""
+"""Stands for the name of a message type in an encoding whose values may have any type."""
 LOCAL_ID = -1
 """The id of a schema in a file of the settings. No registry has it."""
 

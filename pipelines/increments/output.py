@@ -98,7 +98,7 @@ class PlacedOutput(Protocol):
 
     @property
     def place(self) -> str:
-        """Where the output is. It has no secret."""
+        """The place of the output, without secrets."""
 
 
 class WatchedRows:

@@ -241,7 +241,7 @@ class TableState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FormerRanges:
-    """What an erasure changes of a former incarnation of the topic.
+    """The ranges of a former incarnation of the topic that an erasure changes.
 
     Args:
         topic: the incarnation.
@@ -284,7 +284,7 @@ class FormerRanges:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Erasure:
-    """What only the entry of an erasure has.
+    """The part of an entry that only an erasure has.
 
     Args:
         request: the request for which it was made, as its user calls it.

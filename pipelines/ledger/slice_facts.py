@@ -69,7 +69,7 @@ NOTHING_OBSERVED = Observations()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartNeeds:
-    """What the plan must have to decode values, or keys.
+    """The schemas and fields that the plan lacks to decode values, or keys.
 
     Args:
         schemas: the ids, or GUIDs, of their schemas that the plan does not have.
@@ -82,7 +82,7 @@ class PartNeeds:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecodingNeeds:
-    """What the plan must have to decode records, and the schemas whose names a router must have to find their table."""
+    """The needs of records: what the plan lacks to decode them, and the schemas whose names the router lacks."""
 
     values: PartNeeds = PartNeeds()
     keys: PartNeeds = PartNeeds()

@@ -12,7 +12,7 @@ if TYPE_CHECKING:  # workers need no settings, and pydantic is slow to import
 MAIN, FAIL = "main", "fail"
 """The texts in the place of a table that mean the topic's own table, and no table."""
 SCHEMA = "schema"
-"""What names the type of a record if no header does."""
+"""The value of `by` if the schema of a record is its type, and no header is."""
 ID_PREFIX = "id:"
 """The beginning of the names that are ids of schemas: records of a schema that nobody can name have a table too."""
 

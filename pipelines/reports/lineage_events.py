@@ -79,7 +79,7 @@ class JobOutput:
 
     @classmethod
     def of_load(cls, load: TopicLoad, columns: Columns) -> Self:
-        """What a load did to a table that has these columns now."""
+        """The output of a load: a table that has these columns now."""
         name = DatasetName.of_table(load.table)
         return cls(name=name, version=load.version, columns=columns, rows=load.rows, files=load.files)
 

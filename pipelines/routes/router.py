@@ -25,7 +25,7 @@ if TYPE_CHECKING:  # workers need no settings, and pydantic is slow to import
 MAIN_ROUTE = ""
 """The route of the records in the topic's own table."""
 TypeOfRecord = str | SchemaUse
-"""What names the type of a record: the text of its header, or its schema."""
+"""The type of a record: the text of its header, or its schema."""
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9._-]+")
 _Places = npt.NDArray[np.int64]
 
@@ -140,6 +140,6 @@ class Router:
         return route
 
     def _matching(self, name: str, *, is_id: bool = False) -> str | None:
-        """The route of the first rule for a name, or for the id of a schema; None if there is none."""
+        """The route of the first rule that matches a name, or the id of a schema; None if no rule matches."""
         rules = (rule for rule in self.routes.items() if not self.schemas or rule[0].startswith(ID_PREFIX) == is_id)
         return next((to for pattern, to in rules if re.fullmatch(pattern, name, re.DOTALL)), None)

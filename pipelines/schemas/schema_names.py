@@ -1,4 +1,4 @@
-"""What the schemas of a registry are called, and which of them each record names.
+"""Finds the names of the schemas in a registry, and the schema that each record names.
 
 Avro: the full name of the outermost type, such as `shop.Order`. Protobuf: the full name of the message type, which the
 index path in the frame of a value chooses. JSON Schema: its `title`. These are the names by which Confluent's

@@ -203,7 +203,7 @@ class RealBroker:
         produce(client, topic, partition, records, details or [{}] * len(records))
 
     def damage(self, topic: str) -> None:
-        """Flip a bit in the checksum of the newest batch of partition 0, on the disk. The broker sends it as it is."""
+        """Flip a bit of a checksum on the disk: in the newest batch of partition 0. The broker does not check it."""
         segment = max((self._process.data / f"{topic}-0").glob("*.log"))
         content, position = segment.read_bytes(), 0
         while (following := position + _batch_size(content, position)) < len(content):

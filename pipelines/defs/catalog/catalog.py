@@ -61,7 +61,7 @@ class Catalog:
         return TableRoutes.of(self.settings.options_of(topic).tables).table_names(topic)
 
     def props(self, cluster: str, topic: str, route: str = "") -> TopicProps:
-        """What the translator gets for one of the tables of a topic, also for one that is not known yet."""
+        """The properties of a table of a topic for the translator. The table need not exist yet."""
         name = table_name(topic, route)
         return TopicProps(
             cluster=cluster,
@@ -96,7 +96,7 @@ class Catalog:
         )
 
     def _translated(self, props: TopicProps) -> dg.AssetSpec:
-        """What the translator makes. If it does not look at the route, the route is the last part of the key."""
+        """The asset that the translator makes. If it ignores the route, its key gets the route as the last part."""
         spec = self.translator.get_asset_spec(props)
         if props.route and spec.key == self.key(props.cluster, props.name):
             spec = spec.replace_attributes(key=[*spec.key.path, key_name(props.route)])
@@ -155,7 +155,7 @@ class TopicSchedule:
         return [self.key(table) for of_topic in tables for table in of_topic]
 
     def props(self, table: str) -> TopicProps:
-        """What the translator got for a table."""
+        """The properties of a table that the translator got."""
         return self.catalog.props(self.cluster, topic_of(table), route_of(table))
 
     def checks(self, table: str) -> list[str]:

@@ -68,7 +68,7 @@ def table_metadata(load: TopicLoad) -> Metadata:
 
 
 def _numbers(load: TopicLoad) -> Metadata:
-    """What a load added to a table, and what it left out."""
+    """The numbers of rows that a load added to a table, and of those that it left out."""
     return {
         **{name: getattr(load, name) for name in ("rows", "files", "bad_records")},
         "gaps": sum(sum(partition.gaps.values()) for partition in load.partitions),

@@ -213,7 +213,7 @@ class ScheduleRun:
             self.context.log.warning("the status of the topics after this run is unknown: %s", error)
 
     def facts(self, table: str) -> TableFacts | None:
-        """What the table of this name holds now; None if it cannot be read."""
+        """The facts about the table of this name as it is now; None if it cannot be read."""
         try:
             options = self.penstock.settings().options_of(table)
             samples, personal = options.catalog.sample_rows, options.format.personal

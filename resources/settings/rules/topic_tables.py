@@ -26,9 +26,9 @@ class TopicTables(Section):
     """Tables for the records of a topic that have different types. See docs/typed-tables.md."""
 
     by: Annotated[str, AfterValidator(_by)]
-    """What names the type of a record. With "schema" it is the schema of the value, in a registry: the full name of a
-    type of Avro or of a Protobuf message, or the title of a JSON Schema. With "header:" and the name of a header it is
-    this header; of several headers of this name, the last one counts."""
+    """Where the type of a record is. "schema": the type is the name of the value's schema in a registry, which is the
+    full name of a type of Avro or of a Protobuf message, or the title of a JSON Schema. "header:" and the name of a
+    header: the type is the value of this header. Of several headers of this name, the last one counts."""
 
     names: Annotated[dict[str, str], BeforeValidator(with_dotted_names), Field(min_length=1)]
     """Types, with the tables for their records. A type is a name, or a regular expression that matches whole names, as

@@ -272,7 +272,7 @@ def test_a_bound_that_two_values_share_keeps_the_certificate_open_until_the_log_
         assert (made.complete, hits(made)) == (True, set()), made.tasks
 
 
-# What nobody can delete.
+# The names of columns, which no command removes.
 
 
 @pytest.mark.parametrize("is_nested", [False, True])
