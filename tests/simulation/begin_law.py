@@ -106,7 +106,10 @@ class BeginLaw:
         if any(cut.tick >= since for cut in log.cuts) or id_ in lied:
             return
         starts = [first] if has_begun else [first, run]
-        held_from = run.asked[id_].held_from if id_ in run.asked else None
+        # A partition that begins at offset 0 is in no commit before its first rows. So what was held back when the
+        # first run asked matters too: the transaction may have ended since.
+        asked = [each.asked[id_].held_from for each in (first, run) if id_ in each.asked]
+        held_from = min((offset for offset in asked if offset is not None), default=None)
         require(
             any(run_start.allows(start, id_, log) for run_start in starts),
             f"partition {id_} begins at {start}, and leaves out older records: {starts}",

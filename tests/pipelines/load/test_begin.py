@@ -143,6 +143,19 @@ def test_the_start_latest_holds_for_a_partition_that_cannot_be_loaded_at_the_fir
     assert verify(table(tmp_path)).problems == ()
 
 
+@pytest.mark.parametrize("held_from", [0, 10])
+def test_the_start_latest_is_before_a_transaction_that_is_open_then(
+    held_from: int, fake: FakeCluster, tmp_path: Path
+) -> None:
+    """See fault P02. At offset 0 no commit records the start, and no time may replace it: the records can be older."""
+    fake.logs[0].stable = held_from
+    with fake:
+        assert load(fake, tmp_path, start="latest").rows == 0
+        fake.logs[0].stable = None
+        assert load(fake, tmp_path).rows == 20 - held_from
+    assert newest(tmp_path).covered == {A: (held_from, 20), B: (10, 10)}
+
+
 def test_the_ledger_keeps_the_start_of_partitions_and_reads_entries_of_older_versions_without_it(
     fake: FakeCluster, tmp_path: Path
 ) -> None:  # fault P02
