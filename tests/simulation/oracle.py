@@ -417,7 +417,11 @@ class Oracle:
             covered = next((ledger_entry.covered for _, ledger_entry in self.store.logged_entries(load.version)), {})
             others = [committed for entry in entries if entry.run != run for committed in entry.ranges]
             self._check_loaded_before_unreadable(load, covered, others)
-            for id_, end in wanted.items():
+            # A run loads as many offsets as were new when it began. If another run then begins the table again, with
+            # a topic that was created again, there is more to load than that: the next run does it.
+            history = [entry for _, entry in self.store.logged_entries(newest, after=since - 1)]
+            begun_again = any(entry.run != run and entry.topic != earlier.topic for entry, earlier in pairwise(history))
+            for id_, end in () if begun_again else wanted.items():
                 cursor = covered.get(id_, (0, 0))[1]
                 require(
                     cursor >= end or f"partition={id_} " in str(load.error),
