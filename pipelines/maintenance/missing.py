@@ -19,7 +19,7 @@ from pipelines.delta.open_version import DeltaVersion
 from pipelines.ledger.committed_range import CommittedRange, LoadedRange
 from pipelines.ledger.exact_offsets import ExactOffsets
 from pipelines.ledger.incarnations import RangeFold
-from pipelines.ledger.ledger import LedgerEntry, RecordedChoice
+from pipelines.ledger.ledger import RecordedChoice
 from pipelines.maintenance.erase import ended, existing_snapshot
 from pipelines.maintenance.erase_result import ErasedRows, TopicErase
 from pipelines.table.table_store import TableSnapshot
@@ -139,28 +139,27 @@ def _with_absent(
     table: LakeTable, snapshot: TableSnapshot, present: Mapping[LoadedRange, ExactOffsets]
 ) -> Iterator[_LackingRange]:
     """The ranges of the ledger that have only these rows."""
-    removed_by: list[DeltaCommit] = []
-    for _, committed in RangeFold().effective(_entries(table, snapshot, removed_by)):
+    for committed, removed_by in _ranges(table, snapshot):
         rows = present.get(LoadedRange.of(committed))
         if rows is not None:
             known = ExactOffsets.union([rows, *table.exact_sets(committed).values()])
             absent = known.complement(committed.offsets)
-            yield _LackingRange(committed=committed, absent=absent, removed_by=tuple(removed_by))
+            yield _LackingRange(committed=committed, absent=absent, removed_by=removed_by)
 
 
-def _entries(
-    table: LakeTable, snapshot: TableSnapshot, removed_by: list[DeltaCommit]
-) -> Iterator[tuple[int, LedgerEntry]]:
-    """The entries, newest first. When one is given, `removed_by` has the newer commits of others that removed rows."""
+def _ranges(table: LakeTable, snapshot: TableSnapshot) -> Iterator[tuple[CommittedRange, tuple[DeltaCommit, ...]]]:
+    """The ranges that count, newest first, each with the newer commits of others that took rows out of the table."""
+    fold, removed_by = RangeFold(), tuple[DeltaCommit, ...]()
     target: int | None = None
     for commit_ in table.commits(snapshot.version):
-        if target is not None and commit_.version > target:
+        if target is not None and commit_.version > target:  # a rewind has cancelled it
             continue
         if commit_.entry is not None:
             target = commit_.entry.target
-            yield commit_.version, commit_.entry
+            ranges = fold.effective([(commit_.version, commit_.entry)])
+            yield from ((committed, removed_by) for _, committed in ranges)
         elif commit_.changed_rows:
-            removed_by.append(commit_)
+            removed_by = (*removed_by, commit_)
 
 
 def _partitions(lacking: Sequence[_LackingRange]) -> Iterator[ErasedRows]:

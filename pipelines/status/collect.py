@@ -42,6 +42,8 @@ Offsets = Mapping[str, Mapping[BrokerPartition, int]]
 AnswersT = TypeVar("AnswersT")
 TableOf = Callable[[str], LakeTable]
 """Gives the table of this name."""
+SnapshotOf = Callable[[str], TableSnapshot | None]
+"""Gives the newest version of the table of this name; None if there is no table."""
 
 
 def watched(
@@ -80,11 +82,18 @@ def statuses(
         choices: inconsistencies that loads may pass over are not errors.
         last_errors: why the last loads of topics failed.
     """
-    read_table = partial(
-        _read_table, tables, cluster=cluster.name, cluster_id=_cluster_id(cluster), choices=choices or Choices()
-    )
     uris = [tables(topic).uri for topic in islice(topics, 1)]
     with ThreadPoolExecutor(tables_at_once(*uris) if uris else 1) as readers:
+        # The status of a topic needs its further tables, too. They are read first, and once.
+        further = {topic: readers.submit(_existing, tables, topic) for topic in topics if route_of(topic)}
+        read_table = partial(
+            _read_table,
+            tables,
+            lambda name: further[name].result() if name in further else _existing(tables, name),
+            cluster=cluster.name,
+            cluster_id=_cluster_id(cluster),
+            choices=choices or Choices(),
+        )
         from_tables = list(readers.map(lambda topic: read_table(topic, topics[topic]), topics))
     # A topic that the cluster no longer has cannot be loaded, which is no error.
     errors = {topic: error for topic, error in (last_errors or {}).items() if topics.get(topic)}
@@ -157,8 +166,19 @@ def _cluster_id(cluster: Cluster) -> str:
         return ""
 
 
+def _existing(tables: TableOf, name: str) -> TableSnapshot | None:
+    return tables(name).existing()
+
+
 def _read_table(
-    tables: TableOf, topic: str, entry: TopicEntry | None, *, cluster: str, cluster_id: str, choices: Choices
+    tables: TableOf,
+    existing: SnapshotOf,
+    topic: str,
+    entry: TopicEntry | None,
+    *,
+    cluster: str,
+    cluster_id: str,
+    choices: Choices,
 ) -> TopicStatus:
     """The status of a topic before the brokers are asked. It has no partitions if the table cannot be read."""
     table = tables(topic)
@@ -170,7 +190,7 @@ def _read_table(
         table=table.uri,
     )
     try:
-        snapshot = table.existing()
+        snapshot = existing(topic)
         if snapshot is not None:
             times = snapshot.entry.event_time if snapshot.entry else None
             status = replace(
@@ -189,11 +209,12 @@ def _read_table(
         return _with_partitions(replace(status, failure=missing), {id_: cursor for id_, (_, cursor) in covered.items()})
     if snapshot is None:
         return _with_partitions(status, dict.fromkeys(entry.partitions))
-    return _compare_identity(tables, status, snapshot, entry, cluster_id=cluster_id, choices=choices)
+    return _compare_identity(tables, existing, status, snapshot, entry, cluster_id=cluster_id, choices=choices)
 
 
 def _compare_identity(
     tables: TableOf,
+    existing: SnapshotOf,
     status: TopicStatus,
     snapshot: TableSnapshot,
     entry: TopicEntry,
@@ -207,14 +228,14 @@ def _compare_identity(
     state = TableState(topic=topic)
     try:
         state = table_state(snapshot, topic, entry.also, choices)
-        state = replace(state, covered=common([state.covered, *_covered_by_others(tables, state)]))
+        state = replace(state, covered=common([state.covered, *_covered_by_others(tables, existing, state)]))
         status = replace(status, warnings=tuple(vanished_partitions(state.covered, entry, choices)))
     except LocatedError as error:
         status = replace(status, failure=_failure(error))
     return _with_partitions(status, {id_: state.cursor(id_) for id_ in {*entry.partitions, *state.covered}})
 
 
-def _covered_by_others(tables: TableOf, state: TableState) -> Iterator[Coverage]:
+def _covered_by_others(tables: TableOf, existing: SnapshotOf, state: TableState) -> Iterator[Coverage]:
     """The coverage of each other table of a topic, if this is the state of its own table.
 
     Raises:
@@ -224,10 +245,9 @@ def _covered_by_others(tables: TableOf, state: TableState) -> Iterator[Coverage]
     if route_of(state.topic.name) or state.findings.replaced:
         return
     for name in state.routes.table_names(state.topic.name)[1:]:
-        table = tables(name)
-        snapshot = table.existing()
+        snapshot = existing(name)
         if snapshot is None or snapshot.entry is None:
-            raise TableLost.of_one(table.uri, Where(cluster=state.topic.cluster, topic=name))
+            raise TableLost.of_one(tables(name).uri, Where(cluster=state.topic.cluster, topic=name))
         yield snapshot.entry.covered
 
 

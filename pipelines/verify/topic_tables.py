@@ -21,21 +21,30 @@ from pipelines.table.exact_sets import ExactSets
 from pipelines.table.table_store import TableSnapshot
 from pipelines.verify.verify import Proof, verify
 from resources.errors import LoadError
-from resources.table_names import route_of
+from resources.table_names import route_of, topic_of
 
 _MAX_LISTED = 5
 
 
 def other_tables(table: LakeTable) -> list[LakeTable]:
-    """The other tables of the topic of this table, as its ledger names them; none if it cannot be read."""
+    """The other tables of the topic of this table, as the ledger of the topic's own table names them.
+
+    If that one cannot be read, the ledger of this table names them; if neither can, there are none.
+    """
+    own = LakeTable.of(table.lake, table.where.cluster or "", topic_of(table.where.topic or ""))
+    names = _named_by(own) or _named_by(table)
+    return [LakeTable.of(table.lake, table.where.cluster or "", name) for name in names if name != table.where.topic]
+
+
+def _named_by(table: LakeTable) -> list[str]:
+    """The names of all tables of the topic in the ledger of one of them; none if it cannot be read."""
     try:
         snapshot = table.existing()
     except LoadError:  # its own proof says why
         return []
     if snapshot is None or snapshot.entry is None:
         return []
-    names = snapshot.entry.state.routes.table_names(snapshot.entry.topic.kafka_topic)
-    return [LakeTable.of(table.lake, table.where.cluster or "", name) for name in names if name != table.where.topic]
+    return snapshot.entry.state.routes.table_names(snapshot.entry.topic.kafka_topic)
 
 
 def verify_topic(table: LakeTable) -> Proof:

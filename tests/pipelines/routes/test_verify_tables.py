@@ -16,7 +16,17 @@ from pipelines.verify import topic_tables
 from pipelines.verify.topic_tables import other_tables, problems_between, verify_topic
 from tests.fakes.cluster import Log
 from tests.fakes.typed import TypedTopic
-from tests.pipelines.routes.test_routed_load import TABLES, TYPES, append, batch, offsets, prove, table, topic
+from tests.pipelines.routes.test_routed_load import (
+    TABLES,
+    TYPES,
+    append,
+    batch,
+    offsets,
+    prove,
+    table,
+    topic,
+    with_tables,
+)
 
 pytestmark = pytest.mark.slow  # each test fills a table and changes it
 
@@ -159,3 +169,21 @@ def test_a_lost_table_is_no_proof(topic: TypedTopic, penstock: Callable[..., Res
     records = results(penstock("verify", "clicks", "--tables", "--json"), code=5)
     assert [own["proven"] for own in records] == [True, False, True]
     assert "there is no table" in records[1]["problems"][0]
+
+
+def test_the_own_table_of_a_topic_names_its_tables(topic: TypedTopic, tmp_path: Path) -> None:
+    with_tables(topic, others="fail", names={"click": "main", **TABLES["names"]})
+    topic.fake.logs = {0: batch(["click", "order", "payment"])}
+    assert topic.load().error is None
+    kept = tmp_path / "kept"
+    shutil.copytree(table(topic, "orders").uri, kept)
+    with_tables(topic, names={"click": "main", **TABLES["names"], "refund": "refunds"})
+    append(topic, ["refund"])
+    assert topic.load().error is None
+    # A load was killed before it committed to this table, which knows nothing of the new one.
+    shutil.rmtree(table(topic, "orders").uri)
+    shutil.copytree(kept, table(topic, "orders").uri)
+    names = [other.where.topic for other in other_tables(table(topic, "orders"))]
+    assert names == ["clicks", "clicks/payments", "clicks/refunds"]
+    shutil.rmtree(table(topic).uri)
+    assert [other.where.topic for other in other_tables(table(topic, "orders"))] == names[:2]

@@ -111,9 +111,11 @@ class Table:
     trouble: Exception | None = None
     uri: str = "/lake/main/clicks"
     read: int = 0
+    opened: int = 0
 
     def existing(self) -> TableSnapshot | None:
         """See LakeTable."""
+        self.opened += 1
         if self.trouble:
             raise self.trouble
         if self.entries is None:
@@ -421,15 +423,20 @@ def test_the_watched_topics_are_those_of_the_cluster_and_those_with_a_table() ->
     assert [status and status.name for status in known.values()] == ["a", "b", None]
 
 
-def routed(cursor: int | None, *, own: int = 7) -> TopicStatus:
-    """The status of a topic with a second table, which is loaded up to a cursor, or is gone."""
+def two_tables(cursor: int | None, *, own: int = 7) -> dict[str, Table]:
+    """The tables of a topic by name. The second one is loaded up to a cursor, or is gone."""
     of_topic = commit({P0: own})
     routes = TableRoutes(by="header:type", names=(("order", "orders"),), others="main")
     second = None if cursor is None else [commit({P0: cursor})]
-    tables = {
+    return {
         "clicks": Table(entries=[replace(of_topic, state=replace(of_topic.state, routes=routes))]),
         "clicks/orders": Table(entries=second, uri="/lake/main/orders"),
     }
+
+
+def routed(cursor: int | None, *, own: int = 7) -> TopicStatus:
+    """The status of the topic of these tables."""
+    tables = two_tables(cursor, own=own)
     [status] = statuses(behind(), lambda name: always(tables[name])(name), {"clicks": entry()}, now_ms=NOW_MS)
     return status
 
@@ -437,6 +444,14 @@ def routed(cursor: int | None, *, own: int = 7) -> TopicStatus:
 @pytest.mark.parametrize(("cursor", "lag"), [(4, 6), (9, 3)])
 def test_a_topic_lags_as_far_as_the_last_of_its_tables(cursor: int, lag: int) -> None:
     assert (routed(cursor).lag, routed(cursor).error) == (lag, None)
+
+
+def test_each_table_of_a_topic_is_read_once() -> None:
+    tables = two_tables(4)
+    topics = {"clicks": entry(), "clicks/orders": entry()}
+    of_topic, _ = statuses(behind(), lambda name: always(tables[name])(name), topics, now_ms=NOW_MS)
+    assert (of_topic.topic, of_topic.lag) == ("clicks", 6)
+    assert [table.opened for table in tables.values()] == [1, 1]
 
 
 def test_a_table_that_is_gone_is_an_error_of_its_topic() -> None:
