@@ -274,6 +274,15 @@ def erased_again(table: TableStore, snapshot: TableSnapshot) -> Iterator[str]:
         yield from (choice.reason for choice in entry.choices if choice.reason and entry.kind is CommitKind.CUT)
 
 
+def erased_before(table: TableStore, snapshot: TableSnapshot) -> Iterator[str]:
+    """A sentence about erased rows of former topics: the records of a new topic can be theirs again (fault Y11)."""
+    if any(entry.kind is CommitKind.ERASE for _, entry in table.entries(snapshot)):
+        yield (
+            "rows of former topics of this name were erased; if the new topic has their records again, the load brings "
+            "them back: run `penstock erase` again"
+        )
+
+
 def take_back(table: TableStore, snapshot: TableSnapshot, change: CutChange) -> tuple[TableSnapshot, TableState]:
     """Take offsets that the logs have lost out of the table, in a commit of its own; returns the table after it.
 

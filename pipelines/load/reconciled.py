@@ -13,6 +13,7 @@ from pipelines.identity.truncation import (
     check_incarnation,
     compare_logs,
     erased_again,
+    erased_before,
     lost_offsets,
     take_back,
     vanished_partitions,
@@ -133,6 +134,8 @@ def _compared(run: Run, discovered: Discovered, table: TopicTable) -> _Compared:
         # Another run may have begun a newer incarnation since this run read the topic, or a broker has old metadata.
         check_incarnation(run.cluster, topic, known)
     warnings = vanished_partitions(state.covered, topic, run.choices)
+    if state.findings.replaced:
+        warnings += erased_before(table.table, table.snapshot)
     lost, truncated = lost_offsets(state, known, run.choices, comparison)
     # The logs of another incarnation are no reason to take rows back, and it is not a truncation (faults B05, B17).
     # From 3.1 on, its leader says that it has no topic with the former id.

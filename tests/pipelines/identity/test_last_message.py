@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from unittest.mock import Mock, patch
+from uuid import UUID
 
 import pytest
 
@@ -192,6 +193,25 @@ def test_each_load_warns_of_erased_rows_until_one_after_the_cut_has_committed(
         assert (text.startswith(warning), failing) == (True, text)
         assert ERASED in [row["value"] for row in topic.rows("value")]
         assert topic.load(choices=rewind).warnings == ()
+
+
+def test_the_load_of_a_topic_that_was_created_again_says_that_erased_rows_may_come_back(
+    fake: FakeCluster, tmp_path: Path
+) -> None:  # fault Y11
+    """The brokers may have been made again from a copy, so the new topic can have the records of the former one."""
+    fake.topic_id = UUID(int=1)
+    topic, restart = TypedTopic(fake=fake, folder=tmp_path, format_={"format": "text"}), Choices(on_recreated="restart")
+    request = EraseRequest(table=topic.table, condition=parse_condition(f"value = '{ERASED}'"), run="erasure")
+    with fake:
+        assert topic.load().error is None
+        fake.topic_id = UUID(int=2)
+        assert topic.load(choices=restart).warnings == ("on_recreated = restart: partition 0 [0, 0)",)
+        assert erase(request).rows == 2
+        fake.topic_id = UUID(int=3)
+        [warning, _] = topic.load(choices=restart).warnings
+        assert warning.startswith("rows of former topics of this name were erased; if the new topic has their records")
+        assert erase(request).rows == 1
+        assert topic.load(choices=restart).warnings == ()
 
 
 def test_rows_of_a_log_that_was_created_again_during_the_fetch_are_not_committed(
