@@ -1,7 +1,8 @@
 """Runs the tests on mutants of the rooms that plan, fetch, commit and verify: `make mutate SAMPLE=50 SEED=7`.
 
 A mutant that no test notices survives. The run ends with an error if a survivor is not in the list of `equivalent.py`,
-which gives the reason why it behaves like the original.
+which gives the reason why it behaves like the original. `python -m tests.mutation --mistakes` tries those of
+`mistakes.py` alone.
 """
 
 import argparse
@@ -10,7 +11,7 @@ import random
 import resource
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from pathlib import Path
 
@@ -19,7 +20,8 @@ import pytest
 from kafka_io.records import decoder
 from kafka_io.records.v07 import decoder as v07_decoder
 from tests.mutation.equivalent import EQUIVALENT
-from tests.mutation.mutants import Mutant, mutants_of
+from tests.mutation.mistakes import mistakes
+from tests.mutation.mutants import Mutant, NodeMutant, mutants_of
 from tests.mutation.run import MutationRun
 
 ROOT = Path(__file__).parents[2]
@@ -70,16 +72,20 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.mutation", description=__doc__)
     parser.add_argument("--sample", type=int, help="number of mutants, drawn at random; all by default")
     parser.add_argument("--seed", type=int, default=int(time.time()), help="seed of the sample")
+    parser.add_argument("--mistakes", action="store_true", help="only those of mistakes.py, with their tests")
     parser.add_argument("--files", nargs="+", help="only mutants of these modules, like pipelines/plan/plan.py")
     parser.add_argument("--tests", nargs="+", default=_TESTS, help="only these tests; a run with fewer takes less time")
     options = parser.parse_args()
+    say = _printer()
+    if options.mistakes:
+        listed = mistakes(ROOT)
+        sys.exit(1 if _survivors(listed, [mistake.test for mistake in listed], say) else 0)
     files = options.files or [str(file.relative_to(ROOT)) for file in FILES]
     mutants = [mutant for file in files for mutant in mutants_of(ROOT, file)]
-    say = _printer()
     if options.sample is not None:
         mutants = random.Random(options.seed).sample(mutants, min(options.sample, len(mutants)))
         say(f"seed {options.seed}")
-    sys.exit(1 if _survivors(mutants, options.tests, say) else 0)
+    sys.exit(1 if _survivors(_without_equivalent(mutants, say), options.tests, say) else 0)
 
 
 def _printer() -> Callable[[str], None]:
@@ -92,10 +98,17 @@ def _printer() -> Callable[[str], None]:
     return say
 
 
-def _survivors(mutants: list[Mutant], tests: list[str], say: Callable[[str], None]) -> list[Mutant]:
-    """The mutants that no test notices, without the equivalent ones. Each result is printed."""
+def _without_equivalent(mutants: Sequence[NodeMutant], say: Callable[[str], None]) -> list[NodeMutant]:
+    """The mutants without those that behave like the original. These are printed with the reason."""
     reasons = {mutant: EQUIVALENT.get((mutant.file, mutant.function, mutant.change)) for mutant in mutants}
-    tried = [mutant for mutant in mutants if reasons[mutant] is None]
+    for mutant, reason in reasons.items():
+        if reason is not None:
+            say(f"{mutant}: equivalent: {reason}")
+    return [mutant for mutant, reason in reasons.items() if reason is None]
+
+
+def _survivors(mutants: Sequence[Mutant], tests: Sequence[str], say: Callable[[str], None]) -> list[Mutant]:
+    """The mutants that none of the tests notices. Each result is printed."""
     survivors = []
 
     def show(mutant: Mutant, noticed_by: str | None) -> None:
@@ -103,10 +116,7 @@ def _survivors(mutants: list[Mutant], tests: list[str], say: Callable[[str], Non
             survivors.append(mutant)
         say(f"{mutant}: {f'noticed by {noticed_by}' if noticed_by else 'SURVIVED'}")
 
-    for mutant in mutants:
-        if reasons[mutant] is not None:
-            say(f"{mutant}: equivalent: {reasons[mutant]}")
-    run = MutationRun(root=ROOT, mutants=tried, on_result=show, near=_NEAR, prepare=_warm)
+    run = MutationRun(root=ROOT, mutants=mutants, on_result=show, near=_NEAR, prepare=_warm)
     options = [
         "-qq",
         "-x",

@@ -10,11 +10,6 @@ _CLOCK = "it decides about a file or commit whose age is exactly the limit, and 
 EQUIVALENT: Mapping[tuple[str, str, str], str] = {
     (
         "pipelines/commit/commit.py",
-        "Change",
-        "False -> True",
-    ): "it is a value of a class, which a run of mutants does not change: test_change.py would notice it",
-    (
-        "pipelines/commit/commit.py",
         "LoadChange._new_last_messages",
         "newest_message.offset < last.offset -> newest_message.offset <= last.offset",
     ): "two slices of a commit do not overlap, so their last messages have different offsets",

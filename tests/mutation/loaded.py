@@ -24,7 +24,7 @@ class LoadedModules:
 
     Other modules, tests and objects already refer to functions of these modules. So a mutant does not replace the
     functions: it gives them other code. What runs while a module is imported has run. Of that, a mutant changes the
-    defaults of arguments and fields, and values at the module's level.
+    defaults of arguments and fields, values of classes, and values at the module's level.
     """
 
     def __init__(self, root: Path, files: Iterable[str]) -> None:
@@ -49,7 +49,12 @@ class LoadedModules:
         exec(mutant.compiled(self._root), vars(mutated))
         functions = _functions(mutated)
         gc.enable()
-        if not (_set_code(loaded, functions) or _set_defaults(loaded, functions) or _set_values(module, mutated)):
+        if not (
+            _set_code(loaded, functions)
+            or _set_defaults(loaded, functions)
+            or _set_values(module, mutated)
+            or _set_class_values(module, mutated)
+        ):
             raise NoDifference(str(mutant))
 
 
@@ -108,4 +113,18 @@ def _set_values(module: ModuleType, mutated: ModuleType) -> bool:
             names = getattr(other, "__dict__", {})
             if name in names and names[name] is loaded:
                 names[name] = value
+    return is_different
+
+
+def _set_class_values(module: ModuleType, mutated: ModuleType) -> bool:
+    """Set the plain values of classes. Those of enumerations are members, and not plain."""
+    is_different = False
+    for class_ in vars(mutated).values():
+        if not isinstance(class_, type) or class_.__module__ != module.__name__:
+            continue
+        loaded = vars(module)[class_.__name__]
+        for name, value in vars(class_).items():
+            if type(value) in _PLAIN and not name.startswith("__") and vars(loaded)[name] != value:
+                is_different = True
+                setattr(loaded, name, value)
     return is_different

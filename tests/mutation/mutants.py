@@ -32,19 +32,36 @@ class Mutant:
 
     Args:
         file: the module's path, relative to the root of the tree.
-        function: the qualified name of the changed function or class; empty at the module's level.
         lines: the first and the last line of the changed code.
         at_import: whether the code runs while the module is imported, and not when a function is called.
-        change: what is changed, as code before and after it. Together with `file` and `function` it names the mutant.
-        place: the index of the changed node in the module's syntax tree.
-        number: the index of this change among those of the node.
+        change: what is changed, as code before and after it.
     """
 
     file: str
-    function: str
     lines: tuple[int, int]
     at_import: bool
     change: str
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.lines[0]}: {self.change}"
+
+    def compiled(self, root: Path) -> CodeType:
+        """The code of the mutated module. Its lines have the same numbers as those of the original."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeMutant(Mutant):
+    """A mutant with another node in the module's syntax tree.
+
+    Args:
+        function: the qualified name of the changed function or class; empty at the module's level. Together with `file`
+            and `change` it names the mutant.
+        place: the index of the changed node in the tree.
+        number: the index of this change among those of the node.
+    """
+
+    function: str
     place: int
     number: int
 
@@ -52,14 +69,14 @@ class Mutant:
         return f"{self.file}:{self.lines[0]} {self.function}: {self.change}"
 
     def compiled(self, root: Path) -> CodeType:
-        """The code of the mutated module. Its lines have the same numbers as those of the original."""
+        """See Mutant."""
         path = root / self.file
         tree = ast.parse(path.read_text())
         _replace(tree, self.place, self.number)
         return compile(tree, str(path), "exec")
 
 
-def mutants_of(root: Path, file: str) -> Iterator[Mutant]:
+def mutants_of(root: Path, file: str) -> Iterator[NodeMutant]:
     """The mutants of the module `root / file`, in order of line."""
     text = (root / file).read_text()
     called = set(_lines_of_functions(compile(text, file, "exec")))
@@ -67,7 +84,7 @@ def mutants_of(root: Path, file: str) -> Iterator[Mutant]:
         first = getattr(node, "lineno", 0)
         last = getattr(node, "end_lineno", first)
         for number, mutated in enumerate(_mutations(node)):
-            yield Mutant(
+            yield NodeMutant(
                 file=file,
                 function=function,
                 lines=(first, last),

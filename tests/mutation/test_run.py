@@ -9,6 +9,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 MODULE = """
 from dataclasses import dataclass
+from typing import ClassVar
 
 LIMIT = 5 + 1
 
@@ -16,6 +17,7 @@ LIMIT = 5 + 1
 class Count:
     number: int
     is_even: bool = False
+    is_counted: ClassVar[bool] = 1 == 1
 
     @property
     def small(self):
@@ -41,6 +43,7 @@ TESTS = """
 from module import LIMIT, Count, Named, countdown, first
 
 def test_a_count_is_odd_by_default(): assert not Count(number=1).is_even
+def test_all_are_counted(): assert Count.is_counted
 def test_6_is_not_small(): assert not Count(number=6).small
 def test_the_limit_is_6(): assert LIMIT == 6
 def test_the_first_number(): assert first([2, 1]) == 1
@@ -84,6 +87,7 @@ def test_a_run_names_the_test_that_notices_each_mutant(tmp_path: Path) -> None:
     assert results(tmp_path) == {
         "5 + 1 -> 5": "test_module.py::test_the_limit_is_6",
         "False -> True": "test_module.py::test_a_count_is_odd_by_default",
+        "1 == 1 -> 1 != 1": "test_module.py::test_all_are_counted",
         "self.number < LIMIT -> self.number <= LIMIT": "test_module.py::test_6_is_not_small",
         "True -> False": "test_module.py::test_the_first_number",
         "not ascending -> ascending": "test_module.py::test_the_first_number",

@@ -19,7 +19,7 @@ from pipelines.delta import delta_table as table_module
 from pipelines.delta.delta_table import LakeTable
 from pipelines.layout.layout import TYPED
 from pipelines.ledger.committed_range import CommittedRange
-from pipelines.ledger.coverage import NotAdjoining, extended
+from pipelines.ledger.coverage import extended
 from pipelines.ledger.failure import SliceFailure
 from pipelines.ledger.slice_facts import Observations, SliceFacts
 from pipelines.maintenance.rewind import plan_rewind, rewind
@@ -70,24 +70,6 @@ def test_a_failed_slice_of_a_backfill_holds_back_the_older_slices() -> None:
     complete = committable(facts, covered)
     assert complete == [facts[2], facts[3]]
     assert extended(covered, [part.offsets for part in complete]) == {A: (20, 60)}
-
-
-@pytest.mark.parametrize(
-    "facts",
-    [
-        [fact(60, 70)],
-        [fact(40, 60)],
-        [fact(50, 60), fact(70, 80)],
-        [fact(20, 25)],
-        [fact(20, 35)],
-        [fact(10, 20), fact(25, 30)],
-        [fact(30, 50)],
-    ],
-    ids=["hole after", "overlap", "hole between", "hole before", "overlap before", "hole in older", "again"],
-)
-def test_the_covered_range_grows_only_at_its_ends(facts: list[SliceFacts]) -> None:
-    with pytest.raises(NotAdjoining):
-        extended({A: (30, 50)}, [part.offsets for part in facts])
 
 
 def test_one_of_two_runs_with_the_same_range_wins_and_the_other_learns_it(

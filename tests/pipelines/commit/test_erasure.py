@@ -1,6 +1,7 @@
 """An erasure takes each row out of the one range that has it, or is refused."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from unittest.mock import Mock
 
 import numpy as np
@@ -8,8 +9,16 @@ import pytest
 
 from kafka_io.model import BrokerPartition, OffsetRange
 from pipelines.commit import erasure
-from pipelines.commit.erasure import EraseChange, ErasedRange, HitRows, taken_out
-from pipelines.ledger.committed_range import CommittedRange
+from pipelines.commit.erasure import (
+    EraseChange,
+    ErasedRange,
+    HitRows,
+    MissingChange,
+    TableMoved,
+    on_newest,
+    taken_out,
+)
+from pipelines.ledger.committed_range import CommittedRange, LoadedRange
 from pipelines.ledger.ledger import CommitKind, LedgerEntry, TableState, TopicIdentity
 from pipelines.table.exact_sets import store_exact
 from resources.errors import EraseRefused, FileRefused
@@ -39,7 +48,7 @@ def erased(ranges: Sequence[CommittedRange], *offsets: int, check: Mock | None =
         store_exact=lambda own: store_exact("", {}, own),
     )
     entry, _ = change.complete(entry_of(CommitKind.ERASE), table, Mock())
-    assert entry.erasure.request == "7"
+    assert (entry.erasure.request, entry.erasure.former) == ("7", ())
     return [(str(part), part.rows) for part in entry.ranges]
 
 
@@ -67,6 +76,22 @@ def test_one_of_two_rows_of_a_message_of_0_7_is_erased() -> None:
 def test_the_files_with_the_other_rows_are_checked() -> None:
     with pytest.raises(FileRefused, match="cut"):
         erased([loaded(0, 10)], 3, check=Mock(side_effect=FileRefused("cut")))
+
+
+def test_a_range_that_lacks_rows_is_erased_there_and_its_visible_gaps_end() -> None:
+    whole, lacking = loaded(0, 10), replace(loaded(10, 20, rows=6), gaps={"compacted": 3, "retired": 1})
+    absent = rows_of(11, 12, 13, 14)
+    change = MissingChange(state=STATE, run="r", removed=(), request="", missing={LoadedRange.of(lacking): absent})
+    [(committed, places, _)] = change.erased([whole, lacking])
+    assert (committed.offsets, committed.rows, committed.gaps, places) == (lacking.offsets, 9, {"retired": 1}, absent)
+
+
+def test_an_erasure_ends_if_other_runs_are_always_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(erasure, "_MAX_TRIES", 3)
+    attempt = Mock(side_effect=TableMoved("moved"))
+    with pytest.raises(TableMoved):
+        on_newest(Mock(), Mock(), attempt)
+    assert attempt.call_count == 3
 
 
 @pytest.mark.parametrize(("most", "expected"), [(3, [(1, 2), (4, 6), (9, 10)]), (2, [(1, 6), (9, 10)])])

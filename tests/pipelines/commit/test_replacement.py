@@ -12,8 +12,9 @@ from pipelines.commit.replacement import CutChange
 from pipelines.identity.identity import table_state
 from pipelines.ledger.ledger import CommitKind, RecordedChoice
 from pipelines.ledger.slice_facts import Observations
+from pipelines.rewrites.replay import ReplayChange
 from pipelines.verify.verify import verify
-from resources.errors import CommitRefused
+from resources.errors import CommitRefused, ReplayRefused
 from tests.pipelines.loaded import call_compaction
 
 if TYPE_CHECKING:
@@ -85,6 +86,24 @@ def test_a_cut_through_a_range_that_lost_rows_is_refused(small: "SmallTable") ->
     with pytest.raises(CommitRefused, match=r"partition 0-0 \[0, 80\) holds 7 rows, but its commit counted 8"):
         commit(small.table, small.table.snapshot(), cutting(small, 40, 80))
     assert small.rows() == 7
+
+
+def test_a_part_of_a_range_is_replaced_if_all_that_the_range_lacks_is_in_it(small: "SmallTable") -> None:  # fault P04
+    small.commit(small.write(0, 80))
+    small.handle().delete('"offset" = 10')
+    call_compaction(small.uri)
+
+    def replay(start: int, stop: int) -> None:
+        facts, state = small.write(start, stop), table_state(small.table.snapshot(), small.topic)
+        change = ReplayChange(
+            state=state, ranges=(facts.offsets,), facts=(facts,), run="run", fetched_rows=lambda _: facts.range.rows
+        )
+        commit(small.table, small.table.snapshot(), change)
+
+    with pytest.raises(ReplayRefused, match="rows are missing outside of"):
+        replay(40, 80)
+    replay(0, 40)
+    assert (small.rows(), verify(small.table).problems) == (8, ())
 
 
 def test_a_cut_of_what_another_run_moved_is_refused(small: "SmallTable") -> None:

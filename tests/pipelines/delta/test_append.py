@@ -6,7 +6,7 @@ from typing import Any
 from unittest.mock import patch
 
 import pytest
-from deltalake import DeltaTable
+from deltalake import DeltaTable, TableFeatures
 
 from pipelines.delta import delta_table as table_module
 from pipelines.delta.append import can_append
@@ -106,7 +106,12 @@ def with_change_feed(handle: DeltaTable) -> None:
     handle.alter.set_table_properties({"delta.enableChangeDataFeed": "true"})
 
 
-@pytest.mark.parametrize("change", [with_change_feed], ids=lambda change: change.__name__)
+def with_named_change_feed(handle: DeltaTable) -> None:
+    """In the version of the protocol in which a table names each feature."""
+    handle.alter.add_feature(TableFeatures.ChangeDataFeed, allow_protocol_versions_increase=True)
+
+
+@pytest.mark.parametrize("change", [with_change_feed, with_named_change_feed], ids=lambda change: change.__name__)
 def test_a_table_with_rules_for_writers_is_left_to_deltalake(change: Any, small: SmallTable) -> None:
     small.commit(small.write(0, 50))
     change(small.handle())

@@ -7,9 +7,11 @@ import pytest
 
 from kafka_io.errors import InvalidSchema
 from kafka_io.values.column_types import MAX_NESTING, nesting
-from pipelines.fetch.decode_plan import _check_nesting, _time_column_warnings
+from pipelines.fetch.decode_plan import _check_nesting, _time_column_warnings, plan_decoding
 from pipelines.layout.columns import SCHEMA_ID_COLUMN
-from resources.errors import LayoutRefused
+from pipelines.layout.layout import TYPED
+from resources.errors import ConditionInvalid, LayoutRefused
+from resources.settings.topic_formats import TopicFormat
 
 
 def test_columns_are_as_deep_as_readers_allow_and_no_deeper() -> None:  # fault E15
@@ -19,6 +21,23 @@ def test_columns_are_as_deep_as_readers_allow_and_no_deeper() -> None:  # fault 
     _check_nesting(pa.schema({"id": pa.int64(), "deep": type_}))
     with pytest.raises(InvalidSchema, match="the column deep would be nested deeper than readers of Delta allow"):
         _check_nesting(pa.schema({"id": pa.int64(), "deep": deeper}))
+
+
+# fault E15
+def test_columns_of_the_settings_that_readers_could_not_open_are_refused() -> None:
+    too_deep = "map<string, " * 31 + "long" + ">" * 31
+    with pytest.raises(InvalidSchema, match="the column x would be nested deeper than readers of Delta allow"):
+        plan_decoding(TopicFormat(format="json", columns={"x": too_deep}), TYPED)
+
+
+def test_a_condition_on_a_hashed_key_needs_its_type() -> None:
+    def plan(key_format: str) -> None:
+        load = {"key": "hash:people", "skip": "_kafka_key_id = 1"}
+        plan_decoding(TopicFormat.model_validate({"format": "json", "key_format": key_format, "load": load}), TYPED)
+
+    with pytest.raises(ConditionInvalid, match="compares _kafka_key_id, which is also dropped, masked or hashed"):
+        plan("json")
+    plan("avro")  # its schema declares the type
 
 
 @pytest.mark.parametrize(

@@ -8,11 +8,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 from deltalake.exceptions import DeltaError
 
-from kafka_io.errors import InvalidSchema
 from kafka_io.values.column_types import LIST_COST, MAP_COST, MAX_NESTING, STRUCT_COST, nesting
-from pipelines.fetch.decode_plan import plan_decoding
-from pipelines.layout.layout import TYPED
-from resources.settings.topic_formats import TopicFormat
 
 INSIDE: Mapping[str, Callable[[pa.DataType], pa.DataType]] = {
     "struct": lambda kind: pa.struct([("a", kind)]),
@@ -62,10 +58,3 @@ def test_deltalake_opens_no_table_that_is_deeper(tmp_path: Path) -> None:
         read(tmp_path / "lists", nested(*["list"] * 50))
     with pytest.raises(pa.ArrowInvalid, match="Recursion level"):
         read(tmp_path / "maps", nested(*["map"] * 32))
-
-
-# fault E15
-def test_columns_of_the_settings_that_readers_could_not_open_are_refused() -> None:
-    too_deep = "map<string, " * 31 + "long" + ">" * 31
-    with pytest.raises(InvalidSchema, match="the column x would be nested deeper than readers of Delta allow"):
-        plan_decoding(TopicFormat(format="json", columns={"x": too_deep}), TYPED)

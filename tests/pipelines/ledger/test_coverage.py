@@ -3,7 +3,8 @@
 import pytest
 
 from kafka_io.model import BrokerPartition, OffsetRange
-from pipelines.ledger.coverage import common, is_backfill, is_covered
+from pipelines.ledger.coverage import NotAdjoining, common, extended, is_backfill, is_covered
+from pipelines.ledger.ledger import Coverage
 
 A, B = BrokerPartition(None, 0), BrokerPartition(None, 1)
 
@@ -37,3 +38,35 @@ def test_tables_of_a_topic_have_together_what_each_of_them_covers() -> None:
 
 def test_a_table_without_a_partition_begins_where_the_first_of_the_others_does() -> None:
     assert common([{A: (5, 9)}, {A: (3, 8)}, {}]) == {A: (3, 3)}
+
+
+@pytest.mark.parametrize(
+    "added",
+    [
+        [(60, 70)],
+        [(40, 60)],
+        [(50, 60), (70, 80)],
+        [(20, 25)],
+        [(20, 35)],
+        [(10, 20), (25, 30)],
+        [(30, 50)],
+    ],
+    ids=["hole after", "overlap", "hole between", "hole before", "overlap before", "hole in older", "again"],
+)
+def test_the_covered_range_grows_only_at_its_ends(added: list[tuple[int, int]]) -> None:
+    with pytest.raises(NotAdjoining):
+        extended({A: (30, 50)}, [OffsetRange(A, *offsets) for offsets in added])
+
+
+@pytest.mark.parametrize(
+    ("added", "after"),
+    [
+        ([(50, 60), (60, 70)], {A: (30, 70)}),
+        ([(10, 20), (20, 30)], {A: (10, 50)}),
+        ([(50, 60), (20, 30)], {A: (20, 60)}),
+        ([(50, 50)], {A: (30, 50)}),
+    ],
+)
+def test_ranges_at_both_ends_are_covered_afterwards(added: list[tuple[int, int]], after: Coverage) -> None:
+    assert extended({A: (30, 50)}, [OffsetRange(A, *offsets) for offsets in added]) == after
+    assert extended({}, [OffsetRange(A, *offsets) for offsets in sorted(added)[:1]]) == {A: min(added)}

@@ -6,9 +6,11 @@ from unittest.mock import Mock
 import pytest
 
 from kafka_io.model import Bounds, BrokerPartition, OffsetRange
+from pipelines.ledger.committed_range import CommittedRange
 from pipelines.ledger.coverage import begun_earlier
-from pipelines.ledger.ledger import CommitKind, LedgerEntry, TableState, TopicFindings, TopicIdentity
+from pipelines.ledger.ledger import CommitKind, FormerRanges, LedgerEntry, TableState, TopicFindings, TopicIdentity
 from pipelines.ledger.schema_ids import SchemaIds, SchemaText
+from pipelines.ledger.slice_facts import NOTHING_DECODED, BadRecord, Observations, SliceFacts
 from pipelines.ledger.table_rules import DROP, KEEP, TableRules
 from resources.errors import EntryUnknown
 
@@ -44,6 +46,35 @@ def test_an_entry_with_a_field_of_a_newer_version_is_not_read() -> None:
     newer = json.dumps({**json.loads(entry.to_json()), "another": 1})
     with pytest.raises(EntryUnknown, match="unknown fields: another"):
         LedgerEntry.from_json(newer)
+
+
+@pytest.mark.parametrize("paths", [(), ("a.parquet",), ("a.parquet", "b.parquet")], ids=len)
+def test_a_range_is_read_as_it_was_written(paths: tuple[str, ...]) -> None:
+    committed = CommittedRange(offsets=OffsetRange(A, 3, 9), rows=2, gaps={"compacted": 1, "erased": 3}, paths=paths)
+    assert CommittedRange.from_dict(committed.as_dict()) == committed
+    assert committed.as_dict()["path"] == (paths[0] if paths else None)
+    assert committed.visible_gaps == {"compacted": 1}
+
+
+def test_ranges_of_a_former_incarnation_with_an_unknown_field_are_not_read() -> None:
+    former = FormerRanges(
+        topic=CLICKS, covered={A: (0, 5)}, ranges=(CommittedRange(offsets=OffsetRange(A, 0, 5)),), written=()
+    )
+    fields = json.loads(json.dumps(former.as_dict()))
+    assert FormerRanges.from_dict(fields) == former
+    with pytest.raises(TypeError, match="unknown fields: another"):
+        FormerRanges.from_dict({**fields, "another": 1})
+
+
+def bad(offset: int) -> SliceFacts:
+    observed = Observations(bad=1, bad_examples=(BadRecord(offset=offset, reason="cut"),))
+    return SliceFacts(range=CommittedRange(offsets=OffsetRange(A, offset, offset + 5), rows=5), observed=observed)
+
+
+def test_the_first_record_that_does_not_decode_is_named() -> None:
+    counts = NOTHING_DECODED.plus([SliceFacts(range=CommittedRange(offsets=OffsetRange(A, 0, 5))), bad(5), bad(10)])
+    assert (counts.rows, counts.bad, counts.first) == (10, 2, (A, BadRecord(offset=5, reason="cut")))
+    assert counts.plus([bad(15)]).first == counts.first
 
 
 def test_a_topic_is_not_known_to_be_the_same_before_somebody_looked() -> None:

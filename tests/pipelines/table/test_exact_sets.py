@@ -1,6 +1,7 @@
 """An exact set is stored in the entry if it is small, and in a file otherwise; a lost or damaged one is an error."""
 
 import hashlib
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from pipelines.ledger.exact_offsets import NO_OFFSETS, ExactOffsets
 from pipelines.table import exact_sets
 from pipelines.table.exact_sets import ExactSets, store_exact, with_shared_sets
 from resources.errors import ExactSetLost
+from resources.failpoints import KILL_AT
 from resources.stores import durable
 from tests.pipelines.taken_out import with_exact
 
@@ -35,6 +37,17 @@ def test_a_new_file_survives_a_loss_of_power(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setattr(durable, "sync", synced.append)
     stored = store_exact(str(tmp_path), {}, LARGE)
     assert {tmp_path / stored.path, tmp_path / "_offsets", tmp_path} <= set(synced)
+
+
+def test_a_process_that_ends_with_a_new_file_leaves_a_whole_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("resources.failpoints._pass_counts", Counter())
+    monkeypatch.setenv(KILL_AT, "raise:offsets written")
+    with pytest.raises(MemoryError):
+        store_exact(str(tmp_path), {}, LARGE)
+    [file] = tmp_path.glob("_offsets/*.offsets")
+    assert file.read_bytes() == LARGE.encode()
 
 
 def test_a_range_names_only_its_own_part_of_a_set_and_counts_it() -> None:
