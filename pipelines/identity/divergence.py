@@ -229,11 +229,11 @@ class DivergenceSearch:
     snapshot: TableSnapshot
     state: TableState
 
-    def run(self, partition: BrokerPartition, bound: Bounds, *, differs: bool = False) -> Divergence:
+    def run(self, partition: BrokerPartition, bound: Bounds, *, other_at: int | None = None) -> Divergence:
         """Find the offset at which the log diverged from the table.
 
-        Offsets before the log's earliest one cannot be compared. If `differs`, the log has another message than the
-        last one of the table.
+        Offsets before the log's earliest one cannot be compared. `other_at` is the offset of the message that the log
+        has in place of the last one of the table; None if it has the same, or nobody knows.
 
         Raises:
             KafkaIOError: a broker does not answer, or the log has changed since its bounds were read.
@@ -241,13 +241,14 @@ class DivergenceSearch:
         """
         # A search compares messages byte by byte.
         if not self.has_bytes:
-            return self._after_last_common_commit(partition, bound, differs=differs)
-        comparison = _Comparison(search=self, ranges=self._with_rows(partition, bound.earliest))
+            return self._after_last_common_commit(partition, bound, differs=other_at is not None)
+        ranges = self._ranges_from(partition, bound.earliest)
+        comparison = _Comparison(search=self, ranges=[committed for committed in ranges if committed.rows])
         # The log has messages of the table before `low`, and none of its messages from `high` on. Where it shows
         # nothing, a message may have been compacted, and nothing would load it again. So it is not taken back.
         end = min(bound.latest, self.state.covered[partition][1])
         low, high = bound.earliest, end
-        diverged, shown_kinds = end, {_Shown.OTHER} if differs else set[_Shown]()
+        diverged, shown_kinds = end, set[_Shown]() if other_at is None else {_Shown.OTHER}
         while low < high:
             middle = (low + high) // 2
             offset, answer = comparison.first_shown(middle, high)
@@ -257,9 +258,13 @@ class DivergenceSearch:
             else:
                 high = middle if answer is _Shown.NOTHING else offset
                 diverged = diverged if answer is _Shown.NOTHING else offset
-        if partition.broker is None and diverged < end:
-            # In front of the first row that differs, the log may have records that have no row in the table.
-            diverged = max(bound.earliest, comparison.end_of_row_before(diverged))
+        # The row of the last message may have been erased or retired, so that no row shows another one (fault P26).
+        diverged = diverged if other_at is None else min(diverged, other_at)
+        if diverged < end:
+            # Behind the last row that is the same, the log may have records that have no row in the table.
+            begin = max(bound.earliest, self.state.covered[partition][0])
+            has_lost_rows = any(committed.exact for committed in ranges)
+            diverged = max(begin, comparison.end_of_rows_before(diverged, partition, has_lost_rows=has_lost_rows))
         # A topic with the same id was not created again, whatever its log has lost. A log that has only become shorter
         # shows no other message: it was truncated, and not created again.
         common = (
@@ -277,17 +282,18 @@ class DivergenceSearch:
 
     def has_message_at(self, partition: BrokerPartition, bound: Bounds, offset: int) -> bool:
         """Whether the log has the table's first message at this offset or after it. Only bytes can show it."""
-        ranges = self._with_rows(partition, offset) if self.has_bytes else []
+        from_offset = self._ranges_from(partition, offset) if self.has_bytes else []
+        ranges = [committed for committed in from_offset if committed.rows]
         end = min(bound.latest, self.state.covered[partition][1])
         shown = _Comparison(search=self, ranges=ranges).first_shown(max(offset, bound.earliest), end)[1]
         return not ranges or shown is not _Shown.OTHER
 
-    def _with_rows(self, partition: BrokerPartition, start: int) -> Sequence[CommittedRange]:
-        """The ranges of the partition that have rows, and offsets from `start` on."""
+    def _ranges_from(self, partition: BrokerPartition, start: int) -> Sequence[CommittedRange]:
+        """The ranges of the partition that have offsets from `start` on."""
         return [
             committed
             for committed in self._ranges(self.table.entries(self.snapshot))
-            if committed.partition == partition and committed.rows and committed.offsets.stop > start
+            if committed.partition == partition and committed.offsets.stop > start
         ]
 
     def with_expired(self, bounds: Mapping[BrokerPartition, Bounds]) -> set[BrokerPartition]:
@@ -402,12 +408,19 @@ class _Comparison:
             )
         return stop, _Shown.NOTHING
 
-    def end_of_row_before(self, offset: int) -> int:
-        """The offset after the last row that lies before `offset`; 0 if no row does."""
+    def end_of_rows_before(self, offset: int, partition: BrokerPartition, *, has_lost_rows: bool) -> int:
+        """The offset up to which the table has rows before `offset`; 0 if it has none.
+
+        In 0.7 every message has a row, unless it was erased, filtered or retired. Then nothing but the next row shows
+        where a message ends, so this is the beginning of the last one.
+        """
+        in_bytes = partition.broker is not None
+        if in_bytes and not has_lost_rows:
+            return offset
         for committed in reversed(self.ranges[: bisect_left(self.ranges, offset, key=lambda part: part.offsets.start)]):
             offsets = self.search.table.row_offsets(self.search.snapshot, committed)
             if number := bisect_left(offsets, offset):
-                return offsets[number - 1] + 1
+                return offsets[number - 1] + (0 if in_bytes else 1)
         return 0
 
     def _answer(self, offsets: OffsetRange) -> LastMessage | KafkaIOError | None:

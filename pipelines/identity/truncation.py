@@ -100,7 +100,7 @@ def compare_logs(
     unexplained = (differing.keys() | changed) - truncated.keys()
     unexplained |= shorter - truncated.keys() if has_id else shorter
     wanted = unexplained - divergences.keys() - errors.keys()
-    divergences |= _searched(search, bounds, ends, wanted, differing=differing.keys(), errors=errors)
+    divergences |= _searched(search, bounds, ends, wanted, differing=differing, errors=errors)
     # This decides whether the topic id may be learned (fault N05). A partition without bounds, or a log that ends
     # before the cursor, was not compared completely, so the id waits for a later load.
     all_same = news and not divergences and not out_of_range and not errors
@@ -122,7 +122,7 @@ def _searched(
     ends: Mapping[BrokerPartition, EpochEnd],
     wanted: Collection[BrokerPartition],
     *,
-    differing: Collection[BrokerPartition],
+    differing: Mapping[BrokerPartition, int],
     errors: dict[BrokerPartition, KafkaIOError],
 ) -> dict[BrokerPartition, Divergence]:
     """The offsets at which the logs of `wanted` diverged from the table. Errors of a search are added to `errors`.
@@ -133,7 +133,7 @@ def _searched(
     divergences = {}
     for partition in sorted(wanted):
         try:
-            divergence = search.run(partition, bounds[partition], differs=partition in differing)
+            divergence = search.run(partition, bounds[partition], other_at=differing.get(partition))
         except KafkaIOError as error:
             # The log has another message than the table. If it was created again, so were the logs of all partitions.
             if partition in differing and not search.state.findings.same_topic_id:

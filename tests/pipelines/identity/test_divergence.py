@@ -19,11 +19,12 @@ from pipelines.identity.divergence import (
     compare_last_messages,
     unexplained_beginnings,
 )
-from pipelines.ledger.committed_range import EXPIRED, CommittedRange
+from pipelines.ledger.committed_range import EXPIRED, CommittedRange, ExactCause
 from pipelines.ledger.ledger import CommitKind, LedgerEntry, RecordedChoice, TableState, TopicFindings, TopicIdentity
 from resources.errors import CursorAheadOfLog, TopicRecreated
 
 A, B = BrokerPartition(None, 0), BrokerPartition(None, 1)
+IN_BYTES = BrokerPartition(7, 0)
 CLICKS = TopicIdentity(cluster="main", name="clicks", incarnation="7")
 STORED = LastMessage(offset=19, digest="table")
 
@@ -181,19 +182,30 @@ def search_in(
     compacted: Collection[int] = (),
     corrupt: Collection[int] = (),
     stops: tuple[int, ...] = (10, 20),
+    partition: BrokerPartition = A,
+    erased: Collection[int] = (),
 ) -> DivergenceSearch:
-    """A search in ranges without holes, which end at `stops`.
+    """A search in ranges of the partition without holes, which end at `stops`; their `erased` offsets have no row.
 
     The log has other messages from `other` on, and none from `end` on. It lacks those at `compacted` offsets, and those
     at `corrupt` offsets cannot be read.
     """
-    edges = [*((A, *edge) for edge in pairwise((0, *stops))), (B, 0, 50)]
-    ranges = tuple(CommittedRange(offsets=OffsetRange(*edge), rows=edge[2] - edge[1]) for edge in edges)
-    state = TableState(topic=CLICKS, covered={A: (0, 20), B: (0, 50)})
+    edges = [*((partition, *edge) for edge in pairwise((0, *stops))), (B, 0, 50)]
+    ranges = tuple(
+        CommittedRange(
+            offsets=OffsetRange(*edge),
+            rows=len(set(range(*edge[1:])).difference(erased)),
+            exact={ExactCause.ERASED: Mock()} if set(range(*edge[1:])).intersection(erased) else {},
+        )
+        for edge in edges
+    )
+    state = TableState(topic=CLICKS, covered={partition: (0, 20), B: (0, 50)})
     entry = LedgerEntry(commit="c", run="r", kind=CommitKind.LOAD, sequence=1, ranges=ranges, state=state)
     log = Mock(
         entries=lambda _: [(1, entry)],
-        row_offsets=lambda _, committed: list(range(committed.offsets.start, committed.offsets.stop)),
+        row_offsets=lambda _, committed: sorted(
+            set(range(committed.offsets.start, committed.offsets.stop)).difference(erased)
+        ),
         message=lambda _, __, offset: LastMessage(offset=offset, digest="table"),
     )
 
@@ -249,7 +261,7 @@ def test_messages_that_the_log_does_not_show_are_not_taken_back(
     hides: str, other: int, hidden: Collection[int], stops: tuple[int, ...], divergence: Divergence
 ) -> None:  # fault P11
     search = search_in({"other": other, "end": 20}, **{hides: hidden}, stops=stops)  # type: ignore[arg-type]
-    assert search.run(A, Bounds(earliest=0, latest=20), differs=True) == divergence
+    assert search.run(A, Bounds(earliest=0, latest=20), other_at=19 if other < 20 else 20) == divergence
 
 
 @pytest.mark.parametrize("hides", ["compacted", "corrupt"])
@@ -269,6 +281,28 @@ def test_offsets_without_a_row_at_the_end_of_a_log_that_is_the_same_are_not_take
         assert search.run(A, Bounds(earliest=0, latest=30)) == Divergence(offset=20, common=True)
 
 
+@pytest.mark.parametrize(
+    ("partition", "other", "erased", "begin", "divergence"),
+    [
+        (A, 13, range(13, 15), 0, Divergence(offset=13, common=True)),
+        (A, 14, range(12, 16), 0, Divergence(offset=12, common=True)),
+        (A, 16, range(12, 20), 0, Divergence(offset=12, common=True)),
+        (A, 16, range(20), 0, Divergence(offset=0, common=False)),
+        (A, 16, range(20), 5, Divergence(offset=5, common=False)),
+        # Nobody knows where the message at 11 ends.
+        (IN_BYTES, 16, range(12, 20), 0, Divergence(offset=11, common=True)),
+        (IN_BYTES, 16, (), 0, Divergence(offset=16, common=True)),
+    ],
+)
+def test_offsets_without_a_row_in_front_of_another_message_are_taken_back(
+    partition: BrokerPartition, other: int, erased: Collection[int], begin: int, divergence: Divergence
+) -> None:  # fault P26
+    """Their rows were erased or retired. Nothing shows which of them the log has lost."""
+    search = search_in({"other": other}, partition=partition, erased=erased)
+    search = replace(search, state=replace(search.state, covered={partition: (begin, 20)}))
+    assert search.run(partition, Bounds(earliest=0, latest=30), other_at=19) == divergence
+
+
 def test_a_message_after_the_end_of_a_log_is_not_asked_for() -> None:
     search = search_in({"end": 17})
     assert search.has_message_at(A, Bounds(earliest=0, latest=17), 17)
@@ -284,7 +318,7 @@ def test_a_log_has_diverged_where_it_has_other_records_and_not_later(end: int, o
 def test_rows_whose_messages_expire_during_the_search_are_not_taken_back() -> None:  # fault P12
     """The log had the message at offset 15 when its bounds were read."""
     with pytest.raises(OffsetOutOfRange):
-        search_in({"end": 15}).run(A, Bounds(earliest=0, latest=20), differs=True)
+        search_in({"end": 15}).run(A, Bounds(earliest=0, latest=20), other_at=19)
 
 
 def test_a_broker_that_does_not_answer_ends_the_search() -> None:
@@ -355,7 +389,7 @@ def test_records_without_a_row_after_the_last_common_message_are_compared_again(
 def test_nothing_is_found_in_a_typed_table_if_the_topic_may_be_compacted(
     policies: frozenset[str] | KafkaIOError | None,
 ) -> None:  # fault P12
-    divergence = search_in_typed({"other": 12}, policies=policies).run(A, Bounds(earliest=0, latest=30), differs=True)
+    divergence = search_in_typed({"other": 12}, policies=policies).run(A, Bounds(earliest=0, latest=30), other_at=19)
     assert divergence == Divergence(offset=0, common=False)
 
 
