@@ -121,7 +121,8 @@ def reference_command() -> None:
     Examples:
       penstock config reference
     """
+    from resources.settings.settings import Settings
     from resources.settings.settings_reference import reference
 
     with terminal.reader_may_leave():
-        click.echo(reference(), nl=False)
+        click.echo(reference(Settings), nl=False)

@@ -16,7 +16,6 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
-from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 import msgspec
@@ -26,13 +25,11 @@ import pyarrow.parquet as pq
 
 from pipelines.delta.delta_log_segment import DELTA_LOG, POINTER, checkpoint_file
 from pipelines.delta.hidden_bounds import HiddenBounds
+from pipelines.delta.reader import TableReader
 from resources.failpoints import failpoint
 from resources.stores import durable
 from resources.stores.lake import filesystem, lake_errors, list_folder
 from resources.stores.store_client import store_client
-
-if TYPE_CHECKING:
-    from pipelines.delta.delta_table import LakeTable
 
 _COMMITS = re.compile(r"(\d{20})(\.\d{20}\.compacted)?\.json")
 _CHECKPOINT = re.compile(r"(\d{20})\.checkpoint\.parquet")
@@ -64,7 +61,7 @@ class ScrubResult:
 
 
 def scrub(
-    table: "LakeTable", names: Collection[str] = (), *, deleted: Collection[str] = (), after: int = -1
+    table: TableReader, names: Collection[str] = (), *, deleted: Collection[str] = (), after: int = -1
 ) -> ScrubResult:
     """Remove the bounds of personal columns from the log of a table, and put right what deltalake has written.
 
@@ -92,7 +89,7 @@ def scrub(
         return ScrubResult(columns=columns, commits=commits, others=others)
 
 
-def objects_with_bounds(table: "LakeTable", names: Collection[str] = (), *, deleted: Collection[str] = ()) -> int:
+def objects_with_bounds(table: TableReader, names: Collection[str] = (), *, deleted: Collection[str] = ()) -> int:
     """The number of commit files and checkpoints in which a `scrub` with the same arguments would hide bounds.
 
     Raises:
@@ -108,7 +105,7 @@ def objects_with_bounds(table: "LakeTable", names: Collection[str] = (), *, dele
 class _Log:
     """The objects of a delta log."""
 
-    table: "LakeTable"
+    table: TableReader
     bounds: HiddenBounds
     after: int
 

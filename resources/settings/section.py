@@ -6,6 +6,9 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError, ValidationInfo
 
+from kafka_io.net.security import ClientCredentials, Sasl, Security, Tls
+from kafka_io.schema_registry.settings import SchemaRegistrySettings
+
 FOLDER = "folder"
 """The key of the settings file's folder in the context of a validation."""
 
@@ -38,6 +41,8 @@ _PHRASES = {  # by the type of pydantic's error; the names in braces are in its 
     "model_type": NO_SECTION,
     "dataclass_type": "must be a section",
 }
+DATACLASS_SECTIONS = (Security, Tls, Sasl, ClientCredentials, SchemaRegistrySettings)
+"""The sections that are dataclasses of kafka_io."""
 
 
 class Section(BaseModel):

@@ -27,7 +27,7 @@ from kafka_io.brokers.retry import Backoff
 from kafka_io.errors import LocatedError, NodeMalformed, system_reason
 from kafka_io.model import Generation
 from kafka_io.net.secret import SecretReference, is_reference
-from kafka_io.net.security import FILE, PLAINTEXT, ClientCredentials, Sasl, Security, Tls
+from kafka_io.net.security import FILE, PLAINTEXT, Sasl, Security, Tls
 from kafka_io.schema_registry.settings import SchemaRegistrySettings
 from kafka_io.zookeeper.node_values import check_name
 from resources.settings.choices import Choices
@@ -36,6 +36,7 @@ from resources.settings.metrics import MetricsSettings
 from resources.settings.rules.load_rules import HashSecret
 from resources.settings.schedules import REST, CheckLimits, Cron, CronOrNever, ScheduleSettings, Timing, check_names
 from resources.settings.section import (
+    DATACLASS_SECTIONS,
     FOLDER,
     NO_SECTION,
     UNKNOWN_KEY,
@@ -45,6 +46,7 @@ from resources.settings.section import (
     with_dotted_names,
     with_new_names,
 )
+from resources.settings.settings_reference import sections
 from resources.settings.suggestion import did_you_mean
 from resources.settings.topic_formats import TopicFormat
 from resources.settings.topic_options import TopicOptions
@@ -53,7 +55,6 @@ from resources.settings.topic_sections import TopicRules, TopicSections, topics_
 PATH_VARIABLE = "PENSTOCK_SETTINGS"
 DEFAULT_PATH = "penstock.toml"
 MIB = 1024 * 1024
-DATACLASS_SECTIONS = (Security, Tls, Sasl, ClientCredentials, SchemaRegistrySettings)
 # What precedes a path in the values of `[clusters.<name>.security]` and `[registries.<name>]`, by key.
 _REFERENCES = (SecretReference, SecretReference | None)
 _PATH_PREFIXES = {
@@ -512,9 +513,7 @@ class Settings(Section):
 
 def _belonging(name: str) -> str:
     """The end of a sentence about a key in the wrong section: the sections that have it (fault F06)."""
-    from resources.settings.settings_reference import sections  # noqa: PLC0415 - it is made from this module
-
-    pages = [page for page in sections() if any(key.name == name for key in page.keys)]
+    pages = [page for page in sections(Settings) if any(key.name == name for key in page.keys)]
     places = [f"[{place}]" if place else "the top of the file" for page in pages for place in page.places]
     return f" of this section; it belongs to {' or '.join(places)}" if places else ""
 

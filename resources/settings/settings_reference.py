@@ -10,8 +10,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from resources.settings.section import Section
-from resources.settings.settings import DATACLASS_SECTIONS, DEFAULT_PATH, PATH_VARIABLE, Settings
+from resources.settings.section import DATACLASS_SECTIONS, Section
 from resources.settings.topic_options import TopicOptions
 from resources.settings.topic_sections import TopicSections
 
@@ -20,11 +19,11 @@ EXAMPLE = Path(__file__).parent / "settings_example.toml"
 
 _OURS = ("resources.", "kafka_io.", "pipelines.")
 _Schema = Mapping[str, Any]
-_HEAD = f"""\
+_HEAD = """\
 # Settings
 
 The command line and Dagster read one settings file in [TOML](https://toml.io). Its path is the first of these that is
-given: the option `--settings`, the environment variable `{PATH_VARIABLE}`, `{DEFAULT_PATH}` in the working directory.
+given: the option `--settings`, the environment variable `PENSTOCK_SETTINGS`, `penstock.toml` in the working directory.
 An unknown key is an error.
 
 `penstock config check` tests a settings file, and `penstock config show` prints all settings with their defaults. This
@@ -63,12 +62,12 @@ class SectionPage:
     keys: tuple[Key, ...]
 
 
-def sections() -> Sequence[SectionPage]:
-    """All sections. The keys at the top of the file come first."""
-    schema = Settings.model_json_schema()
+def sections(settings: type[Section]) -> Sequence[SectionPage]:
+    """All sections of a file that `settings` describes. The keys at the top of the file come first."""
+    schema = settings.model_json_schema()
     sections = (*Section.__subclasses__(), *DATACLASS_SECTIONS, TopicSections, TopicOptions)
     classes: dict[str, type] = {section.__name__: section for section in sections}
-    for name, model in [(Settings.__name__, schema), *schema["$defs"].items()]:
+    for name, model in [(settings.__name__, schema), *schema["$defs"].items()]:
         for field, meaning in meanings(classes[name]).items() if name in classes else ():
             model["properties"][field]["description"] = meaning
     _put_side_by_side(schema["$defs"])
@@ -91,9 +90,9 @@ def sections() -> Sequence[SectionPage]:
     return [_page(schema, models[model], names) for model, names in places.items()]
 
 
-def reference() -> str:
+def reference(settings: type[Section]) -> str:
     """The whole page in Markdown."""
-    parts = [_HEAD, *("\n".join(_lines(section)) + "\n" for section in sections())]
+    parts = [_HEAD, *("\n".join(_lines(section)) + "\n" for section in sections(settings))]
     return "\n".join([*parts, _TAIL.format(example=EXAMPLE.read_text(encoding="utf-8"))])
 
 

@@ -1,7 +1,7 @@
 """The format of a topic's records: whether its table keeps their values as bytes, or has a column for each field."""
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
@@ -9,7 +9,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr, Valida
 
 from kafka_io.errors import InvalidSchema
 from kafka_io.net.security import FILE
-from resources.settings.rules.load_rules import NO_RULES, HashSecret, LoadRules
+from resources.settings.rules.load_rules import DROP, NO_RULES, HashSecret, LoadRules, named_rule
 from resources.settings.schedules import MAX_MINUTES, Share, Texts
 from resources.settings.section import Section, absolute_path
 
@@ -222,10 +222,25 @@ class TopicFormat(Section):
 
     @model_validator(mode="after")
     def _checked_load(self) -> Self:
-        problem = next(self.load.problems(self), None)
+        problem = next(self._problems_of_rules(), None)
         if problem:
             raise ValueError(f"load: {problem}")
         return self
+
+    def _problems_of_rules(self) -> Iterator[str]:
+        """Sentences that say why records of this format cannot be loaded by the rules."""
+        rules = self.load
+        if not self.is_typed:
+            if rules.has_columns or rules.raw:
+                setting = next(name for name in ("drop", "mask", "hash", "raw") if getattr(rules, name))
+                yield f'`{setting}` needs a `format` other than "raw": a raw table has no columns for fields'
+            return
+        if rules.key == DROP and self.key_encoding:
+            yield '`key` = "drop" stores no columns for the fields of keys: remove `key_format`'
+        for setting in ("partition_by", "event_time"):
+            name = getattr(self, setting)
+            if name is not None and (rule := rules.rule_of(name)):
+                yield f"`{setting}` is {name}, and {named_rule(rule)} leaves no time in this column"
 
     @model_validator(mode="after")
     def _checked_raw_table(self) -> Self:

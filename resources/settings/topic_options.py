@@ -114,8 +114,6 @@ class TopicOptions(BaseModel, frozen=True):
         if self.format.event_time is None and self.catalog.complete is not None:
             raise ValueError("`complete` needs `event_time`")
         problem = next(self.state.problems(self.format), None) if self.state else None
-        if self.state and problem is None:
-            problem = next(self.format.load.problems_of_state(self.state), None)
         if problem:
             raise ValueError(f"state.{problem}")
         if self.state is not None and self.keep_days is not None:

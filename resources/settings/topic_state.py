@@ -1,15 +1,14 @@
 """The settings of a topic's state table, which keeps the newest row of each key."""
 
 from collections.abc import Collection, Iterator
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from pydantic import AfterValidator, Field, model_validator
 
+from resources.settings.rules.load_rules import DROP, LoadRules, named_rule
 from resources.settings.schedules import Texts
 from resources.settings.section import Section
-
-if TYPE_CHECKING:  # it needs this module
-    from resources.settings.topic_formats import TopicFormat
+from resources.settings.topic_formats import TopicFormat
 
 RECORD_KEY = "key"
 """The name by which settings mean the key of the record, in raw and in typed tables."""
@@ -69,7 +68,7 @@ class StateSettings(Section):
                 raise ValueError(f"{name}: a field is named twice")
         return self
 
-    def problems(self, format_: "TopicFormat") -> Iterator[str]:
+    def problems(self, format_: TopicFormat) -> Iterator[str]:
         """Sentences that say why no table of this format can have such a state table."""
         if self.unavailable_value and not format_.is_typed:
             yield "unavailable_value: a raw table has no columns for fields; set a `format`"
@@ -84,9 +83,21 @@ class StateSettings(Section):
                 yield f"{setting}: the column {name} needs its header in `header_columns`"
             elif not name.startswith(_OWN_PREFIX) and name not in _declared(format_, name):
                 yield f"{setting}: the table has no column {name!r}; it has only those that the settings declare"
+        yield from self._problems_of_rules(format_.load)
+
+    def _problems_of_rules(self, rules: LoadRules) -> Iterator[str]:
+        """Sentences that say why no table with these rules can have such a state table."""
+        for name in self.key:
+            is_key = name == RECORD_KEY or name.startswith(_OWN_PREFIX)
+            rule = ("drop" if rules.key == DROP else None) if is_key else rules.rule_of(name)
+            if rule in {"drop", "mask"}:
+                yield f"key: {named_rule(rule)} leaves the same value in {name} of all rows, so it identifies nothing"
+        for name in self.order:
+            if rule := rules.rule_of(name):
+                yield f"order: {named_rule(rule)} leaves nothing in {name} that has an order"
 
 
-def _declared(format_: "TopicFormat", name: str) -> Collection[str]:
+def _declared(format_: TopicFormat, name: str) -> Collection[str]:
     """The names of the columns, if the settings declare all of them; otherwise any name may be one."""
     if format_.format == "text":
         return {"value"}

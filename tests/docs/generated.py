@@ -8,6 +8,7 @@ from pathlib import Path
 from pipelines.cli.output_schema import schema
 from resources.explanations.explanation import ExitCode, Explanation
 from resources.explanations.texts import explanations
+from resources.settings.settings import Settings
 from resources.settings.settings_reference import reference
 from tests.docs.pages import ROOT
 from tests.pipelines.cli.walking import commands, help_of
@@ -67,7 +68,7 @@ def schema_page() -> str:
 
 
 GENERATED: Mapping[Path, Callable[[], str]] = {
-    ROOT / "docs" / "settings.md": reference,
+    ROOT / "docs" / "settings.md": lambda: reference(Settings),
     ROOT / "docs" / "commands.md": commands_page,
     ROOT / "docs" / "output.schema.json": schema_page,
     ROOT / "docs" / "errors.md": errors_page,

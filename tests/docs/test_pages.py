@@ -15,7 +15,7 @@ from tests.pipelines.cli.walking import PROGRAM, commands
 
 PAGE_PARAMETERS = [pytest.param(page, id=name_of(page)) for page in PAGES]
 COMMANDS = {path[1:]: command for path, command in commands()}
-PLACES = {place: page for page in sections() for place in page.places}
+PLACES = {place: page for page in sections(Settings) for place in page.places}
 FREE_SECTIONS = {"lake_options", "spark"}  # Penstock does not define their keys
 TOP_LEVEL = {place.partition(".")[0] for place in PLACES}
 MINIMAL_SETTINGS = {"lake": "lake", "clusters": {"main": {"bootstrap": "127.0.0.1:9092"}}}
@@ -133,7 +133,7 @@ def test_the_example_sets_every_key() -> None:
     Settings.load(EXAMPLE)
     unset = [
         f"{place}.{key.name}"
-        for page in sections()
+        for page in sections(Settings)
         for key in page.keys
         if not any(key.name in table for place in page.places for table in tables(example, place.split(".")))
         for place in page.places[:1]

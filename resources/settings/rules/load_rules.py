@@ -1,19 +1,15 @@
 """The section `[topics.NAME.load]`: what a load stores of the records. The keys of its hashes are in `[secrets]`."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from itertools import permutations
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, model_validator
 
 from kafka_io.net.secret import SecretReference
 from resources.settings.schedules import Share, Texts
 from resources.settings.section import Section, absolute_path, with_dotted_names
-
-if TYPE_CHECKING:  # they need this module
-    from resources.settings.topic_formats import TopicFormat
-    from resources.settings.topic_state import StateSettings
 
 KEEP, DROP = "keep", "drop"
 HASH_PREFIX = "hash:"
@@ -128,31 +124,6 @@ class LoadRules(Section):
         missing = min(self.secrets - secrets.keys(), default=None)
         return f"load: there is no secret {missing!r} in [secrets]" if missing is not None else None
 
-    def problems(self, format_: "TopicFormat") -> Iterator[str]:
-        """Sentences that say why the records of this format cannot be loaded by these rules."""
-        if not format_.is_typed:
-            if self.has_columns or self.raw:
-                setting = next(name for name in ("drop", "mask", "hash", "raw") if getattr(self, name))
-                yield f'`{setting}` needs a `format` other than "raw": a raw table has no columns for fields'
-            return
-        if self.key == DROP and format_.key_encoding:
-            yield '`key` = "drop" stores no columns for the fields of keys: remove `key_format`'
-        for setting in ("partition_by", "event_time"):
-            name = getattr(format_, setting)
-            if name is not None and (rule := self.rule_of(name)):
-                yield f"`{setting}` is {name}, and {_named(rule)} leaves no time in this column"
-
-    def problems_of_state(self, state: "StateSettings") -> Iterator[str]:
-        """Sentences that say why no table with these rules can have such a state table."""
-        for name in state.key:
-            is_key = name == "key" or name.startswith(_OWN_PREFIX)
-            rule = ("drop" if self.key == DROP else None) if is_key else self.rule_of(name)
-            if rule in {"drop", "mask"}:
-                yield f"key: {_named(rule)} leaves the same value in {name} of all rows, so it identifies nothing"
-        for name in state.order:
-            if rule := self.rule_of(name):
-                yield f"order: {_named(rule)} leaves nothing in {name} that has an order"
-
     def rule_of(self, path: str) -> str | None:
         """The name of the rule about a field, or about a field that it is inside of; None if there is none."""
         path = path.casefold()
@@ -163,7 +134,8 @@ class LoadRules(Section):
         return None
 
 
-def _named(rule: str) -> str:
+def named_rule(rule: str) -> str:
+    """A rule, as a sentence about another setting names it."""
     return f"`{rule}` of [topics.NAME.load]"
 
 

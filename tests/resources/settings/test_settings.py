@@ -98,7 +98,7 @@ def test_an_error_names_the_file_and_the_key(tmp_path: Path, text: str, message:
 
 NUMBERS = [
     (place, key.name)
-    for section in sections()
+    for section in sections(Settings)
     for place in section.places[:1]
     for key in section.keys
     if key.kind.startswith(("whole number", "number"))

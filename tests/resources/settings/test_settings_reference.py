@@ -3,13 +3,15 @@
 import pytest
 
 from resources.settings.section import Section
+from resources.settings.settings import DEFAULT_PATH, PATH_VARIABLE, Settings
 from resources.settings.settings_reference import Key, reference, sections
 
-KEYS = {f"{page.places[0]}.{key.name}": key for page in sections() for key in page.keys}
+PAGES = sections(Settings)
+KEYS = {f"{page.places[0]}.{key.name}": key for page in PAGES for key in page.keys}
 
 
 def test_a_section_that_can_appear_in_several_places_is_described_once() -> None:
-    assert [page.places for page in sections() if "choices" in page.places] == [("choices", "clusters.NAME.choices")]
+    assert [page.places for page in PAGES if "choices" in page.places] == [("choices", "clusters.NAME.choices")]
 
 
 def test_the_meaning_of_every_key_is_a_sentence() -> None:
@@ -49,5 +51,10 @@ def test_pydantic_reads_no_source_for_the_meanings() -> None:
 
 
 def test_the_page_has_one_table_row_for_each_key() -> None:
-    lines = [line for line in reference().splitlines() if line.startswith("| `")]
+    lines = [line for line in reference(Settings).splitlines() if line.startswith("| `")]
     assert len(lines) == len(KEYS)
+
+
+def test_the_page_says_where_the_file_is() -> None:
+    head, _, _ = reference(Settings).partition("\n## ")
+    assert all(f"`{name}`" in head for name in (PATH_VARIABLE, DEFAULT_PATH))
