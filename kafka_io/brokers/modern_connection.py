@@ -37,7 +37,7 @@ class ModernBrokerConnection(BrokerConnection[VersionedRequest[Any], Any]):
         return self._negotiated.connection
 
     def _without_pending(self) -> Connection[VersionedRequest[Any], Any]:
-        """See BrokerConnection. If the broker demands it, the client logs in again first (KIP-368)."""
+        """The connection without unread answers. If the broker demands it, the client logs in again first (KIP-368)."""
         connection = super()._without_pending()
         assert self._negotiated is not None
         if time.monotonic() >= self._negotiated.login_due_at:
@@ -76,7 +76,7 @@ class ModernBrokerConnection(BrokerConnection[VersionedRequest[Any], Any]):
         return answer
 
     def request_ahead(self, request: VersionedRequest[Any]) -> Callable[[], Any | None]:
-        """See BrokerConnection. Nothing is sent while the broker asks to wait."""
+        """Send a request now and read its answer later. Nothing is sent while the broker asks to wait."""
         return (lambda: None) if self._throttle.until > time.monotonic() else super().request_ahead(request)
 
     def versioned(self, request: Request[AnswerT], *, max_version: int | None = None) -> VersionedRequest[AnswerT]:

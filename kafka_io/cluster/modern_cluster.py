@@ -184,7 +184,7 @@ class ModernCluster(Cluster):
         return by_topic
 
     def retention(self, topics: Iterable[str]) -> dict[str, Retention | KafkaIOError]:
-        """See Cluster: as the brokers report it, else ZooKeeper.
+        """The retention as the brokers report it, otherwise as ZooKeeper has it.
 
         Raises:
             RegistryError: ZooKeeper cannot be read.

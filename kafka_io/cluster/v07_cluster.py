@@ -83,22 +83,22 @@ class Cluster07(Cluster):
         )
 
     def bounds_of(self, topics: Mapping[str, Iterable[BrokerPartition]]) -> TopicResults[Bounds]:
-        """See Cluster; one request for each partition."""
+        """The bounds; one request for each partition."""
         return self._ask_each(topics, Partition07.bounds)
 
     def times_at(self, offsets: Mapping[str, Mapping[BrokerPartition, int]]) -> TopicResults[int | None]:
-        """See Cluster: when the segment that contains each offset was last written to."""
+        """When the segment that contains each offset was last written to."""
         now_ms = time.time_ns() // 1_000_000
         return self._ask_each(
             offsets, lambda partition: time_at(partition, offsets[partition.topic][partition.id], now_ms=now_ms)
         )
 
     def offsets_at(self, topic: str, partitions: Iterable[BrokerPartition], timestamp_ms: int) -> PartitionResults[int]:
-        """See Cluster: the start of the newest segment that was not written to since that time, or the earliest."""
+        """The start of the newest segment that was not written to since that time, or the earliest."""
         return self._ask_each({topic: partitions}, lambda partition: offset_at(partition, timestamp_ms))[topic]
 
     def ends_at(self, topic: str, partitions: Iterable[BrokerPartition], timestamp_ms: int) -> PartitionResults[int]:
-        """See Cluster: the end of the first segment that was written to after that time, or the latest."""
+        """The end of the first segment that was written to after that time, or the latest."""
         return self._ask_each({topic: partitions}, lambda partition: end_at(partition, timestamp_ms))[topic]
 
     def retention(self, topics: Iterable[str]) -> dict[str, Retention | KafkaIOError]:
@@ -120,7 +120,7 @@ class Cluster07(Cluster):
     def last_messages(
         self, topic: str, ranges: Mapping[BrokerPartition, OffsetRange]
     ) -> PartitionResults[LastMessage | None]:
-        """See Cluster; small ranges of one broker share a request."""
+        """The last messages; small ranges of one broker share a request."""
         results: PartitionResults[LastMessage | None] = {}
         for holder, group in groupby(sorted(ranges.values()), key=lambda range_: range_.partition.holder):
             planned = [PlannedRange(topic, range_, incarnation="") for range_ in group]

@@ -35,7 +35,7 @@ class CoordinatorOffsets:
         self._coordinators: dict[str, CoordinatorConnection] = {}
 
     def fetch(self, group: str, topics: Iterable[str] | None = None) -> CommittedOffsets:
-        """See GroupOffsets. Brokers before 0.10 return only offsets of named topics.
+        """The committed offsets. Brokers before 0.10 return only offsets of named topics.
 
         Raises:
             KafkaIOError: see GroupOffsets.

@@ -99,7 +99,7 @@ class ModernPartitionFetcher(Closing):
         )
 
     def offsets_before(self, topic: str, partition: BrokerPartition, time_ms: int, max_offsets: int) -> tuple[int, ...]:
-        """See SimpleConsumer.get_offsets_before."""
+        """Offsets from which to read what was written before a time; the newest first."""
         key = TopicPartition.of(topic, partition)
 
         def list_before(

@@ -80,7 +80,7 @@ class PartitionFetcher07(Closing):
         )
 
     def offsets_before(self, topic: str, partition: BrokerPartition, time_ms: int, max_offsets: int) -> tuple[int, ...]:
-        """See SimpleConsumer.get_offsets_before."""
+        """Offsets from which to read what was written before a time; the newest first."""
         with error_context(Where(topic=topic, partition=str(partition))):
             request = OffsetsRequest07(topic, partition.partition, time_ms, max_offsets)
             answer, broker = self._ask(partition, request)

@@ -129,7 +129,7 @@ class _KernelCache(FunctionCache):
     _impl_class = _KernelCacheImpl
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """See FunctionCache. For the first kernel of a process, numba imports many of its modules here.
+        """Load a kernel from the cache. For the first kernel of a process, numba imports many of its modules here.
 
         A kernel that is not in the cache is compiled next, which takes seconds.
         """

@@ -328,7 +328,7 @@ class ModernReader(Closing):
             yield partition.read(partial(first_fetches.take, number))
 
     def unreadable(self, planned: PlannedRange, offset: int) -> UnreadableRange:
-        """See `Reader`."""
+        """The unreadable part of the range that begins at `offset`."""
         return ModernPartition(self._metadata, planned, self._read_settings).unreadable(offset)
 
     def serving(self, planned: PlannedRange) -> Broker | None:
@@ -336,11 +336,11 @@ class ModernReader(Closing):
         return self._metadata.serving(planned.topic, planned.offsets.partition.partition)
 
     def pause(self) -> None:
-        """See `PausableReader`."""
+        """Release memory before a time without reads; connections stay open."""
         self._metadata.pause()
 
     def resume(self) -> None:
-        """See `PausableReader`."""
+        """Close what the broker has closed during a pause."""
         self._metadata.resume()
 
     def close(self) -> None:

@@ -41,7 +41,7 @@ class Decoder:
         where: Where = NOWHERE,
         likely_bytes: int | None = None,
     ) -> None:
-        """See `decode`. `likely_bytes` is the expected size of all columns, if it is less than a batch."""
+        """`likely_bytes` is the expected size of all columns, if it is less than a batch."""
         self._limits = limits
         self._where = where
         self._columns = ColumnBuilder(

@@ -27,7 +27,9 @@ class FormatEvidence:
         self._paths.setdefault(node_format, path)
         if len(self._paths) > 1:
             nodes = " and ".join(f"{path!r} is of Kafka {seen_format}" for seen_format, path in self._paths.items())
-            raise RegistryError(f"two generations of Kafka share this registry; give each its own chroot: {nodes}")
+            raise RegistryError(
+                f"two generations of Kafka share this part of ZooKeeper; give each its own chroot: {nodes}"
+            )
 
     @property
     def node_format(self) -> NodeFormat | None:

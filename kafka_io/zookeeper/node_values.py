@@ -78,7 +78,7 @@ def shown(value: object) -> str:
 
 def malformed(path: str, fault: str) -> NodeMalformed:
     """The error for a node that cannot be parsed."""
-    return NodeMalformed(f"the registry node {path!r} is malformed: {fault}")
+    return NodeMalformed(f"the ZooKeeper node {path!r} is malformed: {fault}")
 
 
 def check_name(kind: str, name: str) -> None:

@@ -315,7 +315,7 @@ class LoadChange(Change):
     def complete(
         self, entry: LedgerEntry, table: TableStore, snapshot: TableSnapshot
     ) -> tuple[LedgerEntry, Sequence[CommittedRange]]:
-        """See Change. The data files are checked first. The snapshot shows which columns the table lacks."""
+        """The completed entry. The data files are checked first. The snapshot shows which columns the table lacks."""
         columns = columns_to_add(self.state, snapshot, self.columns)
         table.check(self.facts)
         failpoint("files checked")

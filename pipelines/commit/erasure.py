@@ -76,7 +76,7 @@ class EraseChange(Change):
     def complete(
         self, entry: LedgerEntry, table: TableStore, snapshot: TableSnapshot
     ) -> tuple[LedgerEntry, Sequence[CommittedRange]]:
-        """See Change. What is replaced is a range that names the removed files.
+        """The completed entry, and what it replaces. What is replaced is a range that names the removed files.
 
         Raises:
             EraseRefused: rows belong to no range.
@@ -141,7 +141,7 @@ class MissingChange(EraseChange):
 
     @property
     def size(self) -> int:
-        """See EraseChange. Each range counts as one."""
+        """The number of ranges. Each range counts as one."""
         return len(self.missing)
 
     def erased(self, ranges: Sequence[CommittedRange]) -> Iterator[ErasedRange]:

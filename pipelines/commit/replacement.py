@@ -118,7 +118,7 @@ class CutChange(ReplaceChange):
     def complete(
         self, entry: LedgerEntry, table: TableStore, snapshot: TableSnapshot
     ) -> tuple[LedgerEntry, Sequence[CommittedRange]]:
-        """See ReplaceChange. The choices say which erased rows a load may bring back."""
+        """The completed entry, and what it replaces. The choices say which erased rows a load may bring back."""
         changed, taken_back = super(CutChange, self).complete(entry, table, snapshot)
         sets = table.sets
         choices = (_with_erased(choice, sets.of_ranges(taken_back, choice.offsets)) for choice in changed.choices)

@@ -106,7 +106,7 @@ class RetireChange(Change):
     def complete(
         self, entry: LedgerEntry, table: TableStore, snapshot: TableSnapshot
     ) -> tuple[LedgerEntry, Sequence[CommittedRange]]:
-        """See Change. What is replaced is a range that names the files.
+        """The completed entry, and what it replaces. What is replaced is a range that names the files.
 
         Raises:
             CommitRefused: rows of the files belong to no range in the snapshot.

@@ -37,9 +37,9 @@ class TableRows:
     """
 
     def __init__(
-        self, log: TableStore, snapshot: TableSnapshot, topic: TopicIdentity, *, without: Collection[str] = ()
+        self, table: TableStore, snapshot: TableSnapshot, topic: TopicIdentity, *, without: Collection[str] = ()
     ) -> None:
-        ranges = ranges_of(log.entries(snapshot), topic)
+        ranges = ranges_of(table.entries(snapshot), topic)
         self.ranges: Mapping[BrokerPartition, Sequence[CommittedRange]] = {
             partition: list(group) for partition, group in groupby(ranges, key=lambda committed: committed.partition)
         }
@@ -47,7 +47,7 @@ class TableRows:
         readable = [fragment for fragment in self._files.get_fragments() if fragment.path not in without]
         self._layout = snapshot.layout
         self._by_number = _by_partition_number(snapshot, readable)
-        self._uri = log.uri
+        self._uri = table.uri
 
     def of(self, partition: BrokerPartition) -> "LiveRows":
         """The rows of one partition. Only the files that may have some are read, because partitions can be many."""

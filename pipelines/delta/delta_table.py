@@ -133,7 +133,7 @@ class LakeTable(TableReader):
         """
         if not self._has_version(snapshot):
             raise CommitRefused(
-                f"the log of the table {self.uri} was put back while this run used it: version {snapshot.version} is "
+                f"the Delta log of {self.uri} was put back while this run used it: version {snapshot.version} is "
                 "another commit now, or is not there; run again",
                 self.where,
             )
@@ -147,7 +147,7 @@ class LakeTable(TableReader):
         """
         if not self._has_version(snapshot):
             raise TableNotProven(
-                f"the log of the table {self.uri} was put back while this run wrote version {snapshot.version + 1}, "
+                f"the Delta log of {self.uri} was put back while this run wrote version {snapshot.version + 1}, "
                 f"which does not belong on top of it: `penstock rewind {self.where.topic} --version "
                 f"{snapshot.version}` takes it back",
                 self.where,
@@ -233,11 +233,11 @@ class LakeTable(TableReader):
         grow_maps(handle, self.lake.options, max_bytes=max_bytes)
 
     def check(self, files: Sequence[SliceFacts]) -> None:
-        """See TableStore and `check_files`."""
+        """Check that the files exist and are whole; see `check_files`."""
         check_files(self.uri, self.lake.options, self.where, files)
 
     def discard(self, files: Sequence[SliceFacts]) -> None:
-        """See TableStore. An object store has no disk that is full: housekeeping deletes the files there."""
+        """An object store has no disk that is full: housekeeping deletes the files there."""
         root = durable.local_path(self.uri)
         for path in (file.path for facts in files for file in facts.files) if root else ():
             assert root is not None
@@ -409,7 +409,7 @@ class LakeTable(TableReader):
 
     @property
     def sets(self) -> ExactSets:
-        """See TableStore."""
+        """Reads the exact sets of the table."""
         return ExactSets.at(self.uri, self.lake.options)
 
     def exact_sets(self, committed: CommittedRange) -> Mapping[ExactCause, ExactOffsets]:
@@ -417,7 +417,7 @@ class LakeTable(TableReader):
         return self.sets.within(committed)
 
     def store_exact(self, offsets: ExactOffsets) -> StoredSet:
-        """See TableStore."""
+        """Store an exact set, so that an entry can name it."""
         return store_exact(self.uri, self.lake.options, offsets)
 
     def row_offsets(self, snapshot: TableSnapshot, committed: CommittedRange) -> Sequence[int]:

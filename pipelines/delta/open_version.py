@@ -23,7 +23,7 @@ CLEANED = "penstock.cleanedBefore"
 
 
 class DeltaVersion(OpenTable):
-    """See OpenTable. In the room `delta` it also gives what is needed to write on top of the version.
+    """A version of a table, opened by deltalake. In the room `delta` it also gives what a write on top of it needs.
 
     `segment` is the newest part of the delta log, if Penstock has read it itself.
     """

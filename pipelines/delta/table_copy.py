@@ -47,7 +47,7 @@ class CopiedVersion(DeltaVersion):
         return self._uri
 
     def dataset(self) -> "pads.FileSystemDataset":
-        """See OpenTable. The rows are read from the store, and not from the folder of the copy."""
+        """The rows are read from the store, and not from the folder of the copy."""
         sizes = self.handle._table.get_add_file_sizes()  # noqa: SLF001 - `files` would also give all statistics
         store = filesystem(self._uri, self._options, sizes)
         return self.handle.to_pyarrow_dataset(filesystem=store)

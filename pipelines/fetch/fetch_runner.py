@@ -83,7 +83,7 @@ class FetchRunner:
     def fetch(
         self, tasks: Sequence[FetchTask], on_progress: Progress, ahead: Sequence[Sequence[FetchTask]] = ()
     ) -> list[SliceFacts]:
-        """See Runner. The facts of a failed slice contain its failure."""
+        """Run the tasks. The facts of a failed slice contain its failure."""
         for generation in {task.source.generation for task in tasks}:
             warm(generation)  # once per machine: local workers then load the compiled kernels from the cache
         if self.spark and _needs_spark(tasks):

@@ -101,7 +101,7 @@ class SkipByChoice:
         self.skipped: list[RecordedChoice] = []
 
     def __call__(self, error: LocatedError, unreadable: UnreadableRange) -> str:
-        """See Decide. An error names the setting that continues."""
+        """What is done about the error. An error names the setting that continues."""
         setting = "on_too_large" if isinstance(error, TooLarge) else "on_corrupt"
         where = error.where.at_offset(unreadable.start)
         if setting not in self._task.skip:

@@ -73,7 +73,7 @@ class DeltaOutput:
 
     @property
     def place(self) -> str:
-        """See PlacedOutput."""
+        """The URI of the table."""
         return self.uri
 
     @property
@@ -89,7 +89,7 @@ class DeltaOutput:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeltaWriter:
-    """See OutputWriter. `handle` is the version from which the progress was read; None if there was no table."""
+    """Writes into a Delta table. The progress was read from the version `handle`; None if there was no table."""
 
     output: DeltaOutput
     consumer: str
@@ -363,7 +363,7 @@ class _SparkWrite:
         return self._files.schema()
 
     def write(self, handle: DeltaTable, properties: CommitProperties) -> None:
-        """See _ArrowWrite.
+        """Write the rows of a Spark DataFrame.
 
         Raises:
             OutputRefused: a column has another type than in the table. deltalake does not look into the files.

@@ -56,11 +56,11 @@ class DuckDBOutput:
 
     @property
     def place(self) -> str:
-        """See PlacedOutput."""
+        """The path of the database, and the table."""
         return f"{self.path} {self.table}"
 
     def dataset(self) -> DatasetName:
-        """See NamedOutput. DuckDB names the database by its file."""
+        """DuckDB names the database by its file."""
         path = Path(self.path).absolute()
         return DatasetName(namespace=f"duckdb://{path}", name=f"{path.stem}.{_SCHEMA}.{self.table}")
 
@@ -108,7 +108,7 @@ class DuckDBWriter:
     progress: ConsumerProgress = NOTHING
 
     def commit(self, change: OutputChange) -> None:
-        """See OutputWriter. An error inside the transaction takes everything back."""
+        """Write the rows and the progress. An error inside the transaction takes everything back."""
         import duckdb  # noqa: PLC0415 - it is an extra
 
         rows = WatchedRows(change.rows.toArrow() if is_spark_frame(change.rows) else change.rows)

@@ -68,11 +68,11 @@ class PostgresOutput:
 
     @property
     def place(self) -> str:
-        """See PlacedOutput."""
+        """The schema and the table. The address of the server may contain a secret."""
         return f"{self.schema} {self.table}"
 
     def dataset(self) -> DatasetName:
-        """See NamedOutput. Host, port and database may come from variables, so the open connection is asked."""
+        """Host, port and database may come from variables, so the open connection is asked."""
         with self.open() as connection:
             server = connection.info
             return DatasetName(
@@ -117,7 +117,7 @@ class PostgresWriter:
     progress: ConsumerProgress = NOTHING
 
     def commit(self, change: OutputChange) -> None:
-        """See OutputWriter. An error inside the transaction takes everything back."""
+        """Write the rows and the progress. An error inside the transaction takes everything back."""
         rows = WatchedRows(change.rows.toArrow() if is_spark_frame(change.rows) else change.rows)
         types, own_id = sql_types(rows.schema), None
         with rows.own_error(), self.output.open() as connection:

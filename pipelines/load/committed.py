@@ -107,6 +107,8 @@ def commit_step(run: Run, fetched: Fetched) -> Committed:
     done: list[CommittedTable] = []
     overtaken: set[BrokerPartition] = set()
     left = 0
+    # The topic's own table is the last one. A run that is killed in between leaves tables that are ahead, and the next
+    # run plans from the offset that all of them have reached (fault P23).
     for table in reconciled.tables:
         change = _change(run, fetched, table)
         wanted = tuple(facts for facts in change.facts if facts.partition not in overtaken)
@@ -155,7 +157,7 @@ def _commit(table: TableStore, snapshot: TableSnapshot, change: LoadChange) -> C
         return commit(table, snapshot, change)
     except LakeUnavailable as error:
         if is_full(error):
-            table.discard(change.facts)
+            table.discard(change.facts)  # after any other failure the commit may have landed, and names the files
         raise
 
 
@@ -170,6 +172,7 @@ def _change(run: Run, fetched: Fetched, table: TopicTable) -> LoadChange:
     partitions = {slice_facts.offsets.partition for slice_facts in committed}
     times = times_of(run, planned, state.topic.name)
     window = planned.target.window
+    # Where no offset shows where such a partition begins, the time does: the next run has no `--from` (fault P02).
     unknown = [id_ for id_ in times.partitions if id_ not in window.begins or id_ in planned.step.errors]
     return LoadChange(
         state=state,

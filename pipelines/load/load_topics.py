@@ -240,11 +240,11 @@ class _ReportsHere(Reports):
         return self.loads.called_here(self.reports.committed)(topic, cursors)
 
     def held_back(self, topic: str, bounds: Mapping[BrokerPartition, Bounds], now_ms: int) -> Sequence[str]:
-        """See Reports. The cluster is shared: any thread can ask it."""
+        """The cluster is shared: any thread can ask it."""
         return self.reports.held_back(topic, bounds, now_ms)
 
     def failed(self, topic: str, error: LastError | None) -> Sequence[str]:
-        """See Reports. A store can be asked by any thread."""
+        """A store can be asked by any thread."""
         return self.reports.failed(topic, error)
 
     def ended(self, load: TopicLoad) -> Sequence[str]:

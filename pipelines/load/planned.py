@@ -62,6 +62,7 @@ def _first_target(run: Run, reconciled: Reconciled) -> RunTarget:
     uncut = _plan(run, reconciled, window, UNCUT)
     is_by_day = any(table.snapshot.layout.is_by_day for table in reconciled.tables)
     cuts = day_cuts(run.cluster, state.topic.kafka_topic, uncut.slices, now_ms=now_ms) if is_by_day else {}
+    # Offsets of 0.7 count bytes, so a cap in records could not be kept.
     in_bytes = any(partition.broker is not None for partition in bounds)
     cap = caps.bytes_per_run if in_bytes else caps.records_per_run
     total = uncut.size if cap is None else min(uncut.size, cap)
@@ -83,6 +84,7 @@ def _with_steps(run: Run, reconciled: Reconciled, target: RunTarget) -> RunTarge
     """
     state, bounds, known = reconciled.state, reconciled.bounds, target.ahead
     if not (known and known[0].fits(state.covered, bounds)):
+        # The jobs of steps that were begun ahead would go on for ranges that nobody will commit (fault O09).
         run.fetcher.runner.abandon(reconciled.topic.name)
         known = (_plan_step(run, reconciled, target),)
     behind = replace(target, taken=target.taken + sum(step.plan.size for step in known[:-1]))

@@ -41,7 +41,7 @@ class RewindChange(Change):
     def complete(
         self, entry: LedgerEntry, table: TableStore, snapshot: TableSnapshot
     ) -> tuple[LedgerEntry, Sequence[CommittedRange]]:
-        """See Change. Since the plan was made, housekeeping may have announced that it deletes files of the target."""
+        """The completed entry. Housekeeping may have announced meanwhile that it deletes files of the target."""
         check_nothing_erased(table, snapshot, self.target)
         table.check_restorable(snapshot, self.target)
         event_time = entry.event_time and replace(entry.event_time, moved_back_by=self.kind)
@@ -60,7 +60,6 @@ class TableForRewind(LakeTable):
     """A topic's table that is opened even if its cursors do not match its rows, and that is never created."""
 
     def existing(self, *, after: TableSnapshot | None = None) -> TableSnapshot | None:
-        """See `LakeTable.newest`."""
         return self.newest(after=after)
 
 

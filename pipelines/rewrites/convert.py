@@ -158,7 +158,7 @@ class ConvertChange(Change):
     def complete(
         self, entry: LedgerEntry, table: TableStore, snapshot: TableSnapshot
     ) -> tuple[LedgerEntry, Sequence[CommittedRange]]:
-        """See Change.
+        """The completed entry. It replaces all files, and so no range.
 
         Raises:
             FilesChanged: the snapshot has other files.

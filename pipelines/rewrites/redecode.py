@@ -260,7 +260,7 @@ class RedecodeChange(Change):
     def complete(
         self, entry: LedgerEntry, table: TableStore, snapshot: TableSnapshot
     ) -> tuple[LedgerEntry, Sequence[CommittedRange]]:
-        """See Change. The snapshot must have as many rows as the new files.
+        """The completed entry, and what it replaces. The snapshot must have as many rows as the new files.
 
         Otherwise another program has added or deleted rows, and the commit would lose rows or bring deleted ones back.
         """

@@ -293,7 +293,7 @@ class ReplayChange(ReplaceChange):
     def complete(
         self, entry: LedgerEntry, table: TableStore, snapshot: TableSnapshot
     ) -> tuple[LedgerEntry, Sequence[CommittedRange]]:
-        """See ReplaceChange.
+        """The completed entry, if the replay still leaves out what was taken out, and what it replaces.
 
         Raises:
             CommitRefused: the replay would bring back rows that another run has erased meanwhile, for example; or take

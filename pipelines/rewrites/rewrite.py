@@ -230,7 +230,7 @@ class RewriteChange(Change):
     def complete(
         self, entry: LedgerEntry, table: TableStore, snapshot: TableSnapshot
     ) -> tuple[LedgerEntry, Sequence[CommittedRange]]:
-        """See Change.
+        """The completed entry. It replaces all files, and so no range.
 
         Raises:
             FilesChanged: the snapshot has other files or other rules.

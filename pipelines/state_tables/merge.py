@@ -23,7 +23,7 @@ from resources.failpoints import failpoint
 
 @dataclass(slots=True, kw_only=True)
 class StateMerge:
-    """See TableWrite: the newest rows in place of those that the state table has of their keys.
+    """Writes the newest rows in place of those that the state table has of their keys.
 
     Args:
         definition: the columns.
@@ -98,7 +98,7 @@ class StateMerge:
 
 
 class ProgressWrite:
-    """See TableWrite: only the progress, for a topic's table that has other files and the same rows."""
+    """Writes only the progress, for a topic's table that has other files and the same rows."""
 
     failure: BaseException | None = None
 

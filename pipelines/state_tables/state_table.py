@@ -173,7 +173,7 @@ class StateDefinition:
         return tuple(column.name for column in columns if self.placeholder_condition(column.name, "") is not None)
 
     def placeholder_condition(self, column: str, cell: str) -> str | None:
-        """See `placeholder_condition`."""
+        """The SQL condition for cells of a column that have the placeholder; None if no cell can have it."""
         return placeholder_condition(self.source_schema.field(column).type, cell, self.unavailable)
 
     @property

@@ -45,6 +45,7 @@ def store_exact(uri: str, options: Mapping[str, str], offsets: ExactOffsets) -> 
     digest = hashlib.sha256(data).hexdigest()
     if len(data) > MAX_ENCODED_BYTES:
         raise ExactSetLost(f"{offsets.count:,} offsets are too many for one set: use smaller slices, or fewer rows")
+    # The name is new at each attempt, so a run never changes a file that the entry of another run names already.
     path = f"{OFFSETS_FOLDER}/{uuid.uuid4().hex}.offsets"
     from resources.stores.lake import write_file  # noqa: PLC0415 - it imports deltalake, which other workers do not need
 
@@ -77,7 +78,7 @@ class ExactSets:
 
         def read(path: str) -> bytes:
             with table_errors(uri), table_files(uri, options).open_input_file(path) as file:
-                return bytes(file.read(MAX_ENCODED_BYTES))
+                return bytes(file.read(MAX_ENCODED_BYTES))  # something else may be in its place, of any size
 
         return cls(read)
 
@@ -95,6 +96,7 @@ class ExactSets:
         return offsets
 
     def _bytes(self, stored: StoredSet) -> bytes:
+        # Anyone who can write an entry could otherwise make this process read any file of the store.
         if stored.path and not _PATH.fullmatch(stored.path):
             raise ExactSetLost(f"the ledger names {stored.path} as a set of offsets, which no Penstock has written")
         name = f"the file {stored.path}" if stored.path else "a set of offsets in the ledger"
@@ -103,6 +105,7 @@ class ExactSets:
         except ValueError as error:
             raise ExactSetLost(f"{name} is damaged: {error}") from error
         except Exception as error:
+            # Only a file that is certainly gone is lost: a store that does not answer may answer the next run.
             if isinstance(error.__cause__ or error, FileNotFoundError):
                 raise ExactSetLost(
                     f"{name}, which has the offsets of rows that are not in the table, is gone"

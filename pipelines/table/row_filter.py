@@ -13,7 +13,9 @@ def arrow_filter(committed: CommittedRange, layout: TableLayout) -> pc.Expressio
     broker, partition = committed.partition.broker, committed.partition.partition
     loaded_at = pa.scalar(committed.loaded_at_us, FILE_SCHEMA.field("loaded_at").type)
     field = {name: pc.field(layout.name(name)) for name in ("broker", "partition", "offset", "loaded_at")}
+    # The offsets alone are not enough: a topic that was created again begins at 0 again (fault U13), and a replay
+    # writes the same offsets once more.
     matches = (field["partition"] == partition) & (field["loaded_at"] == loaded_at)
-    if broker is not None:
+    if broker is not None:  # in 0.7 each broker has a partition 0 of its own
         matches &= field["broker"] == broker
     return matches & (field["offset"] >= committed.offsets.start) & (field["offset"] < committed.offsets.stop)

@@ -72,6 +72,5 @@ class _NoPandas:
 
     @staticmethod
     def find_spec(name: str, _path: object = None, _target: object = None) -> None:
-        """See importlib.abc.MetaPathFinder."""
         if name == "pandas":
             raise ModuleNotFoundError(name, name=name)

@@ -33,7 +33,7 @@ class Reader07(Closing):
             )
 
     def unreadable(self, planned: PlannedRange, offset: int) -> UnreadableRange:
-        """See `Reader`."""
+        """The unreadable part of the range that begins at `offset`."""
         partition = self._partition(planned)
         # With `to_message` the range may end inside the message that cannot be read, so it ends with the log here.
         stop = partition.bounds().latest if planned.to_message else planned.offsets.stop
@@ -64,11 +64,11 @@ class Reader07(Closing):
         )
 
     def pause(self) -> None:
-        """See `PausableReader`."""
+        """Release memory before a time without reads; connections stay open."""
         self._connection.pause()
 
     def resume(self) -> None:
-        """See `PausableReader`."""
+        """Close what the broker has closed during a pause."""
         self._connection.resume()
 
     def close(self) -> None:

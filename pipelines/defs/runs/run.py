@@ -162,7 +162,7 @@ class ScheduleRun:
         return replace(loader, evidence=(*loader.evidence, self._materialized))
 
     def _materialized(self, state: TableState) -> str | None:
-        """See Evidence: Dagster remembers the newest commit to the topic's table."""
+        """Evidence: Dagster remembers the newest commit to the topic's table."""
         key = self.schedule.key(state.topic.name)
         event = self.context.instance.get_latest_materialization_event(key)
         materialization = event.asset_materialization if event else None

@@ -146,7 +146,7 @@ def test_topics_of_two_generations_are_an_error_that_names_them(
         kafka.create("/brokers/ids/0", broker)
     make(kafka, "clicks")
     kafka.create("/brokers/topics/views/3", b"2", makepath=True)
-    with pytest.raises(RegistryError, match=r"two generations of Kafka share this registry"):
+    with pytest.raises(RegistryError, match=r"two generations of Kafka share this part of ZooKeeper"):
         zookeeper.topics()
 
 
@@ -164,7 +164,7 @@ def test_topics_of_another_generation_than_the_brokers_are_an_error(
 def test_a_topic_of_both_generations_is_an_error(kafka: Any, zookeeper: ZooKeeper) -> None:
     make(kafka, "clicks", b"")
     kafka.create(f"{CLICKS}/3", b"2")
-    with pytest.raises(RegistryError, match=r"two generations of Kafka share this registry"):
+    with pytest.raises(RegistryError, match=r"two generations of Kafka share this part of ZooKeeper"):
         zookeeper.topics()
 
 
