@@ -10,11 +10,15 @@ from resources.explanations.codes import ROWS
 from resources.explanations.explanation import CodeRow
 from tests.docs.faults import guards
 from tests.docs.pages import ROOT, section
-from tests.docs.references import references
+from tests.docs.references import FAULTS, references
 
 PAGE = ROOT / "docs" / "exactly-once.md"
 _ROW = re.compile(r"^\| (\d+) [^|]+\| ([^|]+) \|$", re.MULTILINE)
 _PROMISE = re.compile(r"^(\d+)\. ", re.MULTILINE)
+_LIMIT = re.compile(r"^\| (?!condition|---)(?P<condition>[^|]+) \|.*\|(?P<faults>[^|]*)\|$", re.MULTILINE)
+_ENTRY = re.compile(r"^### ([A-Z]\d\d) ", re.MULTILINE)
+_OF_OUTPUTS = "faults P21, P22"
+"""Faults of outputs of increments, which have promises of their own in docs/increments.md."""
 _WITHOUT_A_NAME = {
     "PS-609": "a load shows its sentence as a warning, and tests compare the whole sentence",
     "PS-711": "Python raises it for files that the system refuses; which file that is does not matter",
@@ -40,9 +44,30 @@ def test_each_promise_of_the_readme_names_the_faults_that_could_break_it() -> No
     assert [number for number, faults in guarded().items() if len(faults) < 3] == []
 
 
+def limits() -> Mapping[str, Sequence[str]]:
+    """The faults behind each condition under which the promise does not hold."""
+    rows = _LIMIT.finditer(section(PAGE, "When does it not hold?"))
+    return {row["condition"]: faults_of(row["faults"]) for row in rows}
+
+
 def test_each_fault_behind_a_promise_has_a_test() -> None:
     cited = {fault for faults in guarded().values() for fault in faults}
     assert cited - guards().keys() == set()
+
+
+@pytest.mark.parametrize("heading", ["Proof", "Rows that would be wrong"])
+def test_each_fault_that_a_proof_would_not_show_is_behind_a_promise(heading: str) -> None:
+    cited = {fault for faults in guarded().values() for fault in faults}
+    entries = set(_ENTRY.findall(section(FAULTS, heading)))
+    assert len(entries) >= 20
+    assert entries - cited - {*faults_of(_OF_OUTPUTS)} == set()
+
+
+def test_what_is_said_of_each_limit_is_tested_too() -> None:
+    table = limits()
+    assert len(table) >= 14
+    assert [condition for condition, faults in table.items() if not faults] == []
+    assert {fault for faults in table.values() for fault in faults} - guards().keys() == set()
 
 
 @cache
