@@ -6,7 +6,6 @@ version that was searched: if another run was first, its new files are searched 
 prints, logs or stores a value of the condition.
 """
 
-import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -16,7 +15,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from kafka_io.errors import LocatedError
 from kafka_io.model import BrokerPartition
@@ -24,13 +22,12 @@ from pipelines.commit.commit import commit
 from pipelines.commit.erasure import EraseChange, HitRows, on_newest
 from pipelines.delta.delta_table import LakeTable
 from pipelines.fetch.slice_file import SliceFile
-from pipelines.layout.columns import RAW_COLUMN
 from pipelines.layout.conditions import BoundCondition, Condition
-from pipelines.layout.layout import TableLayout
 from pipelines.ledger.committed_range import NOWHERE, CommittedRange
 from pipelines.ledger.failure import SliceFailure
 from pipelines.ledger.slice_facts import DataFile, SliceFacts
 from pipelines.maintenance.erase_result import ErasedRows, TopicErase
+from pipelines.maintenance.hidden_texts import HiddenTexts
 from pipelines.rewrites.converted_files import TargetFile
 from pipelines.table.table_store import TableSnapshot
 from pipelines.verify.row_counts import IDENTIFYING
@@ -48,8 +45,6 @@ _MAX_WAITING_BYTES = 64 * 1024 * 1024
 """How many bytes of rows are read without a hit before the file is searched."""
 _NO_BROKER = -1
 """Stands for null in columns of numbers."""
-_MIN_SEARCHED_BYTES = 4
-"""Shorter texts are part of too many others to be searched in bytes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +54,7 @@ class EraseRequest:
     Args:
         table: the topic's table.
         condition: the rows for which it is true are erased.
-        also_raw: erase rows too that have a text of the condition in undecoded bytes, in the key or in a header.
+        also_raw: erase rows too that have a text of the condition where no condition compares it; see HiddenTexts.
         run: the run's id in the ledger.
         name: what the user calls the request; the entry of the ledger has it, and a certificate finds it by it.
         dry_run: only count the rows.
@@ -221,7 +216,7 @@ class _Search:
         with lake_errors(request.table.uri):
             schema = snapshot.opened.schema()
         self._bound: BoundCondition = request.condition.bound(schema, headers)
-        self._bytes = _BytesSearch.of(request.condition, snapshot.layout) if request.also_raw else None
+        self._bytes = HiddenTexts.of(request.condition, snapshot.layout, schema) if request.also_raw else None
         self._expects_hits = False
         raw = self._bytes.columns if self._bytes else ()
         self._columns = [name for name in dict.fromkeys([*self._bound.columns, *raw]) if name in schema.names]
@@ -285,54 +280,6 @@ class _Search:
         mask = self._bound.mask(rows).to_numpy(zero_copy_only=False)
         in_bytes = self._bytes.mask(rows) if self._bytes else np.zeros(rows.num_rows, np.bool_)
         return mask | in_bytes, in_bytes & ~mask
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _BytesSearch:
-    """Searches texts in undecoded values, keys and headers."""
-
-    pattern: str = field(repr=False)
-    columns: tuple[str, ...]
-    headers: str
-
-    @classmethod
-    def of(cls, condition: Condition, layout: TableLayout) -> "_BytesSearch":
-        """The search for the texts of a condition.
-
-        Raises:
-            EraseRefused: there are none, or one of them is so short that innocent rows would have it.
-        """
-        texts = condition.texts()
-        if not texts or min(len(text.encode()) for text in texts) < _MIN_SEARCHED_BYTES:
-            raise EraseRefused(
-                f"--also-raw searches for the values of `=` and `in`, which must have {_MIN_SEARCHED_BYTES} bytes or "
-                "more: a shorter one would be part of innocent rows"
-            )
-        value = RAW_COLUMN if layout.is_typed else "value"
-        pattern = "|".join(re.escape(text) for text in dict.fromkeys(texts))
-        return cls(
-            pattern=pattern, columns=(value, layout.name("key"), layout.name("headers")), headers=layout.name("headers")
-        )
-
-    def mask(self, rows: pa.RecordBatch) -> "np.ndarray":
-        """The rows that have one of the texts."""
-        mask = np.zeros(rows.num_rows, np.bool_)
-        for name in self.columns:
-            if name not in rows.schema.names:
-                continue
-            column = rows.column(name)
-            if name == self.headers:
-                for part in ("key", "value"):
-                    has = self._matches(column.flatten().field(part))
-                    mask[pc.list_parent_indices(column).to_numpy()[has]] = True
-            else:
-                mask |= self._matches(column)
-        return mask
-
-    def _matches(self, column: pa.Array) -> "np.ndarray":
-        matches = pc.match_substring_regex(column, self.pattern)
-        result: np.ndarray = pc.fill_null(matches, fill_value=False).to_numpy(zero_copy_only=False)
-        return result
 
 
 def _batches(

@@ -323,6 +323,68 @@ def test_bytes_keys_and_headers_are_searched_too(topic: TypedTopic) -> None:
     )
 
 
+NESTED: dict[str, str] = {
+    "id": "long",
+    "email": "string",
+    "mails": "array<string>",
+    "people": "array<struct<mail: string, also: array<string>>>",
+    "by": "map<string, string>",
+    "ids": "array<long>",
+    "inside": "struct<mails: array<string>>",
+    "text": "string",
+}
+HIDDEN: dict[str, dict[str, Any]] = {
+    "an item of a list": {"mails": ["adam@a.org", SECRET]},
+    "a field of an item": {"people": [{"mail": "adam@a.org"}, {"mail": SECRET}]},
+    "a list in a list": {"people": [{"also": []}, {"also": [SECRET]}]},
+    "a key of a map": {"by": {"a": "b", SECRET: "c"}},
+    "a value of a map": {"by": {"a": SECRET}},
+    "a list in an object": {"inside": {"mails": [SECRET]}},
+    "a text of JSON": {"text": json.dumps({"by": {SECRET: 1}})},
+}
+INNOCENT: dict[str, Any] = {
+    "mails": [f"x{SECRET}", f"{SECRET}.org", "zelda"],
+    "by": {f"x{SECRET}": f"{SECRET}.org"},
+    "ids": [9_876_543],
+    "text": f"not {SECRET}, who",
+}
+
+
+@pytest.mark.parametrize("place", HIDDEN)
+def test_lists_maps_and_texts_of_json_are_searched_for_whole_values(
+    place: str, fake: FakeCluster, tmp_path: Path
+) -> None:
+    values: list[dict[str, Any]] = [
+        {"id": 0, **INNOCENT},
+        {"id": 1, **HIDDEN[place]},
+        {"id": 2, "mails": None},
+        {"id": 3, **INNOCENT},
+    ]
+    fake.logs = {0: log_of([json.dumps(value).encode() for value in values])}
+    with fake:
+        topic = TypedTopic(fake=fake, folder=tmp_path / "lake", format_={"format": "json", "columns": NESTED})
+        assert topic.load().error is None
+        assert erased(topic).rows == 0
+        result = erased(topic, also_raw=True)
+        assert (result.failure, result.rows, result.found_in_bytes) == (None, 1, 1)
+        assert ids(topic) == [0, 2, 3]
+        assert verify(topic.table).problems == ()
+
+
+def test_numbers_are_items_of_lists_too(fake: FakeCluster, tmp_path: Path) -> None:
+    values: list[dict[str, Any]] = [
+        {"id": 7_654_321},
+        {"id": 1, "ids": [1, 7_654_321]},
+        {"id": 2, "ids": [17_654_321, 76_543_210]},
+    ]
+    fake.logs = {0: log_of([json.dumps(value).encode() for value in values])}
+    with fake:
+        topic = TypedTopic(fake=fake, folder=tmp_path / "lake", format_={"format": "json", "columns": NESTED})
+        assert topic.load().error is None
+        assert erased(topic, "id = 7654321", also_raw=True).rows == 2
+        assert ids(topic) == [2]
+
+
 @pytest.mark.parametrize("where", ["id = 7", "email is null", "email in ('abc')"])
 def test_short_texts_are_not_searched_in_bytes(where: str, topic: TypedTopic) -> None:
     failure = erased(topic, where, also_raw=True).failure
