@@ -123,6 +123,7 @@ class Certificate:
     Args:
         topic: the topic's name.
         table: the table's URI.
+        further_tables: the names of the other tables of the topic, which have erasures and certificates of their own.
         request: the request, as its user calls it.
         made_at: when the certificate was made.
         erasures: the commits that took the rows out.
@@ -149,6 +150,7 @@ class Certificate:
     consumers: tuple[CertifiedConsumer, ...] = ()
     digests: int = 0
     elsewhere: tuple[CopyElsewhere, ...] = ()
+    further_tables: tuple[str, ...] = ()
 
     @printed_property
     def complete(self) -> bool:
@@ -203,7 +205,8 @@ class Certificate:
         if left:
             yield OpenTask(
                 what=f"{table.table} has rows or values of the request in {left[0]} and {count(len(left) - 1)} more "
-                "objects: erase them with the same request, or wait until `penstock clean` deletes files of killed runs"
+                "objects: erase them with the same request, with --also-raw if no condition names the place, or wait "
+                "until `penstock clean` deletes files of killed runs"
             )
         if table.scan.unsearched:
             yield OpenTask(

@@ -33,8 +33,10 @@ from pipelines.state_tables.state_table import state_output
 from pipelines.state_tables.update import CONSUMER
 from pipelines.table.open_table import file_paths
 from pipelines.table.table_store import TableSnapshot
+from pipelines.verify.topic_tables import other_tables
 from pipelines.verify.verify import proof_of, verify
 from resources.errors import EraseRefused, LoadError, TableMissing
+from resources.table_names import topic_of
 
 if TYPE_CHECKING:
     from kafka_io.cluster.cluster import Cluster
@@ -93,6 +95,7 @@ def certify(request: CertificateRequest) -> Certificate:
     return Certificate(
         topic=topic,
         table=table.uri,
+        further_tables=tuple(str(other.where.topic) for other in other_tables(table)),
         request=request.request,
         made_at=datetime.now(UTC),
         erasures=tuple(map(_erasure, commits, erased.commits)),
@@ -103,7 +106,9 @@ def certify(request: CertificateRequest) -> Certificate:
         tables=tuple(_tables(table, snapshot, last, scan)),
         consumers=tuple(_consumers(table, last.version, scan)),
         digests=erased.last_messages(table, snapshot.version),
-        elsewhere=tuple(copies_elsewhere(topic, erased.last_offsets(), table.uri, table.lake.options, request.cluster)),
+        elsewhere=tuple(
+            copies_elsewhere(topic_of(topic), erased.last_offsets(), table.uri, table.lake.options, request.cluster)
+        ),
     )
 
 

@@ -7,7 +7,7 @@ from kafka_io.cluster.retention import FOREVER, Retention
 from kafka_io.errors import KafkaIOError
 from kafka_io.model import Bounds, BrokerPartition
 from pipelines.certificates.certificate import CopyElsewhere
-from resources.quantities import count, duration
+from resources.quantities import counted, duration
 from resources.stores.versioned_bucket import versions_of_bucket
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def _in_kafka(topic: str, last: Mapping[BrokerPartition, int], cluster: "Cluster
         retention = cluster.retention([topic]).get(topic)
     except KafkaIOError:
         return unknown
-    return f"{count(len(holding))} partitions may have the records: {_limits(retention)}"
+    return f"{counted(len(holding), 'partition')} may have the records: {_limits(retention)}"
 
 
 def _is_past(bounds: Bounds | KafkaIOError | None, offset: int) -> bool:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from pipelines.cli.options import GlobalOptions, cluster_option, confirm, only_cluster, table_of, topic_argument
-from pipelines.cli.output import certificates, console
+from pipelines.cli.output import certificates, console, log_lines
 from pipelines.cli.output.log_lines import printable
 from pipelines.cli.output.result import CommandResult, prints_result, result_of_topic
 from resources.explanations.explanation import ExitCode
@@ -132,7 +132,20 @@ def erase_command(
             on_progress=on_progress(topic),
         )
         result = erase(erasure)
+    _warn_of_others(erasure.table)
     return result_of_topic(name, result, console.erasures)
+
+
+def _warn_of_others(table: "LakeTable") -> None:
+    """Say that the other tables of the topic keep their rows."""
+    from pipelines.verify.topic_tables import other_tables
+
+    if others := ", ".join(str(other.where.topic) for other in other_tables(table)):
+        log_lines.warning(
+            f"the topic has other tables, which keep their rows: erase in them, too: {others}",
+            cluster=table.where.cluster,
+            topic=table.where.topic,
+        )
 
 
 def _condition(where: str | None, file: Path | None, column: str | None) -> "Condition | None":
@@ -203,4 +216,4 @@ def _finished(
     if outputs:
         parts = [*parts, *delete_erased_of_outputs(table, parts[0], dry_run=dry_run)]
     records = [{"cluster": name, "topic": topic, **printed(part)} for part in parts]
-    return CommandResult(records=records, show=partial(console.erased_files, topic, deleted=not dry_run))
+    return CommandResult(records=records, show=partial(console.finished_erasures, topic, deleted=not dry_run))

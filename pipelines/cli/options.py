@@ -18,6 +18,7 @@ from resources.machines.own_process import keep_pandas_out
 from resources.settings.choices import Choices
 from resources.settings.settings import Settings
 from resources.settings.suggestion import did_you_mean, known_names, no_topic
+from resources.table_names import route_of, topic_of
 
 if TYPE_CHECKING:
     from kafka_io.cluster.cluster import Cluster
@@ -173,6 +174,10 @@ def check_topics(settings: Settings, cluster: "Cluster", topics: Sequence[str]) 
         if not settings.rules(cluster.name).allows(topic):
             raise click.UsageError(
                 f"the settings do not allow the topic {topic!r}; change `allow` or `deny` of [topics]"
+            )
+        if route_of(topic):  # brokers call such a name invalid
+            raise click.UsageError(
+                f"the cluster {cluster.name} has no topic {topic!r}{no_topic(topic, [topic_of(topic)])}"
             )
         if cluster.topic(topic) is None:
             known = (entry.name for entry in cluster.topics().entries)

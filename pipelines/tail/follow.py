@@ -31,6 +31,7 @@ from pipelines.tail.query import TailCursors, TailQuery, TailRefused, offsets_of
 from resources.kafka import open_cluster
 from resources.settings.settings import Settings
 from resources.settings.suggestion import no_topic
+from resources.table_names import route_of, topic_of
 
 T = TypeVar("T")
 PartitionBatch = tuple[BrokerPartition, pa.RecordBatch]
@@ -105,10 +106,13 @@ class Tail(Closing):
                 topic, refreshed_at = self._refreshed(topic), self.clock()
 
     def _first_entry(self) -> TopicEntry:
-        topic = self._connected().topic(self.query.topic)
+        name = self.query.topic
+        if route_of(name):  # brokers call such a name invalid
+            raise TailRefused(f"the cluster has no topic {name!r}{no_topic(name, [topic_of(name)])}")
+        topic = self._connected().topic(name)
         if topic is None:
             known = [entry.name for entry in self._connected().topics().entries]
-            raise TailRefused(f"the cluster has no topic {self.query.topic!r}{no_topic(self.query.topic, known)}")
+            raise TailRefused(f"the cluster has no topic {name!r}{no_topic(name, known)}")
         partitions = ", ".join(map(str, topic.partitions)) or "none"
         missing = sorted(self.query.partitions - set(topic.partitions))
         if missing:

@@ -322,7 +322,7 @@ def test_no_byte_of_an_erased_person_is_left(world: World) -> None:  # faults Y0
     world.clean_outputs()
     assert [consumer.scan.hits for consumer in world.certificate().consumers if consumer.scan] == [()]
     assert "COPY FROM DATABASE" in duckdb_file.clean_up
-    assert "1 partitions may have the records" in certificate.elsewhere[0].says
+    assert "1 partition may have the records" in certificate.elsewhere[0].says
     assert verify(world.table).proven
     world.publish([(OTHER.encode(), world.value(OTHER))])
     world.load()

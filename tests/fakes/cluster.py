@@ -46,7 +46,7 @@ Handler = Callable[[ReceivedRequest], Any]
 """Answers a request: it returns the answer as a message or as bytes, SILENCE or CLOSE."""
 
 SILENCE, CLOSE = object(), object()
-NOT_LEADER, OUT_OF_RANGE, UNKNOWN_TOPIC, UNKNOWN_TOPIC_ID = 6, 1, 3, 100
+NOT_LEADER, OUT_OF_RANGE, UNKNOWN_TOPIC, INVALID_TOPIC, UNKNOWN_TOPIC_ID = 6, 1, 3, 17, 100
 
 
 @dataclass(slots=True, kw_only=True)
@@ -112,7 +112,7 @@ class FakeCluster:
         )
         metadata_topic = MetadataTopic(error_code=0, name=self.topic, topic_id=self.topic_id, partitions=partitions)
         unknown = [
-            MetadataTopic(error_code=UNKNOWN_TOPIC, name=name, partitions=())
+            MetadataTopic(error_code=INVALID_TOPIC if "/" in name else UNKNOWN_TOPIC, name=name, partitions=())
             for name in named or ()
             if name != self.topic
         ]

@@ -23,11 +23,14 @@ def _lines(result: PrintedResult) -> Iterator[str]:
             f"{part['rows']} of partition {part['partition']}" for part in map(named, erasure["partitions"])
         )
         yield (
-            f"Erased: {count(erasure['rows'])} rows ({partitions}) at {_time(erasure['time'])}, "
+            f"Erased: {counted(erasure['rows'], 'row')} ({partitions}) at {_time(erasure['time'])}, "
             f"version {erasure['before']} to {erasure['version']}"
         )
     word = "proves" if result["proven"] else "does not prove"
     yield f"Proof: `penstock verify` {word} that these rows are not in the table, and that no other row is missing"
+    if result["further_tables"]:
+        names = ", ".join(result["further_tables"])
+        yield f"Not searched: other tables of the topic, which have erasures and certificates of their own: {names}"
     for table in result["tables"]:
         yield from _table(table, result)
     for consumer in result["consumers"]:
@@ -63,11 +66,12 @@ def _table(table: PrintedResult, result: PrintedResult) -> Iterator[str]:
     yield f"Folder: {table['table']}, with version {table['topic_version']} of the table of the topic"
     if times:
         period = f"from {_time(times[0])} to {_time(times[-1])}"
-        yield f"  {count(len(times))} files from before the erasure were deleted {period}"
+        yield f"  {counted(len(times), 'file')} from before the erasure deleted {period}"
     if unknown:
-        yield f"  {count(unknown)} files from before the erasure are gone; when they were deleted is not known"
+        yield f"  {counted(unknown, 'file')} from before the erasure deleted at an unknown time"
     if there:
-        yield f"  {count(len(there))} files from before the erasure will be deleted until {_time(result['deadline'])}"
+        deadline = _time(result["deadline"])
+        yield f"  {counted(len(there), 'file')} from before the erasure will be deleted until {deadline}"
     yield (
         f"  searched: {count(scan['objects'])} objects of {size(scan['bytes'])}, {_what(result)}: "
         f"{_result_of(scan['hits'])}"
@@ -84,7 +88,7 @@ def _what(result: PrintedResult) -> str:
 
 
 def _result_of(hits: Sequence[PrintedResult]) -> str:
-    return f"found in {count(len(hits))} places" if hits else "nothing was found"
+    return f"found in {counted(len(hits), 'place')}" if hits else "nothing was found"
 
 
 def _end(result: PrintedResult) -> str:

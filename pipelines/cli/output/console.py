@@ -15,7 +15,7 @@ from pipelines.cli.output.printed_table import PrintedResult, PrintedResults, pr
 from resources.errors import TableNotProven
 from resources.explanations.codes import code_of
 from resources.printed import printed
-from resources.quantities import count, run_time, size
+from resources.quantities import count, counted, run_time, size
 
 if TYPE_CHECKING:
     from kafka_io.zookeeper.listing import SkippedNode
@@ -146,11 +146,19 @@ def erasures(results: PrintedResults) -> None:
     for result in _with_partitions(results):
         word = "would be erased" if result["dry_run"] else "erased"
         print_sentence(
-            f"{result['topic']}: {count(result['rows'])} rows {word}, in {count(result['files'])} of "
-            f"{count(result['searched'])} files; version {result['version']}"
+            f"{result['topic']}: {counted(result['rows'], 'row')} {word}, in {count(result['files'])} of "
+            f"{counted(result['searched'], 'file')}; version {result['version']}"
         )
         if result["rows"] and not result["dry_run"]:
-            print_sentence(f"{result['topic']}: the request is {result['request']}; --certificate takes it")
+            topic, request = result["topic"], result["request"]
+            print_sentence(
+                f"{topic}: former files have the rows until housekeeping.erase_days are over: `penstock erase {topic} "
+                "--finish` deletes them now"
+            )
+            print_sentence(
+                f"{topic}: the request is {request}: `penstock erase {topic} --certificate {request}` says what is "
+                "still open"
+            )
 
 
 def missing_rows(results: PrintedResults) -> None:
@@ -174,7 +182,8 @@ def _with_partitions(results: PrintedResults) -> Iterator[PrintedResult]:
             failure(result["errors"][0], topic=result["topic"])
             continue
         if result["partitions"]:
-            print_table("?broker partition >rows", result["partitions"])
+            broker = "broker " if any(part["broker"] is not None for part in result["partitions"]) else ""
+            print_table(f"{broker}partition >rows", result["partitions"])
         yield result
 
 
@@ -280,9 +289,9 @@ def erased_files(topic: str, results: PrintedResults, *, deleted: bool) -> None:
     for result in results:
         files = [*result["deleted"], *result["beside"]]
         if files:
-            verb = "were deleted" if deleted else "would be deleted"
+            verb = "deleted from" if deleted else "would be deleted from"
             print_sentence(
-                f"{topic}: {count(len(files))} files from before an erasure or a rewrite {verb} from {result['table']}"
+                f"{topic}: {counted(len(files), 'file')} from before an erasure or a rewrite {verb} {result['table']}"
             )
         for path in result["beside"]:
             print_sentence(f"{topic}: among them {path}, which has copies of bytes")
@@ -297,6 +306,13 @@ def erased_files(topic: str, results: PrintedResults, *, deleted: bool) -> None:
             )
         if result["unsupported"]:
             warning(f"the log keeps bounds of erased rows: {result['unsupported']}", topic=topic)
+
+
+def finished_erasures(topic: str, results: PrintedResults, *, deleted: bool) -> None:
+    """Print what `penstock erase --finish` has deleted, and if it is nothing, why."""
+    erased_files(topic, results, deleted=deleted)
+    if not any(result[part] for result in results for part in ("deleted", "beside", "waiting", "busy", "unsupported")):
+        print_sentence(f"{topic}: no file from before an erasure or a rewrite is left")
 
 
 def _retired_files(results: PrintedResults) -> list[int]:
@@ -315,7 +331,8 @@ def _explain_retired(results: PrintedResults, *, deleted: bool) -> None:
         if retired and retired["kept"]:
             warning(
                 f"{count(retired['kept'])} files with old rows stay: they are damaged, or have rows of a former "
-                "topic of this name, or rows that the ledger does not count",
+                "topic of this name, or rows that the ledger does not count; `penstock erase` takes rows of a former "
+                "topic out",
                 topic=topic,
             )
 

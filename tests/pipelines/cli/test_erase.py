@@ -34,7 +34,7 @@ def test_rows_are_counted_and_erased(settings: Path, small: SmallTable) -> None:
     where = ("--where", "value = 'zelda'")
     counted = run(settings, *where, "--dry-run")
     assert (counted.exit_code, small.rows()) == (0, 4)
-    assert "2 rows would be erased, in 1 of 1 files; version 1" in counted.output
+    assert "2 rows would be erased, in 1 of 1 file; version 1" in counted.output
     unsure = run(settings, *where)
     assert (unsure.exit_code, small.rows()) == (2, 4)
     erased = run(settings, *where, "--yes", "--json")
@@ -109,12 +109,16 @@ def certificate(settings: Path, *arguments: str) -> Result:
 def test_a_certificate_is_printed_and_ends_with_what_is_open(settings: Path, small: SmallTable) -> None:  # fault Y13
     where = ("--where", "value = 'zelda'")
     erased = run(settings, *where, "--yes", "--request", "T-4711")
-    assert "the request is T-4711" in erased.output
+    shown = " ".join(erased.output.split())
+    assert "`penstock erase clicks --finish` deletes them now" in shown
+    assert "the request is T-4711: `penstock erase clicks --certificate T-4711` says what is still open" in shown
     waiting = certificate(settings, *where)
     assert waiting.exit_code == 5
-    assert "files from before the erasure will be deleted until" in waiting.output
+    assert "1 file from before the erasure will be deleted until" in waiting.output
     assert "\nopen clicks: until 20" in waiting.output
     assert run(settings, "--finish").exit_code == 0
+    again = run(settings, "--finish")
+    assert (again.exit_code, again.stdout) == (0, "clicks: no file from before an erasure or a rewrite is left\n")
     complete = certificate(settings, *where)
     assert complete.exit_code == 0, complete.output
     assert "Erased: 2 rows (2 of partition 0-0)" in " ".join(complete.output.split())

@@ -227,6 +227,6 @@ def test_the_command_finishes_erasures_without_waiting(topic: TypedTopic, tmp_pa
     assert penstock("--finish", "--where", "size = 1").exit_code == 2
     finished = penstock("--finish")
     assert finished.exit_code == 0, finished.output
-    assert "files from before an erasure or a rewrite were deleted" in finished.output
+    assert "from before an erasure or a rewrite deleted" in finished.output
     assert scanned(topic.folder) == []
     assert verify(topic.table).proven

@@ -128,9 +128,19 @@ def test_commands_take_the_name_of_one_of_the_tables(topic: TypedTopic, penstock
     assert (status["topic"], status["lag"], status["errors"]) == ("clicks/orders", 1, [])
     assert [own["topic"] for own in results(penstock("status", "--json"))] == [own["topic"] for own in loaded]
     assert "has a topic 'clicks/nothing'" in penstock("status", "clicks/nothing").output
-    assert "has no topic 'clicks/orders'" in penstock("load", "clicks/orders").output
-    [erased] = results(penstock("erase", "clicks/orders", "--where", "_kafka_offset = 3", "--yes", "--json"))
+    for command in ("load", "tail"):
+        refused = penstock(command, "clicks/orders").output
+        assert "has no topic 'clicks/orders': it is the name of a table of the topic 'clicks'" in refused
+    erase = ("erase", "clicks/orders", "--where", "_kafka_offset = 3")
+    says = "the topic has other tables, which keep their rows: erase in them, too: clicks, clicks/payments"
+    assert says in " ".join(penstock(*erase, "--dry-run").stderr.split())
+    [erased] = results(penstock(*erase, "--yes", "--request", "T-1", "--json"))
     assert (erased["topic"], erased["rows"]) == ("clicks/orders", 1)
+    refused = " ".join(penstock("erase", "clicks", "--where", "email = 'a'", "--yes").stderr.split())
+    assert "erase in them, too: clicks/orders, clicks/payments" in refused
+    certificate = " ".join(penstock(*erase, "--certificate", "T-1").stdout.split())
+    assert "of their own: clicks, clicks/payments" in certificate
+    assert "Not of Penstock: Kafka: 1 partition may have the records" in certificate
     [replayed] = results(penstock("replay", "clicks/orders", "--from", "earliest", "--to", "latest", "--json"))
     assert replayed["topic"] == "clicks/orders"
     assert offsets(topic, "orders") == [0]  # what was erased does not come back

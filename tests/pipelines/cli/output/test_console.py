@@ -33,7 +33,7 @@ def test_the_reason_why_uploads_were_not_looked_for_is_given_once(capsys: pytest
     assert output.count("uploads that were never completed were not looked for: it rains") == 1
 
 
-@pytest.mark.parametrize(("deleted", "verb"), [(True, "were deleted"), (False, "would be deleted")])
+@pytest.mark.parametrize(("deleted", "verb"), [(True, "deleted from"), (False, "would be deleted from")])
 def test_files_that_an_erasure_made_outdated_are_counted_and_those_beside_the_table_are_named(
     deleted: bool, verb: str, capsys: pytest.CaptureFixture[str]
 ) -> None:  # fault Y09
@@ -41,7 +41,7 @@ def test_files_that_an_erasure_made_outdated_are_counted_and_those_beside_the_ta
     erased_files("clicks", [printed(done)], deleted=deleted)
     shown = capsys.readouterr()
     assert shown.out.splitlines() == [
-        f"clicks: 3 files from before an erasure or a rewrite {verb} from lake/clicks",
+        f"clicks: 3 files from before an erasure or a rewrite {verb} lake/clicks",
         "clicks: among them _quarantine/c, which has copies of bytes",
         "clicks: the files of 2 erasures or rewrites wait for housekeeping.erase_days or for `penstock state`",
     ]
