@@ -1,5 +1,7 @@
 """Each fault of `docs/faults.md` has a test that cites it, and a command finds the tests of a fault."""
 
+import pytest
+
 from tests.docs.faults import guards, lines, names_by_line
 from tests.docs.references import FAULTS, targets
 
@@ -18,6 +20,13 @@ def test_each_fault_has_a_test() -> None:
     numbers = {target for target in targets(FAULTS) if target[0].isupper() and target[1:].isdigit()}
     assert len(numbers) > 200
     assert numbers - guards().keys() == set(), "cite the fault in a comment at its test"
+
+
+@pytest.mark.parametrize(("letter", "count"), [("A", 19), ("E", 26), ("F", 17)])
+def test_each_fault_of_the_audit_has_a_test_and_not_only_a_file_that_cites_it(letter: str, count: int) -> None:
+    by_fault = guards()
+    numbers = [f"{letter}{number:02}" for number in range(1, count + 1)]
+    assert [number for number in numbers if not any("::" in test for test in by_fault[number])] == []
 
 
 def test_a_citation_belongs_to_the_test_around_or_below_it() -> None:

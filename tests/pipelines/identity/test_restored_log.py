@@ -58,6 +58,19 @@ def test_a_log_that_was_put_back_to_an_older_copy_stops_the_partition_until_a_ch
     assert set(range(400, 410)) <= set(payloads(sim))
 
 
+def test_an_epoch_that_the_leader_does_not_know_shows_a_loss_if_the_last_message_cannot() -> None:  # fault A01
+    """The log has lost the message before the cursor to compaction too, so nothing else contradicts the table."""
+    sim, older = loaded()
+    sim.cluster.compacts = True
+    log = sim.cluster.logs[sim.id]
+    log.put_back(older, tick=1, restarts=3)
+    log.grow(range(200, 260), lambda: 1)
+    log.compact([99])
+    assert (sim.load(Choices()).error or "").startswith("LogTruncated: offsets [50, 100)")
+    assert sim.load(REWIND).error is None
+    assert payloads(sim) == [*range(50), *range(200, 249), *range(250, 260)]
+
+
 def test_an_older_epoch_is_not_accepted_although_the_log_has_all_that_was_loaded() -> None:  # fault B02
     sim = SimTopic(ERAS[3])
     log = sim.cluster.logs[sim.id]
