@@ -31,13 +31,14 @@ def test_columns_of_the_settings_that_readers_could_not_open_are_refused() -> No
 
 
 def test_a_condition_on_a_hashed_key_needs_its_type() -> None:
-    def plan(key_format: str) -> None:
-        load = {"key": "hash:people", "skip": "_kafka_key_id = 1"}
+    def plan(key_format: str, **rules: str) -> None:
+        load = {"skip": "_kafka_key_id = 1", **rules}
         plan_decoding(TopicFormat.model_validate({"format": "json", "key_format": key_format, "load": load}), TYPED)
 
     with pytest.raises(ConditionInvalid, match="compares _kafka_key_id, which is also dropped, masked or hashed"):
-        plan("json")
-    plan("avro")  # its schema declares the type
+        plan("json", key="hash:people")
+    plan("avro", key="hash:people")  # its schema declares the type
+    plan("json")
 
 
 @pytest.mark.parametrize(
