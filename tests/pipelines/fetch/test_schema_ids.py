@@ -8,18 +8,24 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 
+from kafka_io.schema_registry.schemas import RegisteredSchema, SchemaType
 from kafka_io.testing.schema_registry.server import EmbeddedSchemaRegistry
 from kafka_io.values.framing import read_frames
+from pipelines.fetch.decode_plan import Learned, WriterSchemas, plan_decoding
+from pipelines.fetch.typed_rows import TypedRows
+from pipelines.layout.layout import TYPED
 from pipelines.rewrites.convert import convert_table
 from pipelines.rewrites.redecode import RedecodeRequest, redecode
 from pipelines.rewrites.rewrite import RewriteRequest, rewrite
 from pipelines.rewrites.topic_schema import topic_schema
 from pipelines.verify.verify import verify
 from resources.kafka import open_schema_registry
+from resources.settings.topic_formats import TopicFormat
 from tests.fakes.cluster import FakeCluster
 from tests.fakes.typed import TypedTopic, append
 from tests.pipelines.schemas.test_schema_headers import Headers, guid_of, log_of
@@ -28,6 +34,16 @@ IDS = "_kafka_schema_id"
 ORDER = json.dumps({"type": "record", "name": "Order", "fields": [{"name": "id", "type": "long"}]})
 CLICK = json.dumps({"type": "record", "name": "Click", "fields": [{"name": "id", "type": "long"}]})
 OF_ORDER, OF_CLICK, UNKNOWN = b"\0\0\0\0\1", b"\0\0\0\0\2", b"\0\0\0\0\x63"
+
+
+def test_a_row_has_the_id_of_its_schema_also_if_that_is_0() -> None:
+    known = {0: RegisteredSchema(id=0, schema_type=SchemaType.AVRO, text=ORDER)}
+    learned = Learned(schemas=WriterSchemas(known=known))
+    plan, _ = plan_decoding(TopicFormat(format="avro", registry="main"), TYPED, learned)
+    assert plan is not None
+    values = pa.array([b"\0\0\0\0\0\2", b"no frame", None], pa.binary())
+    records = pa.RecordBatch.from_pydict({"offset": pa.array(range(3), pa.int64()), "value": values})
+    assert TypedRows(plan).rows(records, {}).column(IDS).to_pylist() == [0, None, None]
 
 
 @pytest.fixture

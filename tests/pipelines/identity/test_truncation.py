@@ -17,6 +17,7 @@ from pipelines.identity.truncation import (
     check_incarnation,
     compare_logs,
     erased_again,
+    erased_before,
     lost_offsets,
     take_back,
     vanished_partitions,
@@ -180,6 +181,12 @@ def test_nothing_is_read_of_a_table_whose_newest_commit_is_a_load(entry: LedgerE
     table = Mock()
     assert list(erased_again(table, Mock(entry=entry))) == []
     assert table.mock_calls == []
+
+
+def test_a_table_from_which_rows_were_erased_says_that_a_new_topic_may_bring_them_back() -> None:  # fault Y11
+    for kinds, sentences in (([CommitKind.LOAD, CommitKind.ERASE, CommitKind.LOAD], 1), ([CommitKind.LOAD] * 2, 0)):
+        table = Mock(entries=lambda _, kinds=kinds: enumerate(map(entry_of, kinds)))
+        assert len(list(erased_before(table, Mock()))) == sentences
 
 
 def test_a_partition_that_vanished_is_down_in_0_7_and_lost_later() -> None:
