@@ -40,12 +40,16 @@ class Small:
         return LoadChange(state=table_state(snapshot or self.table.snapshot(), self.topic), facts=facts, run=run)
 
     def commit(
-        self, *facts: SliceFacts, snapshot: TableSnapshot | None = None, run: str = "run", log: TableStore | None = None
+        self,
+        *facts: SliceFacts,
+        snapshot: TableSnapshot | None = None,
+        run: str = "run",
+        table: TableStore | None = None,
     ) -> CommitResult:
         """Commit facts, planned on `snapshot` or on the newest version."""
         snapshot = snapshot or self.table.snapshot()
         return commit(
-            log or self.table, snapshot, self.loading(*facts, snapshot=snapshot, run=run), sleep=lambda _: None
+            table or self.table, snapshot, self.loading(*facts, snapshot=snapshot, run=run), sleep=lambda _: None
         )
 
     def covered(self) -> dict[BrokerPartition, tuple[int, int]]:

@@ -1,6 +1,7 @@
 """A typed table of the topic `clicks`, loaded from a fake cluster."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
@@ -12,6 +13,7 @@ import pytest
 from deltalake import DeltaTable
 
 from kafka_io.records.build import Record, record_batch
+from kafka_io.testing.schema_registry.server import EmbeddedSchemaRegistry
 from pipelines.comparison.deep_verify import DeepProof, deep_verify
 from pipelines.delta.delta_table import LakeTable
 from pipelines.fetch.fetch_runner import fetch_here
@@ -138,3 +140,13 @@ class CountedFetches:
         """Fetch the slices of the tasks."""
         self.sizes.append(sum(task.offsets.size for task in tasks))
         return fetch_here(tasks, on_progress)
+
+
+@contextmanager
+def registered_topic(
+    fake: FakeCluster, folder: Path, registry: EmbeddedSchemaRegistry, **format_: Any
+) -> Iterator[TypedTopic]:
+    """The topic with these settings of its format, whose schemas are in the registry. The cluster runs."""
+    with fake:
+        registries = {"main": {"url": registry.url}}
+        yield TypedTopic(fake=fake, folder=folder / "lake", format_=format_, registries=registries)

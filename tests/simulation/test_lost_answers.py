@@ -100,17 +100,17 @@ class LossyTable(LakeTable):
         raise CommitOutcomeUnknown(fate)
 
 
-def commit_verdict(log: TableStore, snapshot: TableSnapshot, change: LoadChange) -> str:
+def commit_verdict(table: TableStore, snapshot: TableSnapshot, change: LoadChange) -> str:
     """Commit, and return the outcome as the run reports it."""
     try:
-        result = commit(log, snapshot, change, sleep=lambda _: None)
+        result = commit(table, snapshot, change, sleep=lambda _: None)
     except LoadError as error:
         return type(error).__name__
     return "overtaken" if result.overtaken_by else f"version {result.version}"
 
 
 def check(verdict: str, change: LoadChange, entries: Sequence[tuple[int, LedgerEntry]]) -> None:
-    """Check that the verdict matches the log; `entries` are the entries of the log, newest first."""
+    """Check that the verdict matches the table; `entries` are its entries, newest first."""
     landed = [f"version {version}" for version, entry in entries if entry.commit == change.commit]
     if verdict.startswith("version"):
         assert landed == [verdict]

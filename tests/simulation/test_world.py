@@ -74,8 +74,8 @@ def test_different_seeds_give_different_worlds() -> None:
     assert len({world.cluster.era for world in worlds}) > 1
 
 
-def _looks_for_nothing(log: TableStore, *_: object) -> tuple[TableSnapshot, None]:
-    return log.snapshot(), None
+def _looks_for_nothing(table: TableStore, *_: object) -> tuple[TableSnapshot, None]:
+    return table.snapshot(), None
 
 
 def _on_anything(self: ReplaceChange, now: TableSnapshot) -> ReplaceChange:

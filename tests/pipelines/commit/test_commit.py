@@ -248,31 +248,31 @@ def test_a_file_that_is_not_what_the_worker_wrote_is_refused(
 def test_a_commit_whose_answer_is_lost_is_found_by_its_id(
     error: type[Exception], small: "SmallTable"
 ) -> None:  # faults L02, L03, O04
-    log = Unreliable(small.table, [True], error)
-    result = small.commit(small.write(0, 50), log=log)
+    lossy = Unreliable(small.table, [True], error)
+    result = small.commit(small.write(0, 50), table=lossy)
     assert (result.version, result.overtaken_by) == (1, None)  # it does not take its own commit for another run's
-    assert (small.rows(), small.covered(), log.synced) == (5, {A: (0, 50)}, [0])
+    assert (small.rows(), small.covered(), lossy.synced) == (5, {A: (0, 50)}, [0])
 
 
 # fault G02
 def test_each_search_for_the_own_commit_begins_after_the_version_of_the_first_attempt(small: "SmallTable") -> None:
     """Whichever attempt landed, its version is above that one: no other version is sure to be below it."""
-    log = Unreliable(small.table, [False, False])
+    lossy = Unreliable(small.table, [False, False])
     snapshot = small.table.snapshot()
     small.commit(small.write(0, 20, partition=1))
-    small.commit(small.write(0, 50), snapshot=snapshot, log=log)
-    assert log.read_after == [snapshot.version, snapshot.version]
+    small.commit(small.write(0, 50), snapshot=snapshot, table=lossy)
+    assert lossy.read_after == [snapshot.version, snapshot.version]
 
 
 def test_a_commit_that_did_not_land_is_tried_again(small: "SmallTable") -> None:  # faults L03, L11
-    assert small.commit(small.write(0, 50), log=Unreliable(small.table, [False, False])).version == 1
+    assert small.commit(small.write(0, 50), table=Unreliable(small.table, [False, False])).version == 1
     assert (small.rows(), small.covered()) == (5, {A: (0, 50)})
 
 
 def test_a_commit_that_never_lands_says_so_and_deletes_nothing(small: "SmallTable") -> None:  # faults L03, L04
     facts = small.write(0, 50)
     with pytest.raises(LakeUnavailable, match="did not land: connection reset"):
-        small.commit(facts, log=Unreliable(small.table, [False] * 3))
+        small.commit(facts, table=Unreliable(small.table, [False] * 3))
     assert (Path(small.uri) / facts.files[0].path).exists()
     small.commit(facts)
     assert small.rows() == 5
@@ -287,12 +287,12 @@ class Refused(CommitOutcomeUnknown):
 
 def test_a_commit_that_the_store_refuses_is_not_written_again(small: "SmallTable") -> None:  # fault N14
     """The log is read once more, because an earlier attempt of the store's client may have been committed."""
-    facts, log = small.write(0, 50), Unreliable(small.table, [False, True], Refused)
+    facts, lossy = small.write(0, 50), Unreliable(small.table, [False, True], Refused)
     with pytest.raises(LakeRefused, match="the commit did not land: connection reset"):
-        small.commit(facts, log=log)
-    assert (small.rows(), log.commits) == (0, [True])
-    assert small.commit(facts, log=log).version == 1
-    assert (small.rows(), log.commits) == (5, [])
+        small.commit(facts, table=lossy)
+    assert (small.rows(), lossy.commits) == (0, [True])
+    assert small.commit(facts, table=lossy).version == 1
+    assert (small.rows(), lossy.commits) == (5, [])
 
 
 def test_a_load_is_refused_by_a_table_that_became_typed_while_it_was_fetched(small: "SmallTable") -> None:
@@ -350,4 +350,4 @@ def test_a_commit_whose_rows_the_table_does_not_accept_is_refused_at_once(small:
 def test_a_commit_that_cannot_be_looked_up_is_reported_as_unknown(small: "SmallTable") -> None:  # fault L03
     snapshot = small.table.snapshot()
     with pytest.raises(CommitUnknown, match="connection reset"):
-        small.commit(small.write(0, 50), snapshot=snapshot, log=Unreliable(small.table, [True], blind=True))
+        small.commit(small.write(0, 50), snapshot=snapshot, table=Unreliable(small.table, [True], blind=True))

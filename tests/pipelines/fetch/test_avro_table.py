@@ -28,7 +28,7 @@ from pipelines.table.table_store import TableSnapshot, TableStore
 from resources.kafka import open_schema_registry
 from tests.fakes.cluster import FakeCluster
 from tests.fakes.registry_faults import not_found
-from tests.fakes.typed import CountedFetches, TypedTopic, append, log_of
+from tests.fakes.typed import CountedFetches, TypedTopic, append, log_of, registered_topic
 
 pytestmark = pytest.mark.slow  # each test fills a table and changes it
 
@@ -73,10 +73,8 @@ def registry() -> Iterator[EmbeddedSchemaRegistry]:
 def topic(fake: FakeCluster, tmp_path: Path, registry: EmbeddedSchemaRegistry) -> Iterator[TypedTopic]:
     first = registry.register("clicks-value", schema(V1))
     fake.logs = {0: log_of([framed(first, V1, id=1, price=5), None])}
-    with fake:
-        format_ = {"format": "avro", "max_bad_share": 1}
-        registries = {"main": {"url": registry.url}}
-        yield TypedTopic(fake=fake, folder=tmp_path / "lake", format_=format_, registries=registries)
+    with registered_topic(fake, tmp_path, registry, format="avro", max_bad_share=1) as registered:
+        yield registered
 
 
 def test_the_fields_of_the_schemas_are_columns_and_a_comment_says_what_the_schema_documents(topic: TypedTopic) -> None:

@@ -11,7 +11,7 @@ from kafka_io.testing.schema_registry.server import EmbeddedSchemaRegistry
 from kafka_io.values.protobuf.files import read_protobuf
 from pipelines.rewrites.topic_schema import topic_schema
 from tests.fakes.cluster import FakeCluster
-from tests.fakes.typed import CountedFetches, TypedTopic, append, log_of
+from tests.fakes.typed import CountedFetches, TypedTopic, append, log_of, registered_topic
 
 PLACE = 'syntax = "proto3"; package shop; message Place { string city = 1; }'
 CLICK = """syntax = "proto3"; package shop; import "shop/place.proto";
@@ -45,10 +45,8 @@ def registry() -> Iterator[EmbeddedSchemaRegistry]:
 
 @pytest.fixture
 def topic(fake: FakeCluster, tmp_path: Path, registry: EmbeddedSchemaRegistry) -> Iterator[TypedTopic]:
-    with fake:
-        registries = {"main": {"url": registry.url}}
-        format_ = {"format": "protobuf", "max_bad_share": 1}
-        yield TypedTopic(fake=fake, folder=tmp_path / "lake", format_=format_, registries=registries)
+    with registered_topic(fake, tmp_path, registry, format="protobuf", max_bad_share=1) as registered:
+        yield registered
 
 
 def test_the_fields_of_messages_are_columns_and_a_new_one_lands_with_its_first_rows(

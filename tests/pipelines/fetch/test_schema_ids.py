@@ -27,7 +27,7 @@ from pipelines.verify.verify import verify
 from resources.kafka import open_schema_registry
 from resources.settings.topic_formats import TopicFormat
 from tests.fakes.cluster import FakeCluster
-from tests.fakes.typed import TypedTopic, append
+from tests.fakes.typed import TypedTopic, append, registered_topic
 from tests.pipelines.schemas.test_schema_headers import Headers, guid_of, log_of
 
 IDS = "_kafka_schema_id"
@@ -56,10 +56,8 @@ def registry() -> Iterator[EmbeddedSchemaRegistry]:
 
 @pytest.fixture
 def topic(fake: FakeCluster, tmp_path: Path, registry: EmbeddedSchemaRegistry) -> Iterator[TypedTopic]:
-    with fake:
-        format_ = {"format": "avro", "max_bad_share": 1}
-        registries = {"main": {"url": registry.url}}
-        yield TypedTopic(fake=fake, folder=tmp_path / "lake", format_=format_, registries=registries)
+    with registered_topic(fake, tmp_path, registry, format="avro", max_bad_share=1) as registered:
+        yield registered
 
 
 def ids(topic: TypedTopic) -> list[int | None]:

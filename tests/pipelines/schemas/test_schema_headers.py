@@ -17,7 +17,7 @@ from kafka_io.records.build import Record, record_batch
 from kafka_io.testing.schema_registry.server import EmbeddedSchemaRegistry
 from pipelines.schemas.schema_headers import SchemaHeaders, with_azure_frames, with_short_ids
 from tests.fakes.cluster import FakeCluster, Log
-from tests.fakes.typed import TypedTopic
+from tests.fakes.typed import TypedTopic, registered_topic
 
 SCHEMA = json.dumps({"type": "record", "name": "Order", "fields": [{"name": "id", "type": "long"}]})
 Headers = Sequence[tuple[str, bytes | None]]
@@ -64,10 +64,8 @@ def registry() -> Iterator[EmbeddedSchemaRegistry]:
 
 @pytest.fixture
 def topic(fake: FakeCluster, tmp_path: Path, registry: EmbeddedSchemaRegistry) -> Iterator[TypedTopic]:
-    with fake:
-        format_ = {"format": "avro", "max_bad_share": 1}
-        registries = {"main": {"url": registry.url}}
-        yield TypedTopic(fake=fake, folder=tmp_path / "lake", format_=format_, registries=registries)
+    with registered_topic(fake, tmp_path, registry, format="avro", max_bad_share=1) as registered:
+        yield registered
 
 
 def serialized(registry: EmbeddedSchemaRegistry, field: MessageField, **value: Any) -> tuple[bytes, Headers]:

@@ -21,7 +21,7 @@ from pipelines.schemas.schema_texts import digest_of
 from resources.kafka import open_schema_registry
 from tests.fakes.cluster import FakeCluster
 from tests.fakes.registry_faults import sends
-from tests.fakes.typed import TypedTopic, append, log_of
+from tests.fakes.typed import TypedTopic, append, log_of, registered_topic
 from tests.pipelines.fetch.test_avro_table import before_the_commit
 
 FIELDS = [{"name": name, "type": "string"} for name in ("city", "street")]
@@ -52,10 +52,8 @@ def registry() -> Iterator[EmbeddedSchemaRegistry]:
 @pytest.fixture
 def topic(fake: FakeCluster, tmp_path: Path, registry: EmbeddedSchemaRegistry) -> Iterator[TypedTopic]:
     fake.logs = {0: log_of([BONN])}
-    with fake:
-        format_ = {"format": "avro", "key_format": "raw"}
-        registries = {"main": {"url": registry.url}}
-        yield TypedTopic(fake=fake, folder=tmp_path / "lake", format_=format_, registries=registries)
+    with registered_topic(fake, tmp_path, registry, format="avro", key_format="raw") as registered:
+        yield registered
 
 
 def exchange(registry: EmbeddedSchemaRegistry, times: int | None = None) -> None:

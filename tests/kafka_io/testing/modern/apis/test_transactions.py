@@ -33,9 +33,9 @@ from kafka_io.records.build import record_batch
 from kafka_io.records.decoder import decode
 from kafka_io.records.layout import TRANSACTIONAL
 from kafka_io.records.record_set import RequestedOffsets
+from tests.kafka_io.testing.conftest import ManualClock
 from tests.kafka_io.testing.modern.conftest import Connect, StartModern
 from tests.kafka_io.testing.modern.talk import Client, batch, expected_values, numbered
-from tests.kafka_io.testing.v07.log.conftest import ManualClock
 
 Producer = tuple[int, int]
 

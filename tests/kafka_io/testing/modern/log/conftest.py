@@ -1,4 +1,4 @@
-"""Fixtures: a log in a directory of the test, and a clock that the test moves."""
+"""Fixture: a log in a directory of the test."""
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -10,7 +10,7 @@ import pytest
 from kafka_io.errors import Where
 from kafka_io.testing.modern.config import ModernBrokerConfig
 from kafka_io.testing.modern.log.log import PartitionLog
-from tests.kafka_io.testing.v07.log.conftest import ManualClock
+from tests.kafka_io.testing.conftest import ManualClock
 
 OpenLog = Callable[..., PartitionLog]
 
@@ -22,16 +22,6 @@ def content(log: PartitionLog) -> bytes:
         data += region.read()
         offset = region.segment.end
     return data
-
-
-@pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
-
-
-@pytest.fixture
-def directory(tmp_path: Path) -> Path:
-    return tmp_path / "clicks-0"
 
 
 @pytest.fixture

@@ -6,9 +6,9 @@ import pytest
 
 from kafka_io.errors import OffsetOutOfRange
 from kafka_io.testing.modern.log.header import BatchHeader, whole_batches
+from tests.kafka_io.testing.conftest import ManualClock
 from tests.kafka_io.testing.modern.log.conftest import OpenLog, content
 from tests.kafka_io.testing.modern.talk import batch, expected_values, values
-from tests.kafka_io.testing.v07.log.conftest import ManualClock
 
 SIZE = len(batch(3))
 

@@ -4,8 +4,8 @@ import os
 
 from kafka_io.records.build import Record, record_batch
 from kafka_io.testing.modern.log.log import PartitionLog
+from tests.kafka_io.testing.conftest import ManualClock
 from tests.kafka_io.testing.modern.log.conftest import OpenLog
-from tests.kafka_io.testing.v07.log.conftest import ManualClock
 
 HOUR_MS = 3_600_000
 

@@ -1,4 +1,4 @@
-"""Fixtures: a log in a directory of the test, and a clock that only the test moves."""
+"""Fixture: a log in a directory of the test."""
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -10,6 +10,7 @@ import pytest
 from kafka_io.errors import Where
 from kafka_io.testing.v07.config import BrokerConfig07
 from kafka_io.testing.v07.log.log import PartitionLog07
+from tests.kafka_io.testing.conftest import ManualClock
 
 OpenLog = Callable[..., PartitionLog07]
 
@@ -17,27 +18,6 @@ OpenLog = Callable[..., PartitionLog07]
 def bounds(log: PartitionLog07) -> tuple[int, int]:
     """The start and the end of a log, as a reader sees them."""
     return log.start, log.end
-
-
-class ManualClock:
-    """A clock that only the test moves, by setting `now_ms`."""
-
-    def __init__(self) -> None:
-        self.now_ms = 1_700_000_000_000
-
-    def __call__(self) -> int:
-        """The time in ms since 1970."""
-        return self.now_ms
-
-
-@pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
-
-
-@pytest.fixture
-def directory(tmp_path: Path) -> Path:
-    return tmp_path / "clicks-0"
 
 
 @pytest.fixture

@@ -8,7 +8,8 @@ import pytest
 from kafka_io.errors import Corrupt, OffsetOutOfRange
 from kafka_io.testing.segment_file import FileRegion
 from kafka_io.v07.messages import EARLIEST_TIME, LATEST_TIME
-from tests.kafka_io.testing.v07.log.conftest import ManualClock, OpenLog, bounds
+from tests.kafka_io.testing.conftest import ManualClock
+from tests.kafka_io.testing.v07.log.conftest import OpenLog, bounds
 from tests.kafka_io.testing.v07.talk import numbered
 
 

@@ -9,7 +9,8 @@ import pytest
 from kafka_io.errors import OffsetOutOfRange
 from kafka_io.testing.v07.log.log import PartitionLog07
 from kafka_io.v07.messages import EARLIEST_TIME, LATEST_TIME
-from tests.kafka_io.testing.v07.log.conftest import ManualClock, OpenLog
+from tests.kafka_io.testing.conftest import ManualClock
+from tests.kafka_io.testing.v07.log.conftest import OpenLog
 from tests.kafka_io.testing.v07.talk import numbered
 
 
