@@ -32,7 +32,7 @@ from pipelines.verify.verify import verify
 from resources.errors import EntryUnknown, ErasedSince
 from resources.settings.choices import Choices
 from tests.pipelines.increments.keyed_tables import BY_KEY, KeyedHistory
-from tests.pipelines.maintenance.old_rows import DatedTable
+from tests.pipelines.maintenance.old_rows import DatedTable, day
 
 pytestmark = pytest.mark.slow  # each test fills a table and changes it
 
@@ -142,6 +142,22 @@ def test_erasures_of_former_incarnations_follow_each_other(dated: DatedTable) ->
     }
     with pytest.raises(ErasedSince):
         plan_rewind(dated.table, 3, run="rewind")
+
+
+def test_old_rows_of_a_former_incarnation_are_not_retired_and_an_erasure_by_day_takes_them_out(
+    tmp_path: Path,
+) -> None:  # fault Y16
+    table = DatedTable(tmp_path / "lake")
+    table.commit(table.records(0, 20))
+    table.today = 1
+    created_again(table, 10)
+    table.today = 2
+    table.commit(table.records(10, 20))
+    retired = table.retire(2)
+    assert (retired.files, retired.rows, retired.kept) == (1, 10, 1)
+    assert left(table) == {"7-again": (10, {"retired": 10}), "7": (20, {})}
+    assert erased(table, f"date < '{day(2)}'").rows == 20
+    assert left(table) == {"7-again": (10, {"retired": 10}), "7": (0, {"erased": 20})}
 
 
 def test_a_redecode_or_a_load_after_it_keeps_the_order_of_incarnations(dated: DatedTable) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import psycopg
 import pytest
 from click.testing import CliRunner
 from deltalake import DeltaTable, write_deltalake
@@ -17,6 +18,7 @@ from pipelines.cli.main import main
 from pipelines.increments.delta_output import DeltaOutput
 from pipelines.increments.duckdb_output import DuckDBOutput
 from pipelines.increments.increment import Increment, apply_increment
+from pipelines.increments.postgres_output import PostgresOutput
 from pipelines.layout.conditions import parse_condition
 from pipelines.maintenance.erase import EraseRequest, erase
 from pipelines.maintenance.erased_files import ErasedFiles, finish_erasures
@@ -177,6 +179,39 @@ def test_what_the_certificate_says_of_a_duckdb_file_works(topic: TypedTopic, tmp
     assert topic.load().error is None
     done = follow(topic, output)
     assert (done["new"], duckdb_sizes(output)) == (1, [(0,), (2,)])
+
+
+@pytest.mark.postgres
+def test_what_the_certificate_says_of_a_postgres_table_works(topic: TypedTopic, postgres_dsn: str) -> None:  # fault Y15
+    with psycopg.connect(postgres_dsn, autocommit=True) as connection:
+        connection.execute('create schema "The Shop"')
+        output = PostgresOutput(dsn=postgres_dsn, table="Rows", schema="The Shop")
+        follow(topic, output)
+        erased(topic)
+        follow(topic, output)
+        assert _postgres_sizes(connection) == [(0,)]
+        assert MARKER in _postgres_file(connection)  # a free page still has the row
+        [consumer] = certified(topic).consumers
+        assert consumer.has_followed
+        [statement] = re.findall(r"`([^`]+)`", consumer.clean_up)
+        connection.execute(statement.encode())
+        assert MARKER not in _postgres_file(connection)
+        append(topic.fake.logs[0], [person("eve", 2)])
+        assert topic.load().error is None
+        assert (follow(topic, output)["new"], _postgres_sizes(connection)) == (1, [(0,), (2,)])
+
+
+def _postgres_sizes(connection: "psycopg.Connection[Any]") -> list[Any]:
+    return connection.execute('select size from "The Shop"."Rows" order by size').fetchall()
+
+
+def _postgres_file(connection: "psycopg.Connection[Any]") -> bytes:
+    """All bytes of the table on the disk of the server."""
+    connection.execute("checkpoint")
+    path = """pg_relation_filepath('"The Shop"."Rows"')"""
+    [(content,)] = connection.execute(f"select pg_read_binary_file({path})".encode()).fetchall()
+    assert isinstance(content, bytes)
+    return content
 
 
 def duckdb_sizes(output: DuckDBOutput) -> list[tuple[int]]:

@@ -185,6 +185,22 @@ def test_each_name_of_an_avro_schema_has_its_table_with_its_columns(shop: Shop) 
     shop.prove()
 
 
+def test_dropped_fields_are_columns_of_no_table(shop: Shop) -> None:
+    order, note = (
+        shop.registry.register(name, avro(name, field, "secret"))
+        for name, field in (("shop.Order", "amount"), ("shop.Note", "text"))
+    )
+    shop.topic.format_ = {**shop.topic.format_, "load": {"drop": ["secret"]}}
+    shop.put(framed(order, b"\2\4"), framed(note, b"\2\4"))
+    shop.load()
+    assert [shop.columns(route) for route in ("", "orders")] == [{"text"}, {"amount"}]
+    wider = shop.registry.register("shop.Order", avro("shop.Order", "secret", "amount", "tax"))
+    shop.put(framed(wider, b"\2\4\6"))
+    shop.load()
+    assert shop.rows("orders") == {0: (1, None), 2: (2, 3)}
+    shop.prove("", "orders")
+
+
 def test_records_without_a_type_are_in_the_topics_own_table(shop: Shop) -> None:
     order = shop.registry.register("shop.Order", avro("shop.Order", "amount"))
     number = shop.registry.register("number", '"long"')
