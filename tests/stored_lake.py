@@ -7,7 +7,7 @@ they hold the same records, topic ids and ZooKeeper transaction ids, so that a l
 import json
 import os
 import tarfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,9 +32,13 @@ PARTITIONS = 2
 
 @dataclass(frozen=True, slots=True)
 class StoredLake:
-    """A copy in `home`: `penstock.toml`, the lake, `dagster`, and the data folders of the servers."""
+    """A copy in `home`: `penstock.toml`, the lake, `dagster`, and the data folders of the servers.
+
+    `expected` is the output that the release printed for its tables, by `<cluster>/<topic>`.
+    """
 
     home: Path
+    expected: Mapping[str, Any]
 
     @property
     def settings(self) -> Path:
@@ -63,7 +67,7 @@ class StoredLake:
         return DeltaTable(str(self.home / "lake" / cluster / encode(topic)))
 
 
-def unpacked(home: Path, release: str = "0.1.0") -> StoredLake:
+def unpacked(home: Path, release: str) -> StoredLake:
     """A copy of the files that a release wrote.
 
     The segments of 0.7 get the current time, because its broker deletes segments that are older than a week.
@@ -72,13 +76,7 @@ def unpacked(home: Path, release: str = "0.1.0") -> StoredLake:
         archive.extractall(home, filter="data")
     for segment in home.rglob("*.kafka"):
         os.utime(segment)
-    return StoredLake(home)
-
-
-def expected(release: str = "0.1.0") -> dict[str, Any]:
-    """The output that the release printed for its tables, by `<cluster>/<topic>`."""
-    outputs: dict[str, Any] = json.loads((GOLDEN / f"lake_{release}.json").read_text())
-    return outputs
+    return StoredLake(home, expected=json.loads((GOLDEN / f"lake_{release}.json").read_text()))
 
 
 @contextmanager

@@ -15,44 +15,56 @@ from pipelines.defs.catalog.topic_keys import key_name
 from resources.settings.settings import PATH_VARIABLE
 from resources.stores import topic_names
 from tests.golden.write_lake import SHOWN, TABLES, digest, gaps_of
-from tests.stored_lake import StoredLake, expected, servers, unpacked
+from tests.stored_lake import StoredLake, servers, unpacked
+from tests.thorough import first
 
 NAMES = [f"{cluster}/{topic}" for cluster, topic in TABLES]
-EXPECTED = expected()
+RELEASES = ("0.6.0", "0.1.0")
+"""The versions whose files the tests have."""
 WORKSPACE = Path(__file__).parents[2] / "workspace.yaml"
 MORE = 30
 
 
+@pytest.fixture(scope="module", params=first(1, RELEASES))
+def release(request: pytest.FixtureRequest) -> str:
+    """The version that wrote the lake."""
+    return str(request.param)
+
+
 @pytest.fixture(scope="module")
-def stored(tmp_path_factory: pytest.TempPathFactory) -> StoredLake:
+def stored(tmp_path_factory: pytest.TempPathFactory, release: str) -> StoredLake:
     """The lake as it was written. Nothing changes it."""
-    return unpacked(tmp_path_factory.mktemp("stored"))
+    return unpacked(tmp_path_factory.mktemp("stored"), release)
 
 
 @pytest.fixture(scope="module")
-def dagster_lake(tmp_path_factory: pytest.TempPathFactory) -> StoredLake:
+def dagster_lake(tmp_path_factory: pytest.TempPathFactory, release: str) -> StoredLake:
     """A copy that only Dagster loads into."""
-    return unpacked(tmp_path_factory.mktemp("dagster"))
+    return unpacked(tmp_path_factory.mktemp("dagster"), release)
 
 
 @pytest.fixture(scope="module")
-def repaired(tmp_path_factory: pytest.TempPathFactory) -> StoredLake:
+def repaired(tmp_path_factory: pytest.TempPathFactory, release: str) -> StoredLake:
     """A copy for repairs."""
-    return unpacked(tmp_path_factory.mktemp("repaired"))
+    return unpacked(tmp_path_factory.mktemp("repaired"), release)
 
 
 @pytest.fixture(scope="module")
-def erased(tmp_path_factory: pytest.TempPathFactory) -> StoredLake:
+def erased(tmp_path_factory: pytest.TempPathFactory, release: str) -> StoredLake:
     """A copy from which rows are erased."""
-    return unpacked(tmp_path_factory.mktemp("erased"))
+    return unpacked(tmp_path_factory.mktemp("erased"), release)
 
 
 @pytest.fixture(scope="module")
 def running(
-    tmp_path_factory: pytest.TempPathFactory, dagster_lake: StoredLake, repaired: StoredLake, erased: StoredLake
+    tmp_path_factory: pytest.TempPathFactory,
+    release: str,
+    dagster_lake: StoredLake,
+    repaired: StoredLake,
+    erased: StoredLake,
 ) -> Iterator[StoredLake]:
     """A copy whose clusters run. The lakes of the other copies are loaded from the same clusters."""
-    lake = unpacked(tmp_path_factory.mktemp("running"))
+    lake = unpacked(tmp_path_factory.mktemp("running"), release)
     with servers(lake, dagster_lake, repaired, erased):
         yield lake
 
@@ -62,23 +74,23 @@ def test_a_stored_table_is_proven(stored: StoredLake, name: str) -> None:
     cluster, topic = name.split("/")
     (proof,) = stored.penstock("verify", topic, "--cluster", cluster)
     assert (proof["proven"], proof["problems"]) == (True, [])
-    assert sum(partition["rows"] for partition in proof["partitions"]) == EXPECTED[name]["rows"]
-    assert gaps_of(proof) == EXPECTED[name]["gaps"]
+    assert sum(partition["rows"] for partition in proof["partitions"]) == stored.expected[name]["rows"]
+    assert gaps_of(proof) == stored.expected[name]["gaps"]
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_history_of_a_stored_table_is_shown(stored: StoredLake, name: str) -> None:
     cluster, topic = name.split("/")
     past = stored.penstock("history", topic, "--cluster", cluster, "--limit", "100")
-    assert [{field: commit.get(field) for field in SHOWN} for commit in past] == EXPECTED[name]["history"]
-    assert next(commit["covered"] for commit in past if commit["kind"]) == EXPECTED[name]["covered"]
+    assert [{field: commit.get(field) for field in SHOWN} for commit in past] == stored.expected[name]["history"]
+    assert next(commit["covered"] for commit in past if commit["kind"]) == stored.expected[name]["covered"]
 
 
-def test_the_stored_lake_has_every_kind_of_commit_and_gap() -> None:
-    commits = [commit for table in EXPECTED.values() for commit in table["history"]]
+def test_the_stored_lake_has_every_kind_of_commit_and_gap(stored: StoredLake) -> None:
+    commits = [commit for table in stored.expected.values() for commit in table["history"]]
     assert {commit["kind"] for commit in commits} == {"load", "replay", "rewind", "cut", None}
     assert {commit["operation"] for commit in commits if not commit["kind"]} > {"DELETE", "OPTIMIZE", "VACUUM END"}
-    assert {cause for table in EXPECTED.values() for cause in table["gaps"]} == {"expired", "aborted", "control"}
+    assert {cause for table in stored.expected.values() for cause in table["gaps"]} == {"expired", "aborted", "control"}
 
 
 def test_a_table_names_its_files_by_relative_paths(stored: StoredLake) -> None:
@@ -101,7 +113,7 @@ def test_a_stored_table_is_continued(running: StoredLake, name: str) -> None:
     assert load["errors"] == []
     rows = running.table(name).to_pyarrow_table()
     is_old = pc.less_equal(rows["loaded_at"], loaded_until)
-    assert digest(rows.filter(is_old).select(stored_rows.column_names)) == EXPECTED[name]["digest"]
+    assert digest(rows.filter(is_old).select(stored_rows.column_names)) == running.expected[name]["digest"]
     later = set(rows.column_names) - set(stored_rows.column_names)  # columns that a later version added
     assert all(rows[column].filter(is_old).null_count == len(stored_rows) for column in later)
     new = rows.filter(pc.invert(is_old))["value"].to_pylist()
@@ -110,7 +122,7 @@ def test_a_stored_table_is_continued(running: StoredLake, name: str) -> None:
     (proof,) = running.penstock("verify", topic, "--deep", "--cluster", cluster)
     assert proof["proven"], proof["problems"]
     newest, *_ = running.penstock("history", topic, "--cluster", cluster)
-    assert (newest["kind"], newest["version"]) == ("load", EXPECTED[name]["history"][0]["version"] + 1)
+    assert (newest["kind"], newest["version"]) == ("load", running.expected[name]["history"][0]["version"] + 1)
 
 
 @pytest.mark.zookeeper
@@ -145,7 +157,7 @@ def test_a_stored_table_is_rewound_replayed_and_filled_again(
     assert running.settings.read_text() == repaired.settings.read_text()
     cluster, topic = name.split("/")
     stored_rows = repaired.rows(name)
-    version = EXPECTED[name]["history"][0]["version"]
+    version = repaired.expected[name]["history"][0]["version"]
     repaired.penstock("rewind", topic, "--version", str(version - 1), "--yes", "--cluster", cluster)
     assert len(repaired.rows(name)) < len(stored_rows)
     (load,) = repaired.penstock("load", topic, "--cluster", cluster)
@@ -200,9 +212,9 @@ def stored_topics(cluster: str) -> set[str]:
 
 @pytest.mark.zookeeper
 def test_the_upgrade_gives_each_topic_an_asset_with_its_newest_load(
-    tmp_path: Path, running: StoredLake, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, release: str, running: StoredLake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    own_lake = unpacked(tmp_path)
+    own_lake = unpacked(tmp_path, release)
     own_lake.settings.write_text(running.settings.read_text())  # the ports of the running servers
     monkeypatch.setenv("DAGSTER_HOME", str(own_lake.home / "dagster"))
     with dg.DagsterInstance.get() as instance:
@@ -275,7 +287,7 @@ def test_a_run_on_the_stored_home_continues_the_tables(
     loaded = {event.asset_key: event.materialization for event in run.get_asset_materialization_events()}
     for name in names:
         rows = loaded[key_of(name)].metadata["rows"].value
-        assert dagster_lake.table(name).to_pyarrow_table().num_rows == EXPECTED[name]["rows"] + rows
+        assert dagster_lake.table(name).to_pyarrow_table().num_rows == dagster_lake.expected[name]["rows"] + rows
         newest, older, *_ = instance.fetch_materializations(key_of(name), limit=2).records
         assert (newest.run_id, older.run_id != run.run_id) == (run.run_id, True)
         (proof,) = dagster_lake.penstock("verify", name.partition("/")[2], "--cluster", cluster)
