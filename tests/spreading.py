@@ -21,7 +21,7 @@ _SIMULATION = "tests/simulation/"
 _VERSION = re.compile(rf"\[.*?((?:secure-)?(?:{'|'.join(map(re.escape, RELEASES))}))(?![\d.])")
 _CLUSTER = re.compile(r"\[(?:.*-)?((?:classic|Connect), \w+)")
 _PARTS = {_BROKERS: _VERSION, _SPARK: _CLUSTER}
-_SAME_SERVERS = {f"tests/ui/test_{name}.py": "tests/ui/test_ui.py" for name in ("many", "new_topics")}
+_SAME_SERVERS = {"tests/ui/test_many.py": "tests/ui/test_ui.py"}
 """Files whose tests run together with those of another file."""
 
 SESSION = (

@@ -56,7 +56,23 @@ MOVED = (
     Moved(
         tests="tests/ui/test_thousand.py",
         why="Dagster's pages with a thousand topics: its webserver and Chromium compute for a minute.",
-        staying=("tests/pipelines/defs/test_scale.py", "tests/ui/test_ui.py"),
+        staying=("tests/pipelines/defs/test_scale.py", "tests/ui/test_new_topics.py"),
+    ),
+    Moved(
+        tests="tests/ui/test_many.py",
+        why="Three runs load twelve topics, and Chromium draws large pages.",
+        staying=("tests/pipelines/defs/test_scale.py", "tests/ui/test_new_topics.py"),
+    ),
+    Moved(
+        tests="tests/ui/test_ui.py",
+        why="Chromium needs ten seconds of CPU time for each of Dagster's pages, after a load with Spark.",
+        staying=(
+            "tests/ui/test_new_topics.py",
+            "tests/pipelines/defs/catalog/test_metadata.py",
+            "tests/pipelines/defs/catalog/test_checks.py",
+            "tests/pipelines/defs/runs/test_check_runs.py",
+            "tests/pipelines/defs/sensors/test_schedules.py",
+        ),
     ),
     Moved(
         tests="tests/pipelines/demo/test_demo.py::test_the_demo_loads_and_verifies_everything",

@@ -17,6 +17,7 @@ from tests.brokers.metadata import request_metadata
 from tests.brokers.reading import read
 from tests.brokers.real import VERSIONS, RealBroker
 from tests.brokers.shared import SharedBroker
+from tests.thorough import also
 
 pytestmark = [pytest.mark.brokers, pytest.mark.spark]
 
@@ -96,7 +97,7 @@ def test_a_leader_killed_during_a_read_causes_no_gap_and_no_duplicate(
 # faults B16, R28
 @pytest.mark.parametrize(
     ("version", "newer", "protocol"),
-    [("0.9.0.1", "0.10.2.2", "0.9.0"), ("1.1.1", "2.8.2", "1.1"), ("2.8.2", "3.9.1", "2.8")],
+    [("0.9.0.1", "0.10.2.2", "0.9.0"), also("1.1.1", "2.8.2", "1.1"), also("2.8.2", "3.9.1", "2.8")],
 )
 def test_a_cluster_during_a_rolling_upgrade_is_loaded_from_brokers_of_both_versions(
     version: str,

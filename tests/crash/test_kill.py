@@ -34,7 +34,7 @@ def cases(stage: Stage, step: str) -> Iterator[tuple[str, Story, int, int]]:
 
 
 @pytest.mark.parametrize("in_each_world", first(1, [False, True]), ids=["one world", "each world"])
-@pytest.mark.parametrize("step", spread(20, FAILPOINTS))
+@pytest.mark.parametrize("step", spread(12, FAILPOINTS))
 def test_a_load_whose_driver_is_killed_is_completed_by_the_next_one(
     step: str, in_each_world: bool, stage: Stage, tmp_path: Path
 ) -> None:  # faults L01, L02, L05, S04

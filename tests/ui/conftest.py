@@ -35,35 +35,47 @@ FLAGS = (
 @pytest.fixture
 def stand_with(
     unit_servers: UnitServers, zookeeper_server: str, tmp_path_factory: pytest.TempPathFactory
-) -> Callable[[ManyTopics], Stand]:
-    """`stand_with(topics)` is Dagster with the settings of the demo, and these topics in the cluster `many`."""
+) -> Callable[[ManyTopics | None], Stand]:
+    """`stand_with(topics)` is Dagster with the settings of the demo, and these topics in the cluster `many`.
+
+    With None there is no such cluster, and nothing that needs Spark.
+    """
     return lambda topics: unit_servers.shared(
         f"stand with {topics}", lambda: _stand(topics, zookeeper_server, tmp_path_factory.mktemp("ui"))
     )
 
 
 @pytest.fixture
-def stand(stand_with: Callable[[ManyTopics], Stand]) -> Stand:
+def stand(stand_with: Callable[[ManyTopics | None], Stand]) -> Stand:
     """Dagster with the settings of the demo, shared by the tests of its pages."""
     return stand_with(FEW)
 
 
+@pytest.fixture
+def small_stand(stand_with: Callable[[ManyTopics | None], Stand]) -> Stand:
+    """Dagster with one loaded topic."""
+    return stand_with(None)
+
+
 @contextmanager
-def _stand(topics: ManyTopics, zookeeper_server: str, home: Path) -> Iterator[Stand]:
-    """The topics of two clusters existed before the start of Dagster; all are loaded. A third cluster has no topic."""
+def _stand(topics: ManyTopics | None, zookeeper_server: str, home: Path) -> Iterator[Stand]:
+    """The topics of each cluster existed before the start of Dagster, and are loaded. The cluster `fresh` has none."""
     with ExitStack() as running:
         live = running.enter_context(live_cluster(empty_chroot(zookeeper_server), home))
         # The first load of clicks needs Spark. All later loads fit into one task, and start no JVM.
         crons = "".join(f'{name} = "{RARELY}"\n' for name in ("cron", "watch_cron", "verify_cron"))
-        extra = f'{crons}housekeeping.cron = "never"\ntopics_per_run = {topics.topics_per_run}'
+        per_run = f"topics_per_run = {topics.topics_per_run}" if topics else ""
+        extra = f'{crons}housekeeping.cron = "never"\n{per_run}'
         settings = live.configure(extra, slice_bytes=65536, request_timeout_s=60)
-        live.publish("clicks", numbered(3000), batch=50)
+        if topics:
+            live.publish("clicks", numbered(3000), batch=50)
         live.publish("Page.Views", numbered(500))
-        sections = (many_topics(topics, home, live.lake), fresh_cluster(home))
+        sections = [fresh_cluster(home), *([many_topics(topics, home, live.lake)] if topics else [])]
         settings.write_text(settings.read_text() + "".join(map(running.enter_context, sections)))
         stand = running.enter_context(dagster_on(home, settings, runs_at_once=2, shared_code=True))
-        stand.wait_for("clicks", "Page.Views")
-        replace(stand, cluster=CLUSTER).wait_for(*topics.loaded)
+        stand.wait_for("Page.Views", *(["clicks"] if topics else []))
+        if topics:
+            replace(stand, cluster=CLUSTER).wait_for(*topics.loaded)
         yield stand
 
 
@@ -96,6 +108,12 @@ def blank_after(driver: webdriver.Chrome) -> Iterator[None]:
     if driver.current_url.startswith("http"):
         driver.execute_script("window.localStorage.clear()")
     driver.get("about:blank")
+
+
+@pytest.fixture
+def small_browser(small_stand: Stand, driver: webdriver.Chrome, blank_after: None, tmp_path: Path) -> Browser:
+    """A browser on the pages of the small stand."""
+    return Browser.of(driver, small_stand.url, tmp_path)
 
 
 @pytest.fixture

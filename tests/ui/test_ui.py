@@ -34,13 +34,6 @@ def test_the_daemon_loads_the_topics_of_a_tick_in_one_run(stand: Stand) -> None:
     assert sum(stand.rows("clicks")) == stand.delta("clicks").to_pyarrow_table().num_rows
 
 
-def test_a_topic_published_later_becomes_an_asset_with_its_table(stand: Stand, browser: Browser) -> None:
-    stand.publish("Later.Topic", numbered(100))
-    stand.wait_for("Later.Topic")
-    assert stand.values("Later.Topic") == sorted(numbered(100))
-    browser.open(stand.page("Later.Topic"), "rows_per_second", "The Delta table of the Kafka topic Later.Topic")
-
-
 def test_the_page_of_an_asset_shows_its_description_and_its_group(browser: Browser) -> None:
     text = browser.open(PAGE, "The Delta table of the Kafka topic clicks", "rows_per_second")
     assert "main" in text
