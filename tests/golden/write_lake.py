@@ -3,9 +3,9 @@
     python -m tests.golden.write_lake FOLDER
 
 It takes ten minutes on an idle machine and writes two files next to this one: `lake_<version>.tar.xz`, and
-`lake_<version>.json` with what that version reports about the tables. Those of 0.1.0 were written at commit a33d8de,
-those of 0.6.0 at b2d32d69. Later versions must load, verify and continue these tables, as
-tests/pipelines/test_stored_lake.py checks. Before a change of the table format or of names in Dagster, run this
+`lake_<version>.json` with what that version reports about the tables. The files of version 0.1.0 were written at
+commit a33d8de, and the files of version 0.6.0 at b2d32d69. Later versions must load, verify and continue these tables,
+as tests/pipelines/test_stored_lake.py checks. Before a change of the table format or of names in Dagster, run this
 script with the last version before the change, and add its files to the older ones.
 
 Only the command line, Delta and Dagster are used, so the script runs with any version. Dagster stores FOLDER and the
