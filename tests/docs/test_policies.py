@@ -31,7 +31,8 @@ def test_the_promise_about_tables_is_that_of_the_changelog() -> None:
 
 def test_a_lake_of_the_oldest_version_that_the_page_names_is_kept() -> None:
     (oldest,) = re.findall(r"version (\d+\.\d+\.\d+) wrote", words(VERSIONS))
-    assert [file.name for file in (ROOT / "tests" / "golden").glob("lake_*.tar.xz")] == [f"lake_{oldest}.tar.xz"]
+    lakes = sorted(file.name for file in (ROOT / "tests" / "golden").glob("lake_*.tar.xz"))
+    assert lakes[0] == f"lake_{oldest}.tar.xz"
 
 
 def test_the_beta_is_a_beta_in_the_package_too() -> None:
