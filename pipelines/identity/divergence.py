@@ -242,8 +242,7 @@ class DivergenceSearch:
         # A search compares messages byte by byte.
         if not self.has_bytes:
             return self._after_last_common_commit(partition, bound, differs=other_at is not None)
-        ranges = self._ranges_from(partition, bound.earliest)
-        comparison = _Comparison(search=self, ranges=[committed for committed in ranges if committed.rows])
+        comparison = _Comparison.of(self, partition, bound.earliest)
         # The log has messages of the table before `low`, and none of its messages from `high` on. Where it shows
         # nothing, a message may have been compacted, and nothing would load it again. So it is not taken back.
         end = min(bound.latest, self.state.covered[partition][1])
@@ -261,10 +260,9 @@ class DivergenceSearch:
         # The row of the last message may have been erased or retired, so that no row shows another one (fault P26).
         diverged = diverged if other_at is None else min(diverged, other_at)
         if diverged < end:
-            # Behind the last row that is the same, the log may have records that have no row in the table.
+            # The log may have other records after the last common message, at offsets for which the table has no row.
             begin = max(bound.earliest, self.state.covered[partition][0])
-            has_lost_rows = any(committed.exact for committed in ranges)
-            diverged = max(begin, comparison.end_of_rows_before(diverged, partition, has_lost_rows=has_lost_rows))
+            diverged = max(begin, comparison.end_of_rows_before(diverged))
         # A topic with the same id was not created again, whatever its log has lost. A log that has only become shorter
         # shows no other message: it was truncated, and not created again.
         common = (
@@ -282,13 +280,13 @@ class DivergenceSearch:
 
     def has_message_at(self, partition: BrokerPartition, bound: Bounds, offset: int) -> bool:
         """Whether the log has the table's first message at this offset or after it. Only bytes can show it."""
-        from_offset = self._ranges_from(partition, offset) if self.has_bytes else []
-        ranges = [committed for committed in from_offset if committed.rows]
+        if not self.has_bytes:
+            return True
         end = min(bound.latest, self.state.covered[partition][1])
-        shown = _Comparison(search=self, ranges=ranges).first_shown(max(offset, bound.earliest), end)[1]
-        return not ranges or shown is not _Shown.OTHER
+        shown = _Comparison.of(self, partition, offset).first_shown(max(offset, bound.earliest), end)[1]
+        return shown is not _Shown.OTHER
 
-    def _ranges_from(self, partition: BrokerPartition, start: int) -> Sequence[CommittedRange]:
+    def ranges_from(self, partition: BrokerPartition, start: int) -> Sequence[CommittedRange]:
         """The ranges of the partition that have offsets from `start` on."""
         return [
             committed
@@ -383,12 +381,31 @@ class _Comparison:
     """Compares messages of the ranges of one partition, in order of offset, with its log.
 
     The offsets of all rows may not fit into memory, so it keeps only those of the range that was read last.
+
+    Args:
+        search: the search.
+        ranges: the ranges that have rows.
+        in_bytes: whether offsets count bytes, as in 0.7.
+        lacks_rows: whether rows were erased, filtered, retired or routed to another table.
     """
 
     search: DivergenceSearch
     ranges: Sequence[CommittedRange]
+    in_bytes: bool
+    lacks_rows: bool
     _read: CommittedRange | None = None
     _offsets: Sequence[int] = ()
+
+    @classmethod
+    def of(cls, search: DivergenceSearch, partition: BrokerPartition, start: int) -> Self:
+        """A comparison of the messages from `start` on."""
+        ranges = search.ranges_from(partition, start)
+        return cls(
+            search=search,
+            ranges=[committed for committed in ranges if committed.rows],
+            in_bytes=partition.broker is not None,
+            lacks_rows=any(committed.exact for committed in ranges),
+        )
 
     def first_shown(self, start: int, stop: int) -> tuple[int, _Shown]:
         """The first row of `[start, stop)` at whose offset the log shows a message, and which one it shows.
@@ -408,19 +425,18 @@ class _Comparison:
             )
         return stop, _Shown.NOTHING
 
-    def end_of_rows_before(self, offset: int, partition: BrokerPartition, *, has_lost_rows: bool) -> int:
+    def end_of_rows_before(self, offset: int) -> int:
         """The offset up to which the table has rows before `offset`; 0 if it has none.
 
-        In 0.7 every message has a row, unless it was erased, filtered or retired. Then nothing but the next row shows
-        where a message ends, so this is the beginning of the last one.
+        In 0.7 a message ends where the next one begins, and each has a row. If rows are lacking, nothing shows where
+        the last message before `offset` ends. Then this is the offset of its beginning.
         """
-        in_bytes = partition.broker is not None
-        if in_bytes and not has_lost_rows:
+        if self.in_bytes and not self.lacks_rows:
             return offset
         for committed in reversed(self.ranges[: bisect_left(self.ranges, offset, key=lambda part: part.offsets.start)]):
             offsets = self.search.table.row_offsets(self.search.snapshot, committed)
             if number := bisect_left(offsets, offset):
-                return offsets[number - 1] + (0 if in_bytes else 1)
+                return offsets[number - 1] + (0 if self.in_bytes else 1)
         return 0
 
     def _answer(self, offsets: OffsetRange) -> LastMessage | KafkaIOError | None:

@@ -30,7 +30,7 @@ EQUIVALENT: Mapping[tuple[str, str, str], str] = {
     ): "Arrow's threads read the same rows; they only keep more memory",
     (
         "pipelines/identity/divergence.py",
-        "DivergenceSearch._ranges_from",
+        "DivergenceSearch.ranges_from",
         "committed.offsets.stop > start -> committed.offsets.stop >= start",
     ): "a range that ends at the log's earliest offset has no row from there on, and is left out for that reason",
     (
