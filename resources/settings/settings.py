@@ -46,7 +46,6 @@ from resources.settings.section import (
     with_dotted_names,
     with_new_names,
 )
-from resources.settings.settings_reference import sections
 from resources.settings.suggestion import did_you_mean
 from resources.settings.topic_formats import TopicFormat
 from resources.settings.topic_options import TopicOptions
@@ -513,6 +512,8 @@ class Settings(Section):
 
 def _belonging(name: str) -> str:
     """The end of a sentence about a key in the wrong section: the sections that have it (fault F06)."""
+    from resources.settings.settings_reference import sections  # noqa: PLC0415 - only an error needs it
+
     pages = [page for page in sections(Settings) if any(key.name == name for key in page.keys)]
     places = [f"[{place}]" if place else "the top of the file" for page in pages for place in page.places]
     return f" of this section; it belongs to {' or '.join(places)}" if places else ""
