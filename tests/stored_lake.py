@@ -28,6 +28,8 @@ from tests.golden.write_lake import PORTS
 
 GOLDEN = Path(__file__).parent / "golden"
 PARTITIONS = 2
+RELEASES = ("0.6.0", "0.1.0")
+"""The versions that wrote the lakes in the folder of golden files, the newest first."""
 
 
 @dataclass(frozen=True, slots=True)

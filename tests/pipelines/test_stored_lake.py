@@ -15,12 +15,10 @@ from pipelines.defs.catalog.topic_keys import key_name
 from resources.settings.settings import PATH_VARIABLE
 from resources.stores import topic_names
 from tests.golden.write_lake import SHOWN, TABLES, digest, gaps_of
-from tests.stored_lake import StoredLake, servers, unpacked
+from tests.stored_lake import RELEASES, StoredLake, servers, unpacked
 from tests.thorough import first
 
 NAMES = [f"{cluster}/{topic}" for cluster, topic in TABLES]
-RELEASES = ("0.6.0", "0.1.0")
-"""The versions whose files the tests have."""
 WORKSPACE = Path(__file__).parents[2] / "workspace.yaml"
 MORE = 30
 
