@@ -101,7 +101,12 @@ class SkipByChoice:
         self.skipped: list[RecordedChoice] = []
 
     def __call__(self, error: LocatedError, unreadable: UnreadableRange) -> str:
-        """What is done about the error. An error names the setting that continues."""
+        """Skip the range if the user chose so, and return the cause of the gap.
+
+        Raises:
+            LocatedError: the user did not choose so, or the slice has too many such ranges. The message says how to
+                continue.
+        """
         setting = "on_too_large" if isinstance(error, TooLarge) else "on_corrupt"
         where = error.where.at_offset(unreadable.start)
         if setting not in self._task.skip:

@@ -172,7 +172,8 @@ def _change(run: Run, fetched: Fetched, table: TopicTable) -> LoadChange:
     partitions = {slice_facts.offsets.partition for slice_facts in committed}
     times = times_of(run, planned, state.topic.name)
     window = planned.target.window
-    # Where no offset shows where such a partition begins, the time does: the next run has no `--from` (fault P02).
+    # The first offset of these partitions is not known. The ledger stores the time that the user chose as their start,
+    # because the next run may have no `--from` (fault P02).
     unknown = [id_ for id_ in times.partitions if id_ not in window.begins or id_ in planned.step.errors]
     return LoadChange(
         state=state,

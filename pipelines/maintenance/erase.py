@@ -216,9 +216,9 @@ class _Search:
         with lake_errors(request.table.uri):
             schema = snapshot.opened.schema()
         self._bound: BoundCondition = request.condition.bound(schema, headers)
-        self._bytes = HiddenTexts.of(request.condition, snapshot.layout, schema) if request.also_raw else None
+        self._hidden = HiddenTexts.of(request.condition, snapshot.layout, schema) if request.also_raw else None
         self._expects_hits = False
-        raw = self._bytes.columns if self._bytes else ()
+        raw = self._hidden.columns if self._hidden else ()
         self._columns = [name for name in dict.fromkeys([*self._bound.columns, *raw]) if name in schema.names]
 
     def hits(self, fragment: "pads.Fragment", schema: pa.Schema) -> _FileHits:
@@ -278,7 +278,7 @@ class _Search:
     def _masks(self, rows: pa.RecordBatch) -> "tuple[np.ndarray, np.ndarray]":
         """The rows to erase, and those of them that only the search in bytes finds."""
         mask = self._bound.mask(rows).to_numpy(zero_copy_only=False)
-        in_bytes = self._bytes.mask(rows) if self._bytes else np.zeros(rows.num_rows, np.bool_)
+        in_bytes = self._hidden.mask(rows) if self._hidden else np.zeros(rows.num_rows, np.bool_)
         return mask | in_bytes, in_bytes & ~mask
 
 

@@ -1,4 +1,4 @@
-"""What a run knows before the fetch: schemas that are as before, and whether a sample has to show more."""
+"""Before the fetch, a run checks that the schemas are unchanged, and decides whether it has to read a sample."""
 
 from unittest.mock import Mock
 
@@ -26,7 +26,7 @@ NAMED = RegisteredSchema(id=7, schema_type=SchemaType.PROTOBUF, text="", message
         ("protobuf", WriterSchemas(), True),
         ("protobuf", WriterSchemas(known={7: SCHEMA}), False),
         ("protobuf *", WriterSchemas(), True),
-        # Of several message types, the schema does not say which ones the records have.
+        # The file has several message types, and the schema does not say which of them occur in the records.
         ("protobuf *", WriterSchemas(known={7: SCHEMA}), True),
         ("protobuf *", WriterSchemas(known={7: NAMED}), False),
         ("protobuf *", WriterSchemas(refused={7: "the registry has no such schema"}), False),

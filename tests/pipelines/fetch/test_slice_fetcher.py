@@ -27,7 +27,7 @@ NOON, TICK = datetime(2026, 11, 28, 12, tzinfo=UTC), timedelta(microseconds=1)
 @pytest.mark.parametrize(
     ("began", "time"),
     [
-        (NOON - timedelta(days=400), NOON - timedelta(days=400)),  # a clock that is wrong stays as it is
+        (NOON - timedelta(days=400), NOON - timedelta(days=400)),  # the time of a clock that is wrong is not changed
         (NOON - TICK, NOON + TICK),
         (NOON, NOON + TICK),
         (NOON + TICK, NOON + TICK),

@@ -297,7 +297,7 @@ def test_offsets_without_a_row_at_the_end_of_a_log_that_is_the_same_are_not_take
 def test_offsets_without_a_row_in_front_of_another_message_are_taken_back(
     partition: BrokerPartition, other: int, erased: Collection[int], begin: int, divergence: Divergence
 ) -> None:  # fault P26
-    """Their rows were erased or retired. Nothing shows which of them the log has lost."""
+    """The rows at these offsets were erased or retired, so the table cannot show which of them the log has lost."""
     search = search_in({"other": other}, partition=partition, erased=erased)
     search = replace(search, state=replace(search.state, covered={partition: (begin, 20)}))
     assert search.run(partition, Bounds(earliest=0, latest=30), other_at=19) == divergence
