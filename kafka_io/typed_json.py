@@ -6,7 +6,7 @@ of each type holds a lock. It learns the types inside of this type, too.
 """
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import fields
 from typing import Any, TypeVar
 
@@ -38,9 +38,23 @@ def convert_exact(value: JsonObject, type_: type[T]) -> T:
     Raises:
         ValueError: a field is not known, or the value does not fit the type (msgspec.ValidationError).
     """
-    if unknown := value.keys() - {known.name for known in fields(type_)}:  # type: ignore[arg-type]
-        raise ValueError(f"unknown fields of {type_.__name__}: {', '.join(sorted(unknown))}")
+    _check_fields([value], type_)
     return convert(value, type_)
+
+
+def convert_exact_values(values: Mapping[str, JsonObject], type_: type[T]) -> Mapping[str, T]:
+    """The values of a dataclass by name, as `convert_exact` makes each of them.
+
+    Raises:
+        ValueError: a field is not known, or a value does not fit the type (msgspec.ValidationError).
+    """
+    _check_fields(values.values(), type_)
+    return {name: convert(value, type_) for name, value in values.items()}
+
+
+def _check_fields(values: Iterable[JsonObject], type_: type[object]) -> None:
+    if unknown := set[str]().union(*values) - {known.name for known in fields(type_)}:  # type: ignore[arg-type]
+        raise ValueError(f"unknown fields of {type_.__name__}: {', '.join(sorted(unknown))}")
 
 
 def decode_json(data: bytes | str, type_: type[T]) -> T:

@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Self
 
+import msgspec
+
 from kafka_io.model import BrokerPartition, OffsetRange
 from kafka_io.typed_json import JsonObject, convert, convert_exact
 
@@ -147,3 +149,15 @@ class LoadedRange:
     def of(cls, committed: CommittedRange) -> Self:
         """The rows of a committed range."""
         return cls(committed.offsets, committed.loaded_at_us)
+
+    @classmethod
+    def from_dict(cls, stored: JsonObject) -> Self:
+        """The rows as `msgspec.to_builtins` wrote them.
+
+        Raises:
+            ValueError: a field is missing, unknown, or does not fit its type.
+        """
+        rows = convert_exact(stored, cls)
+        if stored != msgspec.to_builtins(rows):
+            raise ValueError(f"unknown fields of rows that were written again: {stored}")
+        return rows

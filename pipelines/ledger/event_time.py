@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from typing import NamedTuple, Self
 
 from kafka_io.model import BrokerPartition
-from kafka_io.typed_json import JsonObject, convert
+from kafka_io.typed_json import JsonObject, convert, convert_exact, convert_exact_values
 
 MAX_LATE_HOURS = 48
 """The maximum number of hours for which an entry counts late rows."""
@@ -149,10 +149,14 @@ class EventTime:
 
     @classmethod
     def from_dict(cls, stored: JsonObject) -> Self:
-        """The inverse of `as_dict`."""
-        by_text = convert(stored["partitions"], dict[str, PartitionTime])
+        """The inverse of `as_dict`.
+
+        Raises:
+            KeyError, ValueError: a field is missing, unknown, or does not fit its type.
+        """
+        by_text = convert_exact_values(convert(stored["partitions"], dict[str, JsonObject]), PartitionTime)
         partitions = {BrokerPartition.parse(text): time for text, time in by_text.items()}
-        return replace(convert({**stored, "partitions": {}}, cls), partitions=partitions)
+        return replace(convert_exact({**stored, "partitions": {}}, cls), partitions=partitions)
 
 
 def utc_text(time_ms: int) -> str:

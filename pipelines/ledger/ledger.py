@@ -18,7 +18,7 @@ import msgspec
 from kafka_io.errors import Where
 from kafka_io.model import Bounds, BrokerPartition, OffsetRange, TopicEntry, TopicIds
 from kafka_io.records.last_message import LastMessage
-from kafka_io.typed_json import JsonObject, convert, convert_exact, decode_json
+from kafka_io.typed_json import JsonObject, convert, convert_exact, convert_exact_values, decode_json
 from pipelines.layout.delta_schema import DeltaField
 from pipelines.ledger.committed_range import CommittedRange, LoadedRange
 from pipelines.ledger.event_time import EventTime
@@ -276,7 +276,7 @@ class FormerRanges:
             topic=convert_exact(stored.take("topic", dict[str, object]), TopicIdentity),
             covered=stored.by_partition("covered", dict[str, tuple[int, int]]),
             ranges=stored.ranges(),
-            written=stored.take("written", tuple[LoadedRange, ...]),
+            written=_rows(stored.take("written", list[JsonObject])),
         )
         stored.check_all_taken()
         return former
@@ -455,7 +455,7 @@ class LedgerEntry:
             table=stored.take("table", str, ""),
             columns=stored.take("columns", tuple[DeltaField, ...], ()),
             schemas=stored.schemas(),
-            written=stored.take("written", tuple[LoadedRange, ...], ()),
+            written=_rows(stored.take("written", list[JsonObject], [])),
             planned_on=stored.take("planned_on", str, ""),
             erasure=stored.erasure(),
         )
@@ -512,6 +512,10 @@ class _Stored:
     def _texts(self, name: str) -> SchemaTexts:
         return tuple(convert_exact(text, SchemaText) for text in self.take(name, list[JsonObject], []))
 
+    def _last_messages(self) -> Mapping[BrokerPartition, LastMessage]:
+        stored = convert_exact_values(self.take("last_messages", dict[str, JsonObject], {}), LastMessage)
+        return {BrokerPartition.parse(text): message for text, message in stored.items()}
+
     def state(self) -> TableState:
         """Take the state of the table after the commit."""
         topic = convert_exact(self.take("topic", dict[str, object]), TopicIdentity)
@@ -521,12 +525,16 @@ class _Stored:
             ids=convert_exact(ids, TopicIds) if ids else TableState.new(topic).ids,
             covered=self.by_partition("covered", dict[str, tuple[int, int]]),
             epochs=self.by_partition("epochs", dict[str, int]),
-            last_messages=self.by_partition("last_messages", dict[str, LastMessage]),
+            last_messages=self._last_messages(),
             start_times=self.by_partition("start_times", dict[str, int]),
             event_time=EventTime.from_dict(convert(event_time, dict[str, object])) if event_time else None,
             rules=convert_exact(self.take("rules", dict[str, object], {}), TableRules),
             routes=convert_exact(self.take("routes", dict[str, object], {}), TableRoutes),
         )
+
+
+def _rows(stored: Iterable[JsonObject]) -> tuple[LoadedRange, ...]:
+    return tuple(map(LoadedRange.from_dict, stored))
 
 
 def _by_text(values: Mapping[BrokerPartition, object]) -> JsonObject:

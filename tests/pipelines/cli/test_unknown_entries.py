@@ -43,6 +43,27 @@ def new_field_of_the_topic(entry: dict[str, Any]) -> None:
     entry["topic"]["tenant"] = "a"
 
 
+def new_field_of_the_event_time(entry: dict[str, Any]) -> None:
+    """The event time of the entry has a field of a later version."""
+    entry["event_time"] = {"column": "timestamp", "lateness_ms": 0, "partitions": {}, "watermark_ms": 5}
+
+
+def new_field_of_a_partition_in_the_event_time(entry: dict[str, Any]) -> None:
+    """The event time of a partition has a field of a later version."""
+    entry["event_time"] = {"column": "timestamp", "lateness_ms": 0, "partitions": {"0": {"max_ms": 5, "idle": True}}}
+
+
+def new_field_of_a_last_message(entry: dict[str, Any]) -> None:
+    """The last message of a partition has a field of a later version."""
+    entry["last_messages"] = {"0": {"offset": 7, "digest": "ab", "epoch": 3}}
+
+
+def new_field_of_written_rows(entry: dict[str, Any]) -> None:
+    """The rows that the entry has written again have a field of a later version."""
+    offsets = {"partition": {"broker": None, "partition": 0}, "start": 0, "stop": 1, "rack": "b"}
+    entry["written"] = [{"offsets": offsets, "loaded_at_us": 5}]
+
+
 def damaged(entry: dict[str, Any]) -> None:
     """The entry lacks a field."""
     del entry["sequence"]
@@ -54,6 +75,10 @@ CHANGES: Mapping[Change, str] = {
     new_field_of_a_range: "erased",
     new_field_of_a_choice: "by",
     new_field_of_the_topic: "tenant",
+    new_field_of_the_event_time: "watermark_ms",
+    new_field_of_a_partition_in_the_event_time: "idle",
+    new_field_of_a_last_message: "epoch",
+    new_field_of_written_rows: "rack",
     damaged: "sequence",
 }
 
