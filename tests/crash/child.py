@@ -4,6 +4,8 @@ The fork server imports this module, and the import also loads the kernels, once
 here that does work at its import. No thread of ours and no file of a lake is open at the time of a fork.
 """
 
+import encodings.idna
+import encodings.utf_8_sig  # noqa: F401 - imported by connections
 import os
 import resource
 from collections.abc import Callable, Mapping, Sequence
@@ -16,14 +18,17 @@ import pyarrow.dataset  # noqa: F401 - imported by commands, like the next one a
 
 import resources.kafka  # noqa: F401
 from kafka_io.model import Generation
+from kafka_io.reader import first_fetches, modern_partition  # noqa: F401
 from kafka_io.reader.source import warm
+from kafka_io.reader.v07 import partition  # noqa: F401
 from kafka_io.values.avro import decoder as avro_decoder
 from pipelines.cli.main import main
+from pipelines.cli.output import progress  # noqa: F401
 from pipelines.fetch.fetch_runner import FetchRunner, fetch_here
 from pipelines.fetch.fetch_task import FetchTask
 from pipelines.increments import delta_output, duckdb_output, postgres_output  # noqa: F401
 from pipelines.ledger.slice_facts import SliceFacts
-from pipelines.load import load, planned  # noqa: F401
+from pipelines.load import load, load_topics, planned  # noqa: F401
 from pipelines.maintenance import clean, erase, erased_files, retire, rewind  # noqa: F401
 from pipelines.rewrites import convert, redecode, replay, rewrite  # noqa: F401
 from pipelines.table import exact_sets

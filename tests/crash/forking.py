@@ -13,5 +13,5 @@ def forking() -> ForkServerContext:
     must get the server from this function.
     """
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload([child.__name__, "tests.crash.consumers"])
+    context.set_forkserver_preload([child.__name__, "tests.crash.consumers", "tests.crash.chance"])
     return context
