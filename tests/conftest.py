@@ -88,6 +88,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """
     thorough.mark_repeated_releases(items)
     thorough.mark_moved(items)
+    if not any("::" in argument for argument in config.args) and (unknown := thorough.unknown_cases(items)):
+        raise pytest.UsageError(f"these cases of STAYING in tests/thorough.py do not exist: {unknown}")
     for item in items:
         if item.nodeid.startswith(_WITH_OTHER_PROGRAMS):
             item.add_marker(pytest.mark.flaky(reruns=1))

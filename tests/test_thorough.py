@@ -1,11 +1,12 @@
 """What `make test` leaves to `make thorough` exists, and so do the tests that keep its laws."""
 
 import ast
+from unittest.mock import Mock
 
 import pytest
 
 from tests.sampling import ROOT
-from tests.thorough import MOVED, Moved
+from tests.thorough import MOVED, STAYING, Moved, unknown_cases
 
 IDS = [moved.tests.rpartition("/")[2] for moved in MOVED]
 
@@ -33,3 +34,11 @@ def test_moved_tests_and_those_that_stay_exist(moved: Moved) -> None:
 def test_a_test_that_stays_is_not_moved_itself(moved: Moved) -> None:
     for staying in moved.staying:
         assert not [other.tests for other in MOVED if staying.startswith(other.tests)], staying
+
+
+def test_a_case_that_should_stay_and_does_not_exist_is_found() -> None:
+    test, cases = next(iter(STAYING.items()))
+    items = [Mock(nodeid=f"{test}[{case}]") for case in cases]
+    assert unknown_cases(items) == []
+    assert unknown_cases(items[1:]) == [f"{test}[{cases[0]}]"]
+    assert unknown_cases([]) == []

@@ -327,7 +327,7 @@ def test_erased_rows_do_not_come_back_by_a_replay_with_another_condition(topic: 
         max_size=3,
     ),
 )
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_rows_and_skipped_records_are_all_records(
     topic: TypedTopic, tmp_path_factory: pytest.TempPathFactory, values: Sequence[bytes | None], conditions: list[str]
 ) -> None:

@@ -128,17 +128,17 @@ def test_a_backfill_loads_the_offsets_before_the_table_s_start(live: LiveCluster
 
 
 def test_capped_runs_make_progress_until_everything_is_loaded(live: LiveCluster, load: Load, prove: Prove) -> None:
-    live.publish("clicks", numbered(3000), codecs=("none",), batch=10)
+    live.publish("clicks", numbered(1200), codecs=("none",), batch=10)
     live.settings.write_text(
         live.settings.read_text().replace("slice_bytes = 16384", "bytes_per_run = 16000\nslice_bytes = 4096")
     )
     runs = 0
     while (result := load("clicks")).rows:
         runs += 1
-        assert result.bytes <= 16000 + 4 * len(max(numbered(3000), key=len)) + 4 * 10  # a message per partition more
+        assert result.bytes <= 16000 + 4 * len(max(numbered(1200), key=len)) + 4 * 10  # a message per partition more
         assert prove("clicks").proven
     assert runs > 2
-    assert values(live, "clicks") == Counter(numbered(3000))
+    assert values(live, "clicks") == Counter(numbered(1200))
 
 
 def test_a_broker_that_is_down_holds_back_only_its_own_partitions(live: LiveCluster, load: Load, prove: Prove) -> None:
