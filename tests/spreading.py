@@ -21,8 +21,14 @@ _SIMULATION = "tests/simulation/"
 _VERSION = re.compile(rf"\[.*?((?:secure-)?(?:{'|'.join(map(re.escape, RELEASES))}))(?![\d.])")
 _CLUSTER = re.compile(r"\[(?:.*-)?((?:classic|Connect), \w+)")
 _PARTS = {_BROKERS: _VERSION, _SPARK: _CLUSTER}
-_SAME_SERVERS = {"tests/ui/test_many.py": "tests/ui/test_ui.py"}
-"""Files whose tests run together with those of another file."""
+_TOGETHER = {
+    "tests/ui/test_many.py": "tests/ui/test_ui.py",
+    "tests/test_names.py": "tests/test_docstrings.py",
+    "tests/test_rooms.py": "tests/test_docstrings.py",
+    "tests/test_source_laws.py": "tests/test_docstrings.py",
+    "tests/resources/test_quantities.py": "tests/test_docstrings.py",
+}
+"""Files whose tests run together with those of another file: they share servers, or the syntax trees of all modules."""
 
 SESSION = (
     "tests/crash/test_consumer_kills.py::test_a_killed_driver_of_spark_",
@@ -67,7 +73,7 @@ def unit_of(nodeid: str) -> str:
     file = nodeid.partition("::")[0]
     if file.startswith(_SIMULATION):
         return nodeid
-    return _SAME_SERVERS.get(file, file)
+    return _TOGETHER.get(file, file)
 
 
 def group_of(nodeid: str) -> str:

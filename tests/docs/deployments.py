@@ -8,9 +8,6 @@ from typing import Any
 
 import click
 import yaml
-from dagster._cli import create_dagster_cli
-from dagster._daemon.cli import create_dagster_daemon_cli
-from dagster_webserver.cli import create_dagster_webserver_cli
 
 from pipelines.cli.main import main
 from tests.docs.pages import ROOT
@@ -25,6 +22,11 @@ COMPOSE = DEPLOY / "compose" / "compose.yaml"
 
 def programs() -> dict[str, Any]:
     """The commands of our programs, by the name of the program."""
+    # All processes of `make test` import this module to collect its tests, and Dagster's webserver takes a second.
+    from dagster._cli import create_dagster_cli  # noqa: PLC0415
+    from dagster._daemon.cli import create_dagster_daemon_cli  # noqa: PLC0415
+    from dagster_webserver.cli import create_dagster_webserver_cli  # noqa: PLC0415
+
     return {
         "penstock": main,
         "dagster": create_dagster_cli(),  # type: ignore[no-untyped-call] # Dagster gives them no types
