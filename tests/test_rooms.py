@@ -80,11 +80,6 @@ def parameters(function: ast.FunctionDef) -> list[str]:
     return [name for name in names if name not in {"self", "cls"}]
 
 
-def is_command(function: ast.FunctionDef) -> bool:
-    """Whether the function is a command: click gives it each option as a parameter."""
-    return any(ast.unparse(decorator).startswith("click.") for decorator in function.decorator_list)
-
-
 def takes_anything(function: ast.FunctionDef) -> bool:
     """Whether a misspelt argument is only noticed at run time: `**options: Any`."""
     rest = function.args.kwarg
@@ -155,12 +150,12 @@ def test_no_function_is_longer_than_60_lines() -> None:
 
 
 def test_no_function_has_more_than_8_parameters() -> None:
-    """Except kernels, and commands."""
+    """Except kernels."""
     many = {
         f"{path}:{function.name}": len(parameters(function))
         for path, tree in product_trees().items()
         for function in functions(tree)
-        if len(parameters(function)) > MAX_PARAMETERS and not is_kernel(path) and not is_command(function)
+        if len(parameters(function)) > MAX_PARAMETERS and not is_kernel(path)
     }
     assert {name: count for name, count in many.items() if name not in MANY_PARAMETERS} == {}
     assert many.keys() >= MANY_PARAMETERS.keys()

@@ -3,11 +3,11 @@
 import re
 import uuid
 from contextlib import ExitStack, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -25,6 +25,59 @@ if TYPE_CHECKING:
 
 _WHICH_ROWS = "say which rows: --where CONDITION, --file FILE with --column NAME, or --missing"
 _REQUEST = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EraseOptions:
+    """The options of the command, as the user gave them; their help says what they mean."""
+
+    where: str | None
+    file: Path | None
+    column: str | None
+    missing: bool
+    also_raw: bool
+    dry_run: bool
+    finish: bool
+    outputs: bool
+    request: str | None
+    certificate: str | None
+    yes: bool
+
+    def check(self) -> None:
+        """Check that the options go together.
+
+        Raises:
+            UsageError: they do not.
+        """
+        if self.finish and (self.where or self.file):
+            raise click.UsageError("--finish takes no condition: it deletes files of earlier erasures")
+        if self.missing and (
+            self.where or self.file or self.column or self.also_raw or self.finish or self.certificate
+        ):
+            raise click.UsageError("--missing takes no condition: it is about rows that are not in the table any more")
+        if self.outputs and not self.finish:
+            raise click.UsageError("--outputs goes with --finish: it deletes files of outputs after earlier erasures")
+        has_condition = self.condition() is not None
+        if not (has_condition or self.finish or self.missing or self.certificate is not None):
+            raise click.UsageError(_WHICH_ROWS)
+        if self.request is not None and not _REQUEST.fullmatch(self.request):
+            raise click.UsageError(
+                "--request takes up to 64 letters, digits, dots, dashes and underscores: no address of a person"
+            )
+
+    def condition(self) -> "Condition | None":
+        """The condition that the options give; None if they give none."""
+        from pipelines.layout.conditions import one_of, parse_condition
+
+        if (self.file is None) != (self.column is None) or (self.where is not None and self.file is not None):
+            raise click.UsageError(_WHICH_ROWS)
+        if self.file is not None:
+            return one_of(str(self.column), [line for line in self.file.read_text("utf-8").splitlines() if line])
+        return None if self.where is None else parse_condition(self.where)
+
+    def request_id(self) -> str:
+        """What the user calls the request; a new id if the user calls it nothing."""
+        return self.request or uuid.uuid4().hex[:12]
 
 
 @click.command("erase")
@@ -48,22 +101,7 @@ _REQUEST = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @cluster_option
 @prints_result
-def erase_command(
-    options: GlobalOptions,
-    topic: str,
-    where: str | None,
-    file: Path | None,
-    column: str | None,
-    missing: bool,
-    also_raw: bool,
-    dry_run: bool,
-    finish: bool,
-    outputs: bool,
-    request: str | None,
-    certificate: str | None,
-    yes: bool,
-    cluster: str | None,
-) -> CommandResult:
+def erase_command(options: GlobalOptions, topic: str, cluster: str | None, **own: Any) -> CommandResult:
     """Erase rows of the table of TOPIC for ever.
 
     Only the files with such rows are written again, in one commit, and `verify` proves that nothing else went. No later
@@ -94,46 +132,41 @@ def erase_command(
       penstock erase customers --finish --outputs
       penstock erase customers --certificate T-4711 --file ids.txt --column id
     """
+    asked = EraseOptions(**own)
+    asked.check()
+    settings = options.settings()
+    name = only_cluster(settings, cluster)
+    table = table_of(settings, name, topic)
+    if asked.finish:
+        return _finished(name, table, asked)
+    if asked.certificate is not None:
+        return _certified(settings, name, table, asked)
+    return _recorded(name, table, asked) if asked.missing else _erased(name, table, asked)
+
+
+def _erased(cluster: str, table: "LakeTable", asked: EraseOptions) -> CommandResult:
+    """Erase the rows of the condition."""
     from pipelines.cli.output.progress import progress
     from pipelines.maintenance.erase import EraseRequest, erase
 
-    if finish and (where or file):
-        raise click.UsageError("--finish takes no condition: it deletes files of earlier erasures")
-    if missing and (where or file or column or also_raw or finish or certificate):
-        raise click.UsageError("--missing takes no condition: it is about rows that are not in the table any more")
-    if outputs and not finish:
-        raise click.UsageError("--outputs goes with --finish: it deletes files of outputs after earlier erasures")
-    if finish:
-        return _finished(options, topic, cluster, outputs=outputs, dry_run=dry_run)
-    condition = _condition(where, file, column)
-    if certificate is not None:
-        return _certified(options, topic, cluster, certificate, condition)
-    if condition is None and not missing:
-        raise click.UsageError(_WHICH_ROWS)
-    if request is not None and not _REQUEST.fullmatch(request):
-        raise click.UsageError(
-            "--request takes up to 64 letters, digits, dots, dashes and underscores: no address of a person"
-        )
-    settings = options.settings()
-    name = only_cluster(settings, cluster)
-    request = request or uuid.uuid4().hex[:12]
-    if condition is None:
-        return _recorded(name, table_of(settings, name, topic), request, dry_run=dry_run, yes=yes)
-    if not dry_run:
-        confirm(f"Erase the rows of {printable(topic)} for ever?", yes=yes)
+    topic = str(table.where.topic)
+    condition = asked.condition()
+    assert condition is not None
+    if not asked.dry_run:
+        confirm(f"Erase the rows of {printable(topic)} for ever?", yes=asked.yes)
     with progress() as on_progress:
         erasure = EraseRequest(
-            table=table_of(settings, name, topic),
+            table=table,
             condition=condition,
-            also_raw=also_raw,
+            also_raw=asked.also_raw,
             run=uuid.uuid4().hex,
-            name=request,
-            dry_run=dry_run,
+            name=asked.request_id(),
+            dry_run=asked.dry_run,
             on_progress=on_progress(topic),
         )
         result = erase(erasure)
-    _warn_of_others(erasure.table)
-    return result_of_topic(name, result, console.erasures)
+    _warn_of_others(table)
+    return result_of_topic(cluster, result, console.erasures)
 
 
 def _warn_of_others(table: "LakeTable") -> None:
@@ -148,51 +181,38 @@ def _warn_of_others(table: "LakeTable") -> None:
         )
 
 
-def _condition(where: str | None, file: Path | None, column: str | None) -> "Condition | None":
-    """The condition that the options give; None if they give none."""
-    from pipelines.layout.conditions import one_of, parse_condition
-
-    if (file is None) != (column is None) or (where is not None and file is not None):
-        raise click.UsageError(_WHICH_ROWS)
-    if file is not None:
-        return one_of(str(column), [line for line in file.read_text(encoding="utf-8").splitlines() if line])
-    return None if where is None else parse_condition(where)
-
-
-def _recorded(cluster: str, table: "LakeTable", request: str, *, dry_run: bool, yes: bool) -> CommandResult:
+def _recorded(cluster: str, table: "LakeTable", asked: EraseOptions) -> CommandResult:
     """Record the rows that are missing as erased."""
     from pipelines.maintenance.missing import MissingRequest, erase_missing
 
-    if not dry_run:
+    if not asked.dry_run:
         question = "No replay and no rewind brings them back, even if the brokers still have their records."
         confirm(
-            f"Record the missing rows of {printable(str(table.where.topic))} as erased for ever? {question}", yes=yes
+            f"Record the missing rows of {printable(str(table.where.topic))} as erased for ever? {question}",
+            yes=asked.yes,
         )
-    result = erase_missing(MissingRequest(table=table, run=uuid.uuid4().hex, name=request, dry_run=dry_run))
+    request = MissingRequest(table=table, run=uuid.uuid4().hex, name=asked.request_id(), dry_run=asked.dry_run)
+    result = erase_missing(request)
     return result_of_topic(cluster, result, console.missing_rows)
 
 
-def _certified(
-    options: GlobalOptions, topic: str, cluster: str | None, request: str, condition: "Condition | None"
-) -> CommandResult:
+def _certified(settings: "Settings", cluster: str, table: "LakeTable", asked: EraseOptions) -> CommandResult:
     """The certificate of an erasure. The brokers are asked, and if they do not answer, it says so."""
     from kafka_io.errors import KafkaIOError
     from pipelines.certificates.certify import CertificateRequest, certify
     from resources.kafka import open_cluster
 
-    settings = options.settings()
-    name = only_cluster(settings, cluster)
-    asked = CertificateRequest(
-        table=table_of(settings, name, topic),
-        request=request,
-        condition=condition,
+    request = CertificateRequest(
+        table=table,
+        request=str(asked.certificate),
+        condition=asked.condition(),
         erase_days=settings.housekeeping.erase_days,
     )
     with ExitStack() as opened:
         with suppress(KafkaIOError):
-            asked = replace(asked, cluster=opened.enter_context(open_cluster(_asking_once(settings), name)))
-        result = certify(asked)
-    records = [{"cluster": name, **printed(result)}]
+            request = replace(request, cluster=opened.enter_context(open_cluster(_asking_once(settings), cluster)))
+        result = certify(request)
+    records = [{"cluster": cluster, **printed(result)}]
     ends = [] if result.complete else [ExitCode.NOT_PROVEN]
     return CommandResult(records=records, show=certificates.certificates, ends=ends)
 
@@ -202,18 +222,14 @@ def _asking_once(settings: "Settings") -> "Settings":
     return settings.model_copy(update={"caps": settings.caps.model_copy(update={"attempts": 1})})
 
 
-def _finished(
-    options: GlobalOptions, topic: str, cluster: str | None, *, outputs: bool, dry_run: bool
-) -> CommandResult:
+def _finished(cluster: str, table: "LakeTable", asked: EraseOptions) -> CommandResult:
     """Delete the files that still have erased rows now."""
     from pipelines.maintenance.erased_files import finish_erasures
     from pipelines.maintenance.erased_outputs import delete_erased_of_outputs
 
-    settings = options.settings()
-    name = only_cluster(settings, cluster)
-    table = table_of(settings, name, topic)
-    parts = finish_erasures(table, older_than=timedelta(), dry_run=dry_run)
-    if outputs:
-        parts = [*parts, *delete_erased_of_outputs(table, parts[0], dry_run=dry_run)]
-    records = [{"cluster": name, "topic": topic, **printed(part)} for part in parts]
-    return CommandResult(records=records, show=partial(console.finished_erasures, topic, deleted=not dry_run))
+    topic = str(table.where.topic)
+    parts = finish_erasures(table, older_than=timedelta(), dry_run=asked.dry_run)
+    if asked.outputs:
+        parts = [*parts, *delete_erased_of_outputs(table, parts[0], dry_run=asked.dry_run)]
+    records = [{"cluster": cluster, "topic": topic, **printed(part)} for part in parts]
+    return CommandResult(records=records, show=partial(console.finished_erasures, topic, deleted=not asked.dry_run))
