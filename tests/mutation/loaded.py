@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import FunctionType, ModuleType
-from typing import Any
+from typing import Any, TypeVar
 
 from tests.mutation.mutants import Mutant
 
@@ -106,7 +106,7 @@ def _set_values(module: ModuleType, mutated: ModuleType) -> bool:
         loaded = vars(module)[name]
         is_own = type(value).__module__ == module.__name__
         is_same = loaded is value or (isinstance(value, _PLAIN) and value == loaded)
-        if name.startswith("__") or callable(value) or is_own or is_same:
+        if name.startswith("__") or callable(value) or isinstance(value, TypeVar) or is_own or is_same:
             continue
         is_different = True
         for other in list(sys.modules.values()):

@@ -9,8 +9,9 @@ import pytest
 ROOT = Path(__file__).parents[2]
 MODULE = """
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, TypeVar
 
+NumberT = TypeVar("NumberT")
 LIMIT = 5 + 1
 
 @dataclass(slots=True, kw_only=True)

@@ -272,6 +272,10 @@ class Oracle:
         reads = self.reads.get(entry.topic.incarnation, {}).get(id_)
         return not reads or _newest(reads).incarnation == self.cluster.incarnation
 
+    def hides_log(self, entry: LedgerEntry, id_: BrokerPartition) -> bool:
+        """Whether nothing is left of a partition that a log could be compared with; see RemovalLaw."""
+        return self.removals.hides_log(entry, id_, self._incarnations[0].ranges)
+
     def _reads(self, committed: CommittedRange) -> list[Read]:
         """The reads of the workers for a range. Unless the range expired, the reads must cover it."""
         reads = [

@@ -5,7 +5,7 @@ A cut may bring erased rows back, and then a load says so (fault Y11). A rewind 
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from kafka_io.model import BrokerPartition
@@ -168,14 +168,14 @@ class RemovalLaw:
             require(cutter not in self.ended, f"{run} made {place} a row again, which was erased, and no load says so")
             self.returned[cutter].add(place)
 
-    def hides_log(self, entry: LedgerEntry, id_: BrokerPartition) -> bool:
-        """Whether no row of a partition is left that a log could be compared with.
+    def hides_log(self, entry: LedgerEntry, id_: BrokerPartition, ranges: Iterable[CommittedRange]) -> bool:
+        """Whether the incarnation of an entry has no row of a partition left that a log could be compared with.
 
-        Then a topic without an id that was created again looks like a truncated one.
+        Then a topic without an id that was created again looks like a truncated one. `ranges` are the incarnation's.
         """
         version = len(self.store.versions) - 1
         removed = self.removed[version].get((entry.topic.incarnation, id_))
-        return bool(removed) and not any(row.id == id_ for row in self.store.rows)
+        return bool(removed) and not any(committed.rows for committed in ranges if committed.partition == id_)
 
     def within(self, version: int, incarnation: str, committed: CommittedRange) -> Mapping[int, ExactCause]:
         """The offsets of a range that were taken out, at a version.

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
-from unittest.mock import patch
+from unittest.mock import Mock, patch
 
 import pytest
 
@@ -26,6 +26,7 @@ from pipelines.table.exact_sets import ExactSets
 from pipelines.table.table_store import TableSnapshot, TableStore
 from tests.simulation import user_actions
 from tests.simulation.__main__ import run
+from tests.simulation.removal_law import RemovalLaw
 from tests.simulation.sim_log import ERAS
 from tests.simulation.world import DAYS, Failed, World
 from tests.thorough import first
@@ -48,6 +49,17 @@ def test_the_worlds_have_all_cases_of_the_law() -> None:
         world = World(next(seeds), has_removals=True)
         world.simulate()
         missing -= {name for name, count in world.oracle.removals.counts.items() if count}
+
+
+def test_only_rows_of_the_newest_topic_show_its_log() -> None:
+    partition = BrokerPartition(None, 0)
+    law = RemovalLaw(store=Mock(versions=[None]), removed={0: {("2", partition): {0: ExactCause.ERASED}}})
+    erased = CommittedRange(offsets=OffsetRange(partition, 0, 1), gaps={ExactCause.ERASED: 1})
+    rows = CommittedRange(offsets=OffsetRange(partition, 1, 4), rows=3)
+    of_topic = {number: Mock(topic=Mock(incarnation=number)) for number in ("1", "2")}
+    assert law.hides_log(of_topic["2"], partition, [erased])
+    assert not law.hides_log(of_topic["2"], partition, [erased, rows])
+    assert not law.hides_log(of_topic["1"], partition, [])
 
 
 def _uncounted(

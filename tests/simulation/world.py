@@ -512,9 +512,7 @@ class World:
         entry = self.store.peek().entry
         for id_, log in self.cluster.logs.items():
             loaded = entry is not None and id_ in entry.covered
-            is_same = entry is not None and (
-                self.oracle.is_of_cluster(entry, id_) or self.oracle.removals.hides_log(entry, id_)
-            )
+            is_same = entry is not None and (self.oracle.is_of_cluster(entry, id_) or self.oracle.hides_log(entry, id_))
             cursor = entry.covered[id_][1] if entry and loaded and is_same else log.earliest
             assert cursor == log.latest, (
                 f"partition {id_} was loaded to {cursor} in a calm world, but its log ends at {log.latest}"
