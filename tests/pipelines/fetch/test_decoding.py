@@ -1,5 +1,6 @@
 """Before the fetch, a run checks that the schemas are unchanged, and decides whether it has to read a sample."""
 
+from dataclasses import replace
 from unittest.mock import Mock
 
 import pyarrow as pa
@@ -60,3 +61,21 @@ def test_another_schema_with_a_known_id_is_used_only_by_choice() -> None:  # fau
         Decoding(format_, snapshot, lambda _: registry)
     [warning] = Decoding(format_, snapshot, lambda _: registry, adopts_schemas=True).warnings
     assert "has another schema with the id 9" in warning
+
+
+@pytest.mark.parametrize(
+    ("settings", "is_inferred"),
+    [
+        ({"format": "json"}, True),
+        ({"format": "json", "key_format": "avro", "key_registry": "main"}, True),
+        ({"format": "avro", "registry": "main", "key_format": "json"}, True),
+        ({"format": "avro", "registry": "main"}, False),
+    ],
+)
+def test_columns_are_inferred_if_values_or_keys_show_them(settings: dict[str, str], is_inferred: bool) -> None:
+    registry = Mock(known_schemas=Mock(return_value={}))
+    registry.name = "main"
+    layout = replace(TYPED, values=pa.schema({"id": pa.int64()}))
+    snapshot = TableSnapshot(version=1, entry=None, layout=layout)
+    decoding = Decoding(TopicFormat.model_validate(settings), snapshot, lambda _: registry)
+    assert list(decoding.inferred) == (list(layout.values) if is_inferred else [])
