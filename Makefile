@@ -8,15 +8,16 @@ TESTS ?= tests
 # Tests start hundreds of Python processes: none of them should compile our modules again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo ui test thorough unit coverage tools matrix stores fuzz simulate crash mutate bench docs check format lock clean help
+.PHONY: demo ui test full thorough unit coverage tools matrix stores fuzz simulate crash mutate bench docs check format lock clean help
 
 help:
 	@echo 'make demo        the whole story on this machine: servers, data, Dagster, Spark, proof'
 	@echo 'make demo UI=1   the same, and leave the Dagster UI running'
 	@echo 'make demo BROKER=3.9.1   on a real broker of that version, downloaded; BROKER=host:port is one that runs'
 	@echo 'make ui          the Dagster UI on the state of the last demo'
-	@echo 'make test        all tests      make unit    the fast ones of the three packages'
-	@echo 'make thorough    the cases that repeat a law of make test: more seeds, versions, combinations and scenarios;'
+	@echo 'make unit        the fast tests of the three packages; make test: all that take no more than 1 s of CPU time;'
+	@echo 'make full        these and the long ones, as CI runs them'
+	@echo 'make thorough    the cases that repeat a law of make full: more seeds, versions, combinations and scenarios;'
 	@echo '                 SHARE=8: one of eight cases, which the commit chooses; COMMIT=...: as another commit chooses'
 	@echo 'make coverage    the share of each room that tests without Spark or real brokers run; it fails below the floor'
 	@echo 'make tools       install what make test needs besides requirements.lock, if it is missing: Chromium, openssl,'
@@ -66,21 +67,27 @@ RESULTS := .cache/results
 PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --no-loadscope-reorder --durations=30 --junitxml=$(RESULTS)/$@.xml $(TESTS)
 # Tests force thousands of small files to disk; in memory that takes no time.
 IN_MEMORY := $(shell test -w /dev/shm && test $$(df --output=avail /dev/shm | tail -1) -gt 4000000 && echo /dev/shm)
-test unit: export PYTEST_DEBUG_TEMPROOT := $(IN_MEMORY)
+test full unit: export PYTEST_DEBUG_TEMPROOT := $(IN_MEMORY)
+# Tables of tests have a few small files: more threads of deltalake would only take CPU time from each other.
+test full unit: export TOKIO_WORKER_THREADS := 1
 # What `make test` and `make unit` say before the first test. Times are those of two idle cores.
 define SAY
 @echo 'make $@ runs $(1), from $(TESTS), in $(or $(filter-out 0,$(WORKERS)),1) processes$(2).'
 @echo 'The results and the time of each test will be in $(RESULTS)/$@.xml. docs/testing.md says how to run one test.'
 endef
 test: $(RUN) $(if $(filter tests,$(TESTS)),tools)
-	$(call SAY,all tests except the thorough ones,$(if $(filter tests,$(TESTS)),: about 13500 tests in a quarter of an hour))
+	$(call SAY,all tests except the long and the thorough ones,$(if $(filter tests,$(TESTS)),: about 13100 tests in 10 minutes))
+	$(PYTEST) -m 'not (thorough or long)'
+
+full: $(RUN) $(if $(filter tests,$(TESTS)),tools)
+	$(call SAY,all tests except the thorough ones,$(if $(filter tests,$(TESTS)),: about 13500 tests in 18 minutes))
 	$(PYTEST) -m 'not thorough'
 
 # CI runs a sample, which has a fixed place in its time: the commit chooses the cases, and none begins after two minutes.
 thorough: $(RUN) tools
 	$(PYTEST) -m thorough $(if $(SHARE),--share=$(SHARE) --begin-within=120) $(if $(COMMIT),--sample-of=$(COMMIT))
 
-# Tests of tests and pages are in make test.
+# Tests of tests and pages are in `make test`.
 unit: TESTS = tests/kafka_io tests/pipelines tests/resources
 # These tests seldom wait, so a process more than cores only costs its start. Properties have 25 examples each; `make test`
 # gives them 100.

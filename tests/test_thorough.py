@@ -1,4 +1,4 @@
-"""What `make test` leaves to `make thorough` exists, and so do the tests that keep its laws."""
+"""What `make test` and `make full` leave out exists, and so do the tests that keep the laws of `make thorough`."""
 
 import ast
 from unittest.mock import Mock
@@ -6,7 +6,7 @@ from unittest.mock import Mock
 import pytest
 
 from tests.sampling import ROOT
-from tests.thorough import MOVED, STAYING, Moved, unknown_cases
+from tests.thorough import LONG, MOVED, STAYING, Moved, unknown_cases
 
 IDS = [moved.tests.rpartition("/")[2] for moved in MOVED]
 
@@ -42,3 +42,11 @@ def test_a_case_that_should_stay_and_does_not_exist_is_found() -> None:
     assert unknown_cases(items) == []
     assert unknown_cases(items[1:]) == [f"{test}[{cases[0]}]"]
     assert unknown_cases([]) == []
+
+
+def test_long_tests_exist_and_are_sorted() -> None:
+    assert list(LONG) == sorted(set(LONG))
+    for beginning in LONG:
+        file, _, name = beginning.partition("::")
+        is_there = (ROOT / file).is_dir() if file.endswith("/") else named(beginning) or name == "TestTwoRuns"
+        assert is_there, beginning

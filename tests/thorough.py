@@ -1,13 +1,18 @@
-"""Chooses the test cases that `make test` leaves to `make thorough`: they repeat a law that another case tests.
+"""Chooses the tests that `make test` leaves to `make full`, and the cases that both leave to `make thorough`.
 
-Such a case has another seed, another version of Kafka's brokers, or another pair of parameters. Each law keeps at least
-one case in `make test`. Of tests whose cases take seconds each, STAYING lists the cases that stay. What takes long is
-left out as a whole, if a cheaper test breaks with the same law: MOVED tells what, why, and which tests stay.
+`make test` is for each change, so it has no test that takes more than a second of CPU time: these are in
+`long_tests.txt`, by the beginnings of their node ids. `make full` has them, and CI runs it for each commit.
+
+The cases of `make thorough` repeat a law that another case tests. Such a case has another seed, another version of
+Kafka's brokers, or another pair of parameters. Each law keeps at least one case in `make full`. Of tests whose cases
+take seconds each, STAYING lists the cases that stay. What takes long is left out as a whole, if a cheaper test breaks
+with the same law: MOVED tells what, why, and which tests stay.
 """
 
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,6 +23,9 @@ _REPEATED_RELEASES = ("0.9.0.1", "0.10.2.2", "0.11.0.3", "1.1.1", "2.8.2", "3.9.
 """What brokers of these versions speak, the version before or after them speaks too, except for some APIs. The messages
 of 0.10 are also in a log of 2.8.2, which test_loads.py loads."""
 _BROKERS = "tests/brokers/"
+_QUICK_RELEASE = "4.1.0"
+"""The version of the real brokers that `make test` starts."""
+LONG = tuple(Path(__file__).with_name("long_tests.txt").read_text().splitlines())
 _LEADER_KILLED = (
     "tests/brokers/test_matrix_leaders.py::test_a_leader_killed_during_a_read_causes_no_gap_and_no_duplicate"
 )
@@ -25,12 +33,12 @@ _LEADER_KILLED = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moved:
-    """Tests that take too long for `make test`, whose laws other tests keep there.
+    """Tests that take too long for `make full`, whose laws other tests keep there.
 
     Args:
         tests: how the node ids of the tests begin.
         why: what they do beyond the tests that stay.
-        staying: how the node ids of tests of `make test` begin that break if the same law breaks.
+        staying: how the node ids of tests of `make full` begin that break if the same law breaks.
     """
 
     tests: str
@@ -437,18 +445,18 @@ STAYING = {
         "rows that another writer deleted become a gap",
     ),
 }
-"""Cases of tests that stay in `make test`, by the tests' node ids."""
+"""Cases of tests that stay in `make full`, by the tests' node ids."""
 
 
 def first(count: int, cases: Iterable[Any]) -> list[Any]:
-    """Parameters of a test: `make test` has the first `count` of the cases, and `make thorough` has the others."""
+    """Parameters of a test: `make full` has the first `count` of the cases, and `make thorough` has the others."""
     assert count > 0
     values = list(cases)
     return values[:count] + [pytest.param(value, marks=pytest.mark.thorough) for value in values[count:]]
 
 
 def spread(count: int, cases: Iterable[Any]) -> list[Any]:
-    """Parameters of a test: `make test` has `count` of the cases, spread from the first to the last one.
+    """Parameters of a test: `make full` has `count` of the cases, spread from the first to the last one.
 
     `make thorough` has the others.
     """
@@ -464,6 +472,14 @@ def _thorough(value: object) -> Any:
 def also(*values: object) -> Any:
     """The parameters of one case that only `make thorough` has."""
     return pytest.param(*values, marks=pytest.mark.thorough)
+
+
+def mark_long(items: Iterable[pytest.Item]) -> None:
+    """Mark the tests of LONG, and those with real brokers of another version than the one of `make test`."""
+    for item in items:
+        is_other_release = item.nodeid.startswith(_BROKERS) and _QUICK_RELEASE not in unit_of(item.nodeid)
+        if is_other_release or item.nodeid.startswith(LONG):
+            item.add_marker(pytest.mark.long)
 
 
 def mark_moved(items: Iterable[pytest.Item]) -> None:
