@@ -13,6 +13,7 @@ from pipelines.plan.plan import UNCUT, Plan, PlannedStep, RunTarget, plan_step, 
 from pipelines.plan.slices import SliceSizes
 from pipelines.plan.valid_through import log_answers
 from pipelines.plan.window import OffsetWindow
+from resources.errors import TopicRecreated
 
 _STEP_SLICES = 32
 """The number of full slices in a step of a run, if Spark has no more cores than that."""
@@ -43,7 +44,12 @@ def plan_next(run: Run, reconciled: Reconciled, target: RunTarget | None) -> Pla
 
     Raises:
         KafkaIOError: the brokers do not answer for the whole topic.
+        TopicRecreated: the topic is another one than that of the steps before.
     """
+    # The target has the offsets at which the former topic begins and ends: the next run plans the new one (fault P27).
+    if target is not None and "on_recreated" in reconciled.state.findings.followed:
+        topic = reconciled.state.topic
+        raise TopicRecreated("the topic was deleted and created again while it was loaded; load again", topic.where)
     begun = target or _first_target(run, reconciled)
     planned = _with_steps(run, reconciled, begun)
     errors = {**begun.window.errors, **planned.ahead[0].plan.errors} if target is None else planned.ahead[0].plan.errors

@@ -2,10 +2,11 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import count
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 from unittest.mock import patch
 from uuid import UUID
 
@@ -22,7 +23,8 @@ from kafka_io.messages.offset_for_leader_epoch import (
 from kafka_io.model import BrokerPartition
 from kafka_io.wire.conversation import ReceivedRequest
 from pipelines.ledger.ledger import CommitKind, LedgerEntry, RecordedChoice
-from pipelines.load import discovered
+from pipelines.load import discovered, planned
+from pipelines.load import load as loading
 from pipelines.load.load import Loader
 from pipelines.plan.positions import NamedPosition
 from pipelines.plan.window import LoadWindow
@@ -49,21 +51,26 @@ def no_spark() -> NoReturn:
 
 @contextmanager
 def loader_of(
-    fake: FakeCluster, folder: Path, *, since: NamedPosition | None = None, **chosen: str
+    fake: FakeCluster,
+    folder: Path,
+    *,
+    since: NamedPosition | None = None,
+    slice_records: int = Caps().slice_records,
+    **chosen: str,
 ) -> Iterator[Loader]:
     """A loader that fetches without Spark, with the user's choices."""
     bootstrap = ",".join(broker.address for broker in fake.bootstrap)
     settings = Settings(
         lake=str(folder),
         clusters={"main": ClusterSettings(bootstrap=bootstrap)},
-        caps=Caps(attempts=1, request_timeout_s=5),
+        caps=Caps(attempts=1, request_timeout_s=5, slice_records=slice_records),
         choices=Choices.model_validate(chosen),
     )
     with open_cluster(settings, "main") as cluster:
         yield Loader.of(settings, cluster, no_spark, window=LoadWindow(since=since))
 
 
-def load(fake: FakeCluster, folder: Path, *, since: NamedPosition | None = None, **chosen: str) -> TopicLoad:
+def load(fake: FakeCluster, folder: Path, *, since: NamedPosition | None = None, **chosen: Any) -> TopicLoad:
     with loader_of(fake, folder, since=since, **chosen) as loader:
         return loader.load("clicks")
 
@@ -249,6 +256,34 @@ def test_a_slow_run_does_not_take_the_table_back_to_a_former_incarnation(
             slow = load(fake, tmp_path, on_recreated="restart").error
     assert (slow or "").startswith("TopicRecreated: the topic was deleted and created again while it was read")
     assert others == [(None, newest(tmp_path))]
+
+
+# faults B05, B10, P27
+@pytest.mark.parametrize("name", ["topic id", "messages"])
+@pytest.mark.parametrize("choice", ["restart", "adopt"])
+def test_a_topic_that_is_created_again_between_two_steps_is_planned_by_the_next_load(
+    choice: str, name: str, fake: FakeCluster, tmp_path: Path
+) -> None:
+    """The run has found out where the former topic begins, and the new one has records before that."""
+    fake.logs = {0: replace(holding(5, 40), epoch=-1), 1: holding(0, 0)}
+    if name == "messages":
+        fake.topic_id = UUID(int=0)
+
+    def create_again(step: str) -> None:
+        if step == "mirrored" and newest(tmp_path).covered:
+            fake.topic_id = UUID(int=8 if name == "topic id" else 0)
+            fake.logs = {0: holding(0, 33, incarnation="second"), 1: holding(0, 0)}
+
+    with fake:
+        with patch.object(planned, "_STEP_SLICES", 1), patch.object(loading, "failpoint", create_again):
+            result = load(fake, tmp_path, slice_records=10, on_recreated=choice)
+        start, stop = newest(tmp_path).covered[A]
+        assert (start, stop < 40, newest(tmp_path).choices) == (5, True, ())
+        assert "created again while it was loaded; load again" in (result.error or "")
+        assert load(fake, tmp_path, on_recreated=choice).error is None
+        begin = 0 if choice == "restart" else stop
+        assert newest(tmp_path).covered[A] == (0 if choice == "restart" else 5, 33)
+    assert values(tmp_path) == [*numbered(5, stop), *numbered(begin, 33, "second")]
 
 
 def test_a_partition_that_vanished_stops_the_topic_unless_it_may_wait(
