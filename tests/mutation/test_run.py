@@ -11,7 +11,7 @@ MODULE = """
 from dataclasses import dataclass
 from typing import ClassVar, TypeVar
 
-NumberT = TypeVar("NumberT")
+ValueT = TypeVar("ValueT")
 LIMIT = 5 + 1
 
 @dataclass(slots=True, kw_only=True)
