@@ -63,8 +63,19 @@ class ValidThroughLaw:
         )
         self._count("announced")
         for id_, log in self.cluster.logs.items():
-            if id_ not in others and id_ not in self.believed[entry.commit]:
+            if id_ not in others and id_ not in self.believed[entry.commit] and not self._is_put_back(entry, id_, log):
                 self._check_log(entry, mark_ms, id_, log)
+
+    def _is_put_back(self, entry: LedgerEntry, id_: BrokerPartition, log: SimLog) -> bool:
+        """Whether an older copy of a log was put back after its broker was asked last for the end of the log.
+
+        The copy brings records back that were not in the log then. No answer could have shown them.
+        """
+        time = entry.event_time.partitions.get(id_) if entry.event_time else None
+        if time is None or time.asked_ms is None or not log.restored:
+            return False
+        asked = self.cluster.scheduler.tick_of(time.asked_ms * 1000)
+        return any(restored.tick > asked for restored in log.restored)
 
     def _check_log(self, entry: LedgerEntry, mark_ms: int, id_: BrokerPartition, log: SimLog) -> None:
         cursor = entry.covered[id_][1] if id_ in entry.covered else 0
