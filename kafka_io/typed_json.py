@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 import msgspec
 
 T = TypeVar("T")
+KeyT = TypeVar("KeyT")
 JsonObject = Mapping[str, object]
 """A JSON object. What its values are must be checked, or is known where it is used."""
 
@@ -42,14 +43,14 @@ def convert_exact(value: JsonObject, type_: type[T]) -> T:
     return convert(value, type_)
 
 
-def convert_exact_values(values: Mapping[str, JsonObject], type_: type[T]) -> Mapping[str, T]:
-    """The values of a dataclass by name, as `convert_exact` makes each of them.
+def convert_exact_values(values: Mapping[KeyT, JsonObject], type_: type[T]) -> dict[KeyT, T]:
+    """The values of a dataclass by key, as `convert_exact` makes each of them.
 
     Raises:
         ValueError: a field is not known, or a value does not fit the type (msgspec.ValidationError).
     """
     _check_fields(values.values(), type_)
-    return {name: convert(value, type_) for name, value in values.items()}
+    return {key: convert(value, type_) for key, value in values.items()}
 
 
 def _check_fields(values: Iterable[JsonObject], type_: type[object]) -> None:

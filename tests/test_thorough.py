@@ -1,4 +1,4 @@
-"""What `make test` and `make full` leave out exists, and so do the tests that keep the laws of `make thorough`."""
+"""The tests that `make test` and `make full` leave out exist. So do the tests that keep their laws."""
 
 import ast
 from unittest.mock import Mock

@@ -485,9 +485,9 @@ def mark_long(items: Iterable[pytest.Item]) -> None:
 def mark_moved(items: Iterable[pytest.Item]) -> None:
     """Mark the tests of MOVED, and the cases of the tests in STAYING that do not stay."""
     for item in items:
-        test, _, case = item.nodeid.partition("[")
+        test, _, case = item.nodeid.removesuffix("]").partition("[")
         is_moved = any(item.nodeid.startswith(moved.tests) for moved in MOVED)
-        if is_moved or case.removesuffix("]") not in STAYING.get(test, (case.removesuffix("]"),)):
+        if is_moved or (test in STAYING and case not in STAYING[test]):
             item.add_marker(pytest.mark.thorough)
 
 

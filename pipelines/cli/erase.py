@@ -43,11 +43,11 @@ class EraseOptions:
     certificate: str | None
     yes: bool
 
-    def check(self) -> None:
-        """Check that the options go together.
+    def checked_condition(self) -> "Condition | None":
+        """The condition that the options give; None if they give none.
 
         Raises:
-            UsageError: they do not.
+            UsageError: the options do not go together.
         """
         if self.finish and (self.where or self.file):
             raise click.UsageError("--finish takes no condition: it deletes files of earlier erasures")
@@ -57,16 +57,16 @@ class EraseOptions:
             raise click.UsageError("--missing takes no condition: it is about rows that are not in the table any more")
         if self.outputs and not self.finish:
             raise click.UsageError("--outputs goes with --finish: it deletes files of outputs after earlier erasures")
-        has_condition = self.condition() is not None
-        if not (has_condition or self.finish or self.missing or self.certificate is not None):
+        condition = self._condition()
+        if condition is None and not (self.finish or self.missing or self.certificate is not None):
             raise click.UsageError(_WHICH_ROWS)
         if self.request is not None and not _REQUEST.fullmatch(self.request):
             raise click.UsageError(
                 "--request takes up to 64 letters, digits, dots, dashes and underscores: no address of a person"
             )
+        return condition
 
-    def condition(self) -> "Condition | None":
-        """The condition that the options give; None if they give none."""
+    def _condition(self) -> "Condition | None":
         from pipelines.layout.conditions import one_of, parse_condition
 
         if (self.file is None) != (self.column is None) or (self.where is not None and self.file is not None):
@@ -76,7 +76,7 @@ class EraseOptions:
         return None if self.where is None else parse_condition(self.where)
 
     def request_id(self) -> str:
-        """What the user calls the request; a new id if the user calls it nothing."""
+        """The id that the user gave to the request, or a new one."""
         return self.request or uuid.uuid4().hex[:12]
 
 
@@ -133,25 +133,23 @@ def erase_command(options: GlobalOptions, topic: str, cluster: str | None, **own
       penstock erase customers --certificate T-4711 --file ids.txt --column id
     """
     asked = EraseOptions(**own)
-    asked.check()
+    condition = asked.checked_condition()
     settings = options.settings()
     name = only_cluster(settings, cluster)
     table = table_of(settings, name, topic)
     if asked.finish:
         return _finished(name, table, asked)
     if asked.certificate is not None:
-        return _certified(settings, name, table, asked)
-    return _recorded(name, table, asked) if asked.missing else _erased(name, table, asked)
+        return _certified(settings, name, table, asked.certificate, condition)
+    return _recorded(name, table, asked) if condition is None else _erased(name, table, asked, condition)
 
 
-def _erased(cluster: str, table: "LakeTable", asked: EraseOptions) -> CommandResult:
+def _erased(cluster: str, table: "LakeTable", asked: EraseOptions, condition: "Condition") -> CommandResult:
     """Erase the rows of the condition."""
     from pipelines.cli.output.progress import progress
     from pipelines.maintenance.erase import EraseRequest, erase
 
     topic = str(table.where.topic)
-    condition = asked.condition()
-    assert condition is not None
     if not asked.dry_run:
         confirm(f"Erase the rows of {printable(topic)} for ever?", yes=asked.yes)
     with progress() as on_progress:
@@ -196,7 +194,9 @@ def _recorded(cluster: str, table: "LakeTable", asked: EraseOptions) -> CommandR
     return result_of_topic(cluster, result, console.missing_rows)
 
 
-def _certified(settings: "Settings", cluster: str, table: "LakeTable", asked: EraseOptions) -> CommandResult:
+def _certified(
+    settings: "Settings", cluster: str, table: "LakeTable", name: str, condition: "Condition | None"
+) -> CommandResult:
     """The certificate of an erasure. The brokers are asked, and if they do not answer, it says so."""
     from kafka_io.errors import KafkaIOError
     from pipelines.certificates.certify import CertificateRequest, certify
@@ -204,8 +204,8 @@ def _certified(settings: "Settings", cluster: str, table: "LakeTable", asked: Er
 
     request = CertificateRequest(
         table=table,
-        request=str(asked.certificate),
-        condition=asked.condition(),
+        request=name,
+        condition=condition,
         erase_days=settings.housekeeping.erase_days,
     )
     with ExitStack() as opened:

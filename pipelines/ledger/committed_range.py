@@ -157,7 +157,7 @@ class LoadedRange:
         Raises:
             ValueError: a field is missing, unknown, or does not fit its type.
         """
-        rows = convert_exact(stored, cls)
+        rows = convert(stored, cls)
         if stored != msgspec.to_builtins(rows):
             raise ValueError(f"unknown fields of rows that were written again: {stored}")
         return rows

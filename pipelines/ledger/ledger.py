@@ -512,10 +512,6 @@ class _Stored:
     def _texts(self, name: str) -> SchemaTexts:
         return tuple(convert_exact(text, SchemaText) for text in self.take(name, list[JsonObject], []))
 
-    def _last_messages(self) -> Mapping[BrokerPartition, LastMessage]:
-        stored = convert_exact_values(self.take("last_messages", dict[str, JsonObject], {}), LastMessage)
-        return {BrokerPartition.parse(text): message for text, message in stored.items()}
-
     def state(self) -> TableState:
         """Take the state of the table after the commit."""
         topic = convert_exact(self.take("topic", dict[str, object]), TopicIdentity)
@@ -525,7 +521,7 @@ class _Stored:
             ids=convert_exact(ids, TopicIds) if ids else TableState.new(topic).ids,
             covered=self.by_partition("covered", dict[str, tuple[int, int]]),
             epochs=self.by_partition("epochs", dict[str, int]),
-            last_messages=self._last_messages(),
+            last_messages=convert_exact_values(self.by_partition("last_messages", dict[str, JsonObject]), LastMessage),
             start_times=self.by_partition("start_times", dict[str, int]),
             event_time=EventTime.from_dict(convert(event_time, dict[str, object])) if event_time else None,
             rules=convert_exact(self.take("rules", dict[str, object], {}), TableRules),
