@@ -41,7 +41,12 @@ from tests.fakes.kerberos import CHOICE, OFFER, PROOF, TICKET, FakeGssapi
 from tests.fakes.tls import CA, over_tls, serving
 
 API_VERSIONS, METADATA = ApiVersionsRequest.API.key, MetadataRequest.API.key
-CONNECTOR = Connector(timeout_s=5.0, max_answer_bytes=10_000)
+
+
+@pytest.fixture
+def connector() -> Connector:
+    """One for each test: it remembers which addresses are of old brokers, and a later test can get their ports."""
+    return Connector(timeout_s=5.0, max_answer_bytes=10_000)
 
 
 @pytest.fixture(autouse=True)
@@ -49,9 +54,9 @@ def short_silence(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(negotiation, "_SILENCE_S", 0.2)
 
 
-def test_the_versions_of_a_modern_broker_come_from_its_answer() -> None:
+def test_the_versions_of_a_modern_broker_come_from_its_answer(connector: Connector) -> None:
     with FakeCluster(logs={}, offered={**EVERYTHING, 1: (4, 9)}) as cluster:
-        negotiated = CONNECTOR.connect(cluster.bootstrap[0])
+        negotiated = connector.connect(cluster.bootstrap[0])
         assert negotiated.generation is Generation.MODERN
         assert negotiated.versions.pick(FetchRequest.API) == 9
         assert negotiated.versions.pick(FetchRequest.API, max_version=8) == 8
@@ -59,9 +64,9 @@ def test_the_versions_of_a_modern_broker_come_from_its_answer() -> None:
         negotiated.connection.close()
 
 
-def test_an_api_without_a_common_version_is_an_error() -> None:
+def test_an_api_without_a_common_version_is_an_error(connector: Connector) -> None:
     with FakeCluster(logs={}, offered={API_VERSIONS: (0, 0), METADATA: (40, 41)}) as cluster:
-        negotiated = CONNECTOR.connect(cluster.bootstrap[0])
+        negotiated = connector.connect(cluster.bootstrap[0])
         negotiated.connection.close()
         versions = negotiated.versions
         with pytest.raises(Unsupported, match="v40 to v41"):
@@ -72,10 +77,10 @@ def test_an_api_without_a_common_version_is_an_error() -> None:
 
 # 0.8 closes on ApiVersions, 0.9 neither answers nor closes
 @pytest.mark.parametrize("reaction", [CLOSE, SILENCE], ids=["closing", "silent"])
-def test_a_broker_that_answers_metadata_but_not_api_versions_is_old(reaction: object) -> None:
+def test_a_broker_that_answers_metadata_but_not_api_versions_is_old(reaction: object, connector: Connector) -> None:
     with FakeCluster(logs={}) as cluster:
         cluster.brokers[0].handlers[API_VERSIONS] = lambda _: reaction
-        negotiated = CONNECTOR.connect(cluster.bootstrap[0])
+        negotiated = connector.connect(cluster.bootstrap[0])
         assert negotiated.generation is Generation.V08
         assert negotiated.versions.pick(FetchRequest.API) == 0
         assert negotiated.connection.request(VersionedRequest(MetadataRequest(topics=()), 0)).topics
@@ -147,11 +152,11 @@ def slow_at_first(
 
 
 @pytest.mark.slow
-def test_a_modern_broker_that_was_slow_once_is_not_treated_as_an_old_one() -> None:
+def test_a_modern_broker_that_was_slow_once_is_not_treated_as_an_old_one(connector: Connector) -> None:
     with FakeCluster(logs={}) as cluster:
         handlers = cluster.brokers[0].handlers
         handlers[API_VERSIONS] = slow_at_first(handlers[API_VERSIONS])
-        negotiated = CONNECTOR.connect(cluster.bootstrap[0])
+        negotiated = connector.connect(cluster.bootstrap[0])
         assert negotiated.generation is Generation.MODERN
         negotiated.connection.close()
 
@@ -178,11 +183,11 @@ def test_a_slow_broker_that_demands_a_login_is_a_temporary_error_at_most(
                 connector._negotiated(cluster.bootstrap[0])
 
 
-def test_a_server_that_closes_on_every_request_is_unsupported() -> None:
+def test_a_server_that_closes_on_every_request_is_unsupported(connector: Connector) -> None:
     with FakeCluster(logs={}) as cluster:
         cluster.brokers[0].handlers[API_VERSIONS] = cluster.brokers[0].handlers[METADATA] = lambda _: CLOSE
         with pytest.raises(Unsupported, match="found through ZooKeeper"):
-            CONNECTOR.connect(cluster.bootstrap[0])
+            connector.connect(cluster.bootstrap[0])
 
 
 @pytest.mark.slow
@@ -192,16 +197,16 @@ def test_a_broker_of_07_that_answers_nothing_ends_with_the_deadline() -> None:
         connector.connect(server.broker)
 
 
-def test_an_address_without_a_listener_fails_at_once() -> None:
+def test_an_address_without_a_listener_fails_at_once(connector: Connector) -> None:
     with pytest.raises(ConnectFailed):
-        CONNECTOR.connect(Broker(1, "127.0.0.1", 1))
+        connector.connect(Broker(1, "127.0.0.1", 1))
 
 
-def test_an_error_in_the_answer_is_raised() -> None:
+def test_an_error_in_the_answer_is_raised(connector: Connector) -> None:
     with FakeCluster(logs={}) as cluster:
         cluster.brokers[0].handlers[API_VERSIONS] = lambda _: ApiVersionsResponse(error_code=35, api_keys=())
         with pytest.raises(BrokerError, match="35"):
-            CONNECTOR.connect(cluster.bootstrap[0])
+            connector.connect(cluster.bootstrap[0])
 
 
 def test_the_error_of_a_login_shows_the_brokers_text_short_printable_and_without_the_secret(  # fault H03
@@ -342,14 +347,16 @@ def test_after_a_broker_refused_a_login_with_kerberos_other_tickets_are_requeste
 
 
 @pytest.mark.parametrize("only", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
-def test_a_client_without_tls_learns_that_the_broker_requires_tls(only: ssl.TLSVersion) -> None:  # fault F03
+def test_a_client_without_tls_learns_that_the_broker_requires_tls(
+    only: ssl.TLSVersion, connector: Connector
+) -> None:  # fault F03
     def serve_tls(peer: Peer) -> None:
         with suppress(OSError):
             over_tls(serving(only=only), stall)(peer)
 
     with HostileServer([serve_tls]) as server:
         with pytest.raises(TlsFailed, match="this port speaks TLS: set `tls = true`") as raised:
-            CONNECTOR.connect(server.broker)
+            connector.connect(server.broker)
         assert not raised.value.retriable
 
 
@@ -369,10 +376,10 @@ def test_a_broker_that_breaks_the_handshake_is_tried_again() -> None:  # fault F
     assert raised.value.retriable
 
 
-def test_a_port_of_http_is_named() -> None:  # fault F03
+def test_a_port_of_http_is_named(connector: Connector) -> None:  # fault F03
     answer = send(b"HTTP/1.1 400 Bad Request\r\n\r\n")
     with HostileServer([hear, answer]) as server, pytest.raises(Unsupported, match="an HTTP server answers"):
-        CONNECTOR.connect(server.broker)
+        connector.connect(server.broker)
     tls = Connector(timeout_s=5.0, max_answer_bytes=10_000, security=Security(tls=Tls(ca=CA)))
     https = HostileServer([over_tls(serving(), hear, answer)])
     with https as server, pytest.raises(Unsupported, match="an HTTP server answers"):
