@@ -239,10 +239,13 @@ class DivergenceSearch:
             KafkaIOError: a broker does not answer, or the log has changed since its bounds were read.
             LakeUnavailable: the table cannot be read.
         """
+        comparison = _Comparison.of(self, partition, bound.earliest)
+        # A log that shows no other message and is not shorter is searched because its leader does not know the epoch
+        # of the table.
+        has_unknown_epoch = other_at is None and bound.latest >= self.state.covered[partition][1]
         # A search compares messages byte by byte.
         if not self.has_bytes:
-            return self._after_last_common_commit(partition, bound, differs=other_at is not None)
-        comparison = _Comparison.of(self, partition, bound.earliest)
+            return self._after_last_common_commit(comparison, partition, bound, may_be_same=has_unknown_epoch)
         # The log has messages of the table before `low`, and none of its messages from `high` on. Where it shows
         # nothing, a message may have been compacted, and nothing would load it again. So it is not taken back.
         end = min(bound.latest, self.state.covered[partition][1])
@@ -259,10 +262,8 @@ class DivergenceSearch:
                 diverged = diverged if answer is _Shown.NOTHING else offset
         # The row of the last message may have been erased or retired, so that no row shows another one (fault P26).
         diverged = diverged if other_at is None else min(diverged, other_at)
-        if diverged < end:
-            # The log may have other records after the last common message, at offsets for which the table has no row.
-            begin = max(bound.earliest, self.state.covered[partition][0])
-            diverged = max(begin, comparison.end_of_rows_before(diverged))
+        if diverged < end or has_unknown_epoch:
+            diverged = self._end_of_rows_before(diverged, comparison, partition, bound)
         # A topic with the same id was not created again, whatever its log has lost. A log that has only become shorter
         # shows no other message: it was truncated, and not created again.
         common = (
@@ -314,17 +315,32 @@ class DivergenceSearch:
     def _ranges(self, entries: Iterable[tuple[int, LedgerEntry]]) -> Sequence[CommittedRange]:
         return ranges_of(entries, self.state.topic)
 
-    def _after_last_common_commit(self, partition: BrokerPartition, bound: Bounds, *, differs: bool) -> Divergence:
+    def _end_of_rows_before(
+        self, offset: int, comparison: "_Comparison", partition: BrokerPartition, bound: Bounds
+    ) -> int:
+        """The offset up to which the table has rows before `offset`, not below its beginning or that of the log.
+
+        The log may have other records from there on, at offsets for which the table has no row (fault P28).
+        """
+        begin = max(bound.earliest, self.state.covered[partition][0])
+        return max(begin, comparison.end_of_rows_before(offset))
+
+    def _after_last_common_commit(
+        self, comparison: "_Comparison", partition: BrokerPartition, bound: Bounds, *, may_be_same: bool
+    ) -> Divergence:
         """Where the log may have diverged from a typed table, which lacks the bytes of its messages.
 
         The ledger has the digest of the last message of each commit. The log has some of them up to one commit, and
         none of the later ones. What is in the table after this commit is loaded again. Compaction may have removed
         some of it from the log, so nothing of a compacted topic is found: the user decides as about another log.
+
+        `may_be_same` says that nothing but an unknown epoch raises a doubt. Then rows stay if no message contradicts
+        them; the offsets after the last row are loaded again.
         """
         cursor = self.state.covered[partition][1]
-        may_be_same = not differs and bound.latest >= cursor  # nothing but an unknown epoch raises a doubt
         if self._may_be_compacted():
-            return Divergence(offset=cursor if may_be_same else bound.earliest, common=may_be_same)
+            end = self._end_of_rows_before(cursor, comparison, partition, bound) if may_be_same else bound.earliest
+            return Divergence(offset=end, common=may_be_same)
         comparable = [
             (message, cursor)
             for message, cursor in self._committed_messages(partition)
@@ -332,7 +348,7 @@ class DivergenceSearch:
         ]
         count = bisect_left(comparable, True, key=lambda committed: not self._is_in_log(partition, *committed))
         if not comparable and may_be_same:
-            return Divergence(offset=cursor, common=True)
+            return Divergence(offset=self._end_of_rows_before(cursor, comparison, partition, bound), common=True)
         if not count:
             return Divergence(offset=bound.earliest, common=self.state.findings.same_topic_id)
         message, after = comparable[count - 1]

@@ -99,18 +99,21 @@ def compare_logs(
     # cursor is searched in any case: it may belong to another topic, and then its epochs prove nothing.
     unexplained = (differing.keys() | changed) - truncated.keys()
     unexplained |= shorter - truncated.keys() if has_id else shorter
-    wanted = unexplained - divergences.keys() - errors.keys()
+    outdated = _outdated(state, bounds, with_idle=with_idle)
+    # A leader that was deposed shows what its log had, so nothing is concluded from its messages without a choice.
+    in_doubt = outdated if choices.on_truncated == "fail" else frozenset()
+    wanted = unexplained - divergences.keys() - errors.keys() - in_doubt
     divergences |= _searched(search, bounds, ends, wanted, differing=differing, errors=errors)
     # This decides whether the topic id may be learned (fault N05). A partition without bounds, or a log that ends
     # before the cursor, was not compared completely, so the id waits for a later load.
-    all_same = news and not divergences and not out_of_range and not errors
+    all_same = news and not divergences and not out_of_range and not errors and not outdated
     for partition, (_, cursor) in state.covered.items():
         all_same = all_same and partition in bounds and cursor <= bounds[partition].latest
     compared = {partition: bound for partition, bound in bounds.items() if partition not in errors}
     return LogComparison(
         divergences=divergences,
         truncated={partition: end for partition, end in truncated.items() if partition in compared},
-        outdated=_outdated(state, compared, with_idle=with_idle),
+        outdated=outdated - errors.keys(),
         errors=errors,
         all_same=all_same,
     )
@@ -229,8 +232,8 @@ def lost_offsets(
     truncated = comparison.lost_from(state, bounds)
     if choices.on_truncated == "fail":
         return (), {
-            **{partition: _outdated_error(state, partition, bounds[partition]) for partition in comparison.outdated},
             **{partition: _truncated_error(state, partition, end) for partition, end in truncated.items()},
+            **{partition: _outdated_error(state, partition, bounds[partition]) for partition in comparison.outdated},
         }
     # The user chose to take back whatever the log no longer has, also if the log has only become shorter (fault B03).
     shorter = {

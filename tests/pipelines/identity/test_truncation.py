@@ -122,6 +122,25 @@ def test_a_log_that_differs_and_cannot_be_searched_may_be_another_topic_s_unless
     assert shorter.errors == {A: error}
 
 
+@pytest.mark.parametrize("choice", ["fail", "rewind"])
+@pytest.mark.parametrize("answer", [OTHER, None])
+def test_messages_of_a_leader_with_an_older_epoch_say_nothing_without_a_choice(
+    choice: str, answer: object
+) -> None:  # faults B02, A03, P28
+    """It may have been deposed: then its messages would show another log, and the topic would be loaded again."""
+    search = search_of(answer, same_topic_id=True, end=EpochEnd(None, is_exact=False))
+    search.run.return_value = another = Divergence(offset=0, common=False)
+    search.state = replace(search.state, epochs={A: 2})
+    bounds = {A: Bounds(earliest=0, latest=30, epoch=1)}
+    choices = Choices(on_truncated=choice)
+    comparison = compare_logs(search, bounds, choices, loads_older=False, with_idle=False)
+    assert (comparison.outdated, comparison.all_same) == ({A}, False)
+    assert comparison.divergences == ({} if choice == "fail" else {A: another})
+    lost, errors = lost_offsets(search.state, bounds, choices, comparison)
+    assert [*errors] == ([A] if choice == "fail" else [])
+    assert not lost
+
+
 @pytest.mark.parametrize(
     ("end", "has_message", "truncated"),
     [
