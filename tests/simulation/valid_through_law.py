@@ -88,11 +88,16 @@ class ValidThroughLaw:
                 )
 
     def _believed(self, entry: LedgerEntry, before: LedgerEntry | None) -> frozenset[BrokerPartition]:
-        """The partitions whose newest proof rests on a lie. An honest answer at the end of the log replaces it."""
+        """The partitions whose newest proof rests on a lie. An honest answer at the end of the log replaces it.
+
+        A cut takes a partition back to an older proof, which can rest on a lie of that time.
+        """
         base = before
         if entry.target is not None:
             base = next((restored for _, restored in self.store.logged_entries(entry.target)), None)
         known = self.believed.get(base.commit, frozenset()) if base else frozenset()
+        if entry.kind is CommitKind.CUT:
+            return known.union(*self.believed.values())
         answers, times = self.answers.get(entry.run), entry.event_time
         if answers is None or times is None or entry.kind is not CommitKind.LOAD:
             return known
