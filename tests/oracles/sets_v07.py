@@ -81,9 +81,13 @@ def _decompress(codec: int, payload: bytes) -> bytes:
 
 
 def _xerial(data: bytes) -> bytes:
+    """The blocks of a stream, or of several streams behind each other: each begins with a header (fault F13)."""
     out = b""
-    position = 16
+    position = 0
     while position < len(data):
+        if data.startswith(b"\x82SNAPPY\x00", position):
+            position += 16
+            continue
         (length,) = unpack_from(">i", data, position)
         out += _snappy_block(data[position + 4 : position + 4 + length])
         position += 4 + length
