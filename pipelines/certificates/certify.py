@@ -21,7 +21,6 @@ from pipelines.certificates.certificate import (
 from pipelines.certificates.elsewhere import copies_elsewhere
 from pipelines.certificates.erased_rows import ErasedByCommit, ErasedOffsets
 from pipelines.certificates.searched_texts import SearchedTexts
-from pipelines.delta.commits import DeltaCommit
 from pipelines.delta.delta_table import LakeTable
 from pipelines.increments.delta_output import DeltaOutput
 from pipelines.layout.conditions import Condition
@@ -32,6 +31,7 @@ from pipelines.reports.table_notes import DeletedFiles, SeenConsumer, TableNotes
 from pipelines.state_tables.state_table import state_output
 from pipelines.state_tables.update import CONSUMER
 from pipelines.table.open_table import file_paths
+from pipelines.table.table_commit import TableCommit
 from pipelines.table.table_store import TableSnapshot
 from pipelines.verify.topic_tables import other_tables
 from pipelines.verify.verify import proof_of, verify
@@ -112,7 +112,7 @@ def certify(request: CertificateRequest) -> Certificate:
     )
 
 
-def _commits_of(request: CertificateRequest, snapshot: TableSnapshot) -> Sequence[DeltaCommit]:
+def _commits_of(request: CertificateRequest, snapshot: TableSnapshot) -> Sequence[TableCommit]:
     """The erasures of the request, the oldest first. One without a name has the id of its run."""
     commits = [
         commit
@@ -138,7 +138,7 @@ def _texts(request: CertificateRequest, snapshot: TableSnapshot) -> SearchedText
     return SearchedTexts.of(request.condition.texts())
 
 
-def _erasure(commit: DeltaCommit, erased: ErasedByCommit) -> CertifiedErasure:
+def _erasure(commit: TableCommit, erased: ErasedByCommit) -> CertifiedErasure:
     assert commit.entry is not None
     partitions = tuple(erased.counts())
     return CertifiedErasure(
@@ -152,7 +152,7 @@ def _erasure(commit: DeltaCommit, erased: ErasedByCommit) -> CertifiedErasure:
 
 
 def _tables(
-    table: LakeTable, snapshot: TableSnapshot, erasure: DeltaCommit, scan: FolderScan
+    table: LakeTable, snapshot: TableSnapshot, erasure: TableCommit, scan: FolderScan
 ) -> Iterator[CertifiedTable]:
     """Search the folder of the topic's table, and that of its state table."""
     outdated = outdated_files(table, snapshot, erasure.version)

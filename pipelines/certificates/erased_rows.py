@@ -15,13 +15,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kafka_io.model import BrokerPartition, OffsetRange
-from pipelines.delta.commits import DeltaCommit
 from pipelines.delta.delta_table import LakeTable
 from pipelines.ledger.committed_range import ExactCause
 from pipelines.ledger.exact_offsets import NO_OFFSETS, ExactOffsets
 from pipelines.ledger.incarnations import RangeFold
 from pipelines.ledger.ledger import LedgerEntry, TopicIdentity
 from pipelines.maintenance.erase_result import ErasedRows
+from pipelines.table.table_commit import TableCommit
 
 _Mask = npt.NDArray[np.bool_]
 _Sets = Mapping[tuple[TopicIdentity, BrokerPartition], ExactOffsets]
@@ -39,7 +39,7 @@ class ErasedByCommit:
     after: _Sets
 
     @classmethod
-    def of(cls, table: LakeTable, commit: DeltaCommit) -> Self:
+    def of(cls, table: LakeTable, commit: TableCommit) -> Self:
         """Read them from the ledger.
 
         Raises:
@@ -87,7 +87,7 @@ class ErasedOffsets:
     loaded_us: Mapping[TopicIdentity, Collection[int]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, table: LakeTable, version: int, commits: Sequence[DeltaCommit]) -> Self:
+    def of(cls, table: LakeTable, version: int, commits: Sequence[TableCommit]) -> Self:
         """The rows of these commits, in a table with this newest version."""
         # All that were ever loaded: files with rows that a replay has replaced can still be there.
         loaded_us = defaultdict[TopicIdentity, set[int]](set)
@@ -146,5 +146,5 @@ def _erased(table: LakeTable, version: int) -> _Sets:
 
 
 def _entries(table: LakeTable, version: int) -> Iterator[tuple[int, LedgerEntry]]:
-    commits: Iterable[DeltaCommit] = table.commits(version)
+    commits: Iterable[TableCommit] = table.commits(version)
     return ((commit.version, commit.entry) for commit in commits if commit.entry is not None)

@@ -1,7 +1,7 @@
 """The tables of topics as Delta tables: how versions are opened, and how ledger entries are committed to them.
 
 **The door.** Rooms above import only these names: `LakeTable` and `table_at` from `delta_table`, `DeltaVersion` from
-`open_version`, `DeltaCommit` and `newest_commits` from `commits`, and the options of `write_options` for tables that
+`open_version`, `TableCommit` and `newest_commits` from `commits`, and the options of `write_options` for tables that
 they write through deltalake. An import contract in `pyproject.toml` keeps it so.
 
 **What the room guarantees.** A commit is the next version after its snapshot, or nothing of it is visible (faults L05,

@@ -15,9 +15,10 @@ import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
 from kafka_io.errors import Where
-from pipelines.delta.commits import DeltaCommit
+from pipelines.delta.commits import read_commit
 from pipelines.delta.delta_log_segment import DELTA_LOG, POINTER, commit_file
 from pipelines.delta.hidden_bounds import digest_of
+from pipelines.table.table_commit import TableCommit
 from resources.errors import LogTorn
 from resources.stores.lake import filesystem, lake_errors, list_folder
 from resources.stores.object_reads import ObjectReader
@@ -35,7 +36,7 @@ class DeltaLog:
     options: Mapping[str, str]
     where: Where
 
-    def commits(self, newest: int, *, after: int = -1) -> Iterator[DeltaCommit]:
+    def commits(self, newest: int, *, after: int = -1) -> Iterator[TableCommit]:
         """Every commit of the versions in `(after, newest]`, newest first.
 
         They are read when the caller asks for them: the newest one alone, and then more and more at the same time.
@@ -59,7 +60,7 @@ class DeltaLog:
                 return
         yield from (self.text(reader, version) for version in versions)
 
-    def _commit(self, version: int, text: bytes) -> DeltaCommit:
+    def _commit(self, version: int, text: bytes) -> TableCommit:
         try:
             actions = [msgspec.json.decode(line) for line in text.splitlines() if line]
         except ValueError as error:
@@ -69,7 +70,7 @@ class DeltaLog:
                 "again",
                 self.where,
             ) from error
-        return DeltaCommit.of(version, actions, digest=digest_of(text))
+        return read_commit(version, actions, digest=digest_of(text))
 
     def text(self, reader: ObjectReader, version: int) -> bytes:
         """The text of a commit file.

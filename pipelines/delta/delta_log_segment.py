@@ -19,8 +19,9 @@ import pyarrow.parquet as pq
 from deltalake import DeltaTable
 
 from kafka_io.typed_json import decode_json
-from pipelines.delta.commits import Action, ActionFields, DeltaCommit
+from pipelines.delta.commits import Action, ActionFields, read_commit
 from pipelines.delta.hidden_bounds import digest_of
+from pipelines.table.table_commit import TableCommit
 from resources.stores.store_client import StoreClient
 from resources.stores.stored_object import StoredObject
 
@@ -117,14 +118,14 @@ class DeltaLogSegment:
         added = StoredObject(commit_file(version), content=content)
         return replace(self, commit_files={**self.commit_files, version: added})
 
-    def commit(self, version: int) -> DeltaCommit:
+    def commit(self, version: int) -> TableCommit:
         """The commit of one of the commit files.
 
         Raises:
             DeltaLogUnclear: it is not what a commit file must be.
         """
         content = self.commit_files[version].content
-        return DeltaCommit.of(version, list(_actions(content)), digest=digest_of(content))
+        return read_commit(version, list(_actions(content)), digest=digest_of(content))
 
     @cached_property
     def metadata(self) -> ActionFields:

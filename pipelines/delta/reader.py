@@ -14,7 +14,6 @@ import pyarrow.fs as pafs
 from deltalake import DeltaTable
 
 from kafka_io.errors import Where
-from pipelines.delta.commits import DeltaCommit
 from pipelines.delta.delta_log import DeltaLog
 from pipelines.delta.delta_log_segment import (
     DeltaLogSegment,
@@ -29,6 +28,7 @@ from pipelines.delta.snapshot_checks import check_features, checked_snapshot
 from pipelines.delta.table_copy import CopiedVersion, opened_copy
 from pipelines.ledger.ledger import LedgerEntry
 from pipelines.table.open_table import OpenTable, file_paths
+from pipelines.table.table_commit import TableCommit
 from pipelines.table.table_store import TableSnapshot
 from resources.errors import CursorMismatch, LakeUnavailable
 from resources.stores.lake import Lake, filesystem, lake_errors
@@ -183,11 +183,11 @@ class TableReader:
             if commit.entry is not None:
                 yield commit.version, commit.entry
 
-    def commits(self, newest: int, *, after: int = -1) -> Iterator[DeltaCommit]:
+    def commits(self, newest: int, *, after: int = -1) -> Iterator[TableCommit]:
         """Every commit of the versions in `(after, newest]`, newest first; see DeltaLog."""
         return self._delta_log.commits(newest, after=after)
 
-    def commits_of(self, opened: DeltaVersion) -> Iterator[DeltaCommit]:
+    def commits_of(self, opened: DeltaVersion) -> Iterator[TableCommit]:
         """Every commit of the table up to the version, newest first; those that were read are not read again.
 
         Raises:
@@ -198,7 +198,7 @@ class TableReader:
             return self._commits_of_segment(opened.segment)
         return self.commits(opened.handle.version())
 
-    def _commits_of_segment(self, segment: DeltaLogSegment) -> Iterator[DeltaCommit]:
+    def _commits_of_segment(self, segment: DeltaLogSegment) -> Iterator[TableCommit]:
         yield from (segment.commit(version) for version in sorted(segment.commit_files, reverse=True))
         yield from self.commits(min(segment.commit_files) - 1)
 

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 import msgspec
 
 from kafka_io.errors import Where
-from pipelines.delta.commits import DeltaCommit, newest_commits
 from pipelines.delta.delta_log_segment import TableDefinition
 from pipelines.delta.foreign_features import foreign_features
 from pipelines.delta.open_version import DeltaVersion
@@ -13,6 +12,7 @@ from pipelines.delta.write_options import CONFIGURATION, LOG_CLEANUP
 from pipelines.layout.delta_schema import names_of
 from pipelines.layout.layout import TableLayout
 from pipelines.ledger.ledger import SEQUENCE
+from pipelines.table.table_commit import TableCommit, newest_commits
 from pipelines.table.table_store import TableSnapshot
 from resources.errors import LakeRefused, TableForeign
 
@@ -24,7 +24,7 @@ def checked_snapshot(
     uri: str,
     where: Where,
     definition: TableDefinition,
-    commits: Iterator[DeltaCommit],
+    commits: Iterator[TableCommit],
     *,
     version: int,
     opened: DeltaVersion,

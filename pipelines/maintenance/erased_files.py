@@ -15,7 +15,6 @@ from typing import Self
 import pyarrow.fs as pafs
 from deltalake import DeltaTable
 
-from pipelines.delta.commits import DeltaCommit
 from pipelines.delta.delta_table import DAMAGED, LakeTable
 from pipelines.delta.open_version import DeltaVersion
 from pipelines.fetch.unreadable import QUARANTINE_FOLDER
@@ -25,6 +24,7 @@ from pipelines.rewrites.staging import STAGING_FOLDER
 from pipelines.state_tables.state_table import state_output
 from pipelines.state_tables.update import CONSUMER
 from pipelines.table.open_table import file_paths
+from pipelines.table.table_commit import TableCommit
 from pipelines.table.table_store import TableSnapshot
 from resources.stores.lake import lake_errors
 
@@ -206,7 +206,7 @@ class _Erasures:
         waiting: the number of those that are too young.
     """
 
-    newest: DeltaCommit | None = None
+    newest: TableCommit | None = None
     waiting: int = 0
 
     @classmethod

@@ -5,12 +5,12 @@ from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from typing import Any, Self
 
-from pipelines.delta.commits import DeltaCommit
 from pipelines.delta.delta_table import LakeTable
 from pipelines.layout.delta_schema import type_text
 from pipelines.ledger.committed_range import CommittedRange
 from pipelines.ledger.event_time import utc_text
 from pipelines.ledger.ledger import Coverage, LedgerEntry, totals
+from pipelines.table.table_commit import TableCommit
 from pipelines.table.table_store import TableSnapshot
 from resources.errors import TableMissing
 
@@ -72,7 +72,7 @@ class HistoryEntry:
         gaps: the number of offsets without a row, by cause.
     """
 
-    commit: DeltaCommit
+    commit: TableCommit
     undone_by: int | None = None
     rows: int
     bytes: int
@@ -80,7 +80,7 @@ class HistoryEntry:
     gaps: Mapping[str, int]
 
     @classmethod
-    def of(cls, commit: DeltaCommit, undone_by: int | None) -> Self:
+    def of(cls, commit: TableCommit, undone_by: int | None) -> Self:
         """The entry of the commit."""
         return cls(commit=commit, undone_by=undone_by, **totals(commit.entry.all_ranges if commit.entry else ()))
 
@@ -174,7 +174,7 @@ def newest_version(table: LakeTable) -> TableSnapshot:
     return snapshot
 
 
-def with_rewinds(commits: Iterable[DeltaCommit]) -> Iterator[HistoryEntry]:
+def with_rewinds(commits: Iterable[TableCommit]) -> Iterator[HistoryEntry]:
     """Commits, newest first; a cancelled one has the version of its rewind. `effective_entries` leaves it out."""
     rewind, target = 0, None
     for commit in commits:

@@ -13,7 +13,6 @@ from functools import partial
 from kafka_io.model import BrokerPartition, OffsetRange
 from pipelines.commit.commit import commit
 from pipelines.commit.erasure import MissingChange, on_newest
-from pipelines.delta.commits import DeltaCommit
 from pipelines.delta.delta_table import LakeTable
 from pipelines.delta.open_version import DeltaVersion
 from pipelines.ledger.committed_range import CommittedRange, LoadedRange
@@ -22,6 +21,7 @@ from pipelines.ledger.incarnations import RangeFold
 from pipelines.ledger.ledger import RecordedChoice
 from pipelines.maintenance.erase import ended, existing_snapshot
 from pipelines.maintenance.erase_result import ErasedRows, TopicErase
+from pipelines.table.table_commit import TableCommit
 from pipelines.table.table_store import TableSnapshot
 from pipelines.verify.present_offsets import present_offsets
 from pipelines.verify.verify import examine
@@ -59,7 +59,7 @@ class _LackingRange:
 
     committed: CommittedRange
     absent: ExactOffsets
-    removed_by: Sequence[DeltaCommit]
+    removed_by: Sequence[TableCommit]
 
     @property
     def gaps(self) -> int:
@@ -147,9 +147,9 @@ def _with_absent(
             yield _LackingRange(committed=committed, absent=absent, removed_by=removed_by)
 
 
-def _ranges(table: LakeTable, snapshot: TableSnapshot) -> Iterator[tuple[CommittedRange, tuple[DeltaCommit, ...]]]:
+def _ranges(table: LakeTable, snapshot: TableSnapshot) -> Iterator[tuple[CommittedRange, tuple[TableCommit, ...]]]:
     """The ranges that count, newest first, each with the newer commits of others that took rows out of the table."""
-    fold, removed_by = RangeFold(), tuple[DeltaCommit, ...]()
+    fold, removed_by = RangeFold(), tuple[TableCommit, ...]()
     target: int | None = None
     for commit_ in table.commits(snapshot.version):
         if target is not None and commit_.version > target:  # a rewind has cancelled it

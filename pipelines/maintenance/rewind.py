@@ -12,13 +12,13 @@ from typing import ClassVar, Self
 import pyarrow.compute as pc
 
 from pipelines.commit.commit import Change, commit
-from pipelines.delta.commits import DeltaCommit, newest_commits
 from pipelines.delta.delta_table import LakeTable
 from pipelines.ledger.committed_range import CommittedRange
 from pipelines.ledger.event_time import EventTime
 from pipelines.ledger.ledger import CommitKind, Coverage, LedgerEntry, TableState
 from pipelines.maintenance.history import newest_version
 from pipelines.table.open_table import OpenTable
+from pipelines.table.table_commit import TableCommit, newest_commits
 from pipelines.table.table_store import TableSnapshot, TableStore
 from resources.errors import CommitRefused, ErasedSince, RewindRefused
 from resources.printed import HIDDEN
@@ -192,7 +192,7 @@ def rewind(planned: RewoundTable) -> int:
     return commit(planned.opened, planned.snapshot, planned.change).version
 
 
-def _target(table: LakeTable, snapshot: TableSnapshot, to: int | datetime) -> DeltaCommit:
+def _target(table: LakeTable, snapshot: TableSnapshot, to: int | datetime) -> TableCommit:
     if isinstance(to, int):
         target = next(table.commits(to), None) if 0 <= to <= snapshot.version else None
         target_text = str(to)

@@ -11,12 +11,12 @@ from datetime import datetime
 from typing import NamedTuple, Self
 
 from kafka_io.model import BrokerPartition
-from pipelines.delta.commits import DeltaCommit
 from pipelines.delta.delta_table import LakeTable
 from pipelines.layout.layout import TableLayout
 from pipelines.ledger.committed_range import CommittedRange, LoadedRange
 from pipelines.ledger.incarnations import MAX_PROBLEMS, RangeFold
 from pipelines.ledger.ledger import LedgerEntry
+from pipelines.table.table_commit import TableCommit
 from pipelines.table.table_store import TableSnapshot
 from pipelines.verify.range_file import EARLIEST, LATEST
 
@@ -65,7 +65,7 @@ class _ForeignFile(NamedTuple):
 class _Change:
     """A commit of another program that changed rows, and the ranges that it may have changed."""
 
-    def __init__(self, commit: DeltaCommit, layout: TableLayout, *, is_newest: bool) -> None:
+    def __init__(self, commit: TableCommit, layout: TableLayout, *, is_newest: bool) -> None:
         self.commit, self.is_newest = commit, is_newest
         self.ranges: dict[BrokerPartition, tuple[int, int]] = {}
         self._files = [_ForeignFile.of(statistics, layout) for statistics in commit.foreign_files]
@@ -109,7 +109,7 @@ class ChangesByOthers:
         """Whether another program has written rows of a range that counts."""
         return any(change.ranges for change in self._changes)
 
-    def watch(self, commits: Iterable[DeltaCommit]) -> Iterator[DeltaCommit]:
+    def watch(self, commits: Iterable[TableCommit]) -> Iterator[TableCommit]:
         """All commits of a log, newest first. Each is looked at before it is given."""
         target: int | None = None
         for commit in commits:

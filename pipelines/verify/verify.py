@@ -18,7 +18,6 @@ from typing import Self
 import numpy as np
 
 from kafka_io.model import BrokerPartition, OffsetRange
-from pipelines.delta.commits import DeltaCommit
 from pipelines.delta.delta_table import LakeTable
 from pipelines.delta.open_version import DeltaVersion
 from pipelines.layout.event_days import files_of_other_days
@@ -29,6 +28,7 @@ from pipelines.ledger.incarnations import MAX_PROBLEMS, Extent, RangeFold
 from pipelines.ledger.ledger import SEQUENCE, Coverage, LedgerEntry, TopicIdentity
 from pipelines.table.exact_sets import ExactSets
 from pipelines.table.open_table import OpenTable
+from pipelines.table.table_commit import TableCommit
 from pipelines.verify.changes_by_others import ChangesByOthers
 from pipelines.verify.complete_files import CompleteFiles
 from pipelines.verify.exact_file import ExactFile, ExactPlace, exact_problems
@@ -197,7 +197,7 @@ class _StoredCursors:
         self.misplaced: list[int] = []
         self._stored: dict[str, int] = {}
 
-    def collect(self, commits: Iterable[DeltaCommit]) -> Iterator[tuple[int, LedgerEntry]]:
+    def collect(self, commits: Iterable[TableCommit]) -> Iterator[tuple[int, LedgerEntry]]:
         """Version and entry of Penstock's commits; `commits` are all of the log, newest first."""
         planned_on, target = "", None
         for commit in commits:

@@ -26,11 +26,12 @@ import pyarrow.parquet as pq
 from deltalake import DeltaTable
 
 from kafka_io.model import BrokerPartition, OffsetRange
-from pipelines.delta.commits import DeltaCommit
+from pipelines.delta.commits import read_commit
 from pipelines.delta.delta_table import LakeTable
 from pipelines.layout.rows import FILE_SCHEMA
 from pipelines.ledger.committed_range import CommittedRange
 from pipelines.ledger.ledger import KEY, SEQUENCE, CommitKind, LedgerEntry, TableState, TopicIdentity
+from pipelines.table.table_commit import TableCommit
 from pipelines.verify.verify import verify
 from resources.stores.lake import Lake
 from tests.bench.measure import Usage, measured
@@ -70,7 +71,7 @@ class LongHistory(LakeTable):
         template = _entry(partitions).to_json().encode()
         return cls(lake=table.lake, uri=table.uri, where=table.where, template=template, app_ids=_app_ids(partitions))
 
-    def commits(self, newest: int, *, after: int = -1) -> Iterator[DeltaCommit]:
+    def commits(self, newest: int, *, after: int = -1) -> Iterator[TableCommit]:
         """See LakeTable."""
         for version in range(newest, max(after, 0), -1):
             entry = self.template
@@ -79,7 +80,7 @@ class LongHistory(LakeTable):
                 entry = entry.replace(b"%d" % placeholder, b"%d" % number)
             line = msgspec.json.encode({"commitInfo": {"operation": "WRITE", KEY: entry.decode()}})
             cursors = [{"txn": {"appId": app_id, "version": version}} for app_id in self.app_ids]
-            yield DeltaCommit.of(version, [msgspec.json.decode(line), *cursors])
+            yield read_commit(version, [msgspec.json.decode(line), *cursors])
 
 
 def _app_ids(partitions: int) -> tuple[str, ...]:

@@ -149,7 +149,7 @@ EQUIVALENT: Mapping[tuple[str, str, str], str] = {
     ): "the first problems in order stay the same, whenever the others are dropped",
     (
         "pipelines/delta/commits.py",
-        "DeltaCommit",
+        "TableCommit",
         "False -> True",
     ): "`of` gives each commit of a log this value, and needs no default",
     ("pipelines/maintenance/clean.py", "UnneededFiles.find", "commit.time <= since -> commit.time < since"): _CLOCK,

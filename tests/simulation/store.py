@@ -16,7 +16,6 @@ import pyarrow as pa
 
 from kafka_io.model import BrokerPartition, OffsetRange
 from kafka_io.records.last_message import LastMessage
-from pipelines.delta.commits import DeltaCommit
 from pipelines.fetch.fetch_task import FetchTask
 from pipelines.layout.columns import NO_COLUMNS
 from pipelines.layout.layout import EVENT_DAY, LOADED, TableLayout
@@ -26,6 +25,7 @@ from pipelines.ledger.exact_offsets import ExactOffsets
 from pipelines.ledger.ledger import TAKING_OUT, CommitKind, LedgerEntry
 from pipelines.ledger.slice_facts import DataFile, SliceFacts
 from pipelines.table.exact_sets import ExactSets, inline_exact
+from pipelines.table.table_commit import TableCommit
 from pipelines.table.table_store import CommitConflict, CommitOutcomeUnknown, TableSnapshot
 from resources.errors import (
     CommitUnknown,
@@ -305,12 +305,12 @@ class SimStore:
         if self.misses and version < self.log_begins:
             raise LogTorn(f"the log entry {version} is missing")
 
-    def commits(self, version: int, *, after: int = -1) -> Iterator[DeltaCommit]:
+    def commits(self, version: int, *, after: int = -1) -> Iterator[TableCommit]:
         """See LakeTable: the newest commit comes first. A compaction of another writer hides which rows it loses."""
         self._read()
         for number in range(min(version, len(self.versions) - 1), after, -1):
             entry = self.versions[number].entry
-            yield DeltaCommit(
+            yield TableCommit(
                 version=number,
                 time=self.scheduler.now(),
                 operation="WRITE",

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pipelines.delta.commits import DeltaCommit
+from pipelines.delta.commits import read_commit
 from pipelines.ledger.ledger import KEY, LedgerEntry
 from resources.errors import EntryUnknown
 from resources.settings.settings import Settings
@@ -107,7 +107,7 @@ def test_an_entry_of_a_newer_version_is_refused_with_that_version_and_what_is_un
     with pytest.raises(EntryUnknown, match=rf"Penstock 99\.0 .*{CHANGES[change]}.*upgrade Penstock"):
         LedgerEntry.from_json(text)
     with pytest.raises(EntryUnknown, match=r"\(version 7 of the table\)"):
-        DeltaCommit.of(7, [{"commitInfo": {KEY: text}}])
+        read_commit(7, [{"commitInfo": {KEY: text}}])
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import pytest
 from kafka_io.model import BrokerPartition, OffsetRange
 from pipelines.commit.commit import commit
 from pipelines.commit.replacement import CutChange
-from pipelines.delta.commits import DeltaCommit
+from pipelines.delta.commits import read_commit
 from pipelines.delta.delta_log import DeltaLog
 from pipelines.identity.identity import table_state
 from pipelines.ledger.incarnations import effective_entries
@@ -20,6 +20,7 @@ from pipelines.ledger.ledger import CommitKind, LedgerEntry, RecordedChoice, Tab
 from pipelines.ledger.slice_facts import SliceFacts
 from pipelines.maintenance.history import HistoryEntry, history, with_rewinds
 from pipelines.maintenance.rewind import plan_rewind, rewind
+from pipelines.table.table_commit import TableCommit
 from resources.errors import TableMissing
 from resources.printed import printed
 from resources.stores.object_reads import ObjectReader
@@ -36,7 +37,7 @@ def with_range(facts: SliceFacts, **changes: Any) -> SliceFacts:
     return replace(facts, range=replace(facts.range, **changes))
 
 
-def logged(version: int, target: int | None = None, *, ours: bool = True) -> DeltaCommit:
+def logged(version: int, target: int | None = None, *, ours: bool = True) -> TableCommit:
     entry = LedgerEntry(
         commit=str(version),
         run="run",
@@ -48,7 +49,7 @@ def logged(version: int, target: int | None = None, *, ours: bool = True) -> Del
         target=target,
     )
     time = datetime(2026, 1, 2, tzinfo=UTC)
-    return DeltaCommit(version=version, time=time, operation="WRITE", entry=entry if ours else None)
+    return TableCommit(version=version, time=time, operation="WRITE", entry=entry if ours else None)
 
 
 @pytest.mark.parametrize(
@@ -185,4 +186,4 @@ def test_a_topic_without_a_table_has_no_history(small: SmallTable, tmp_path: Pat
 
 def test_a_commit_that_does_not_say_so_changed_the_rows_of_the_files_that_it_removed() -> None:
     removed = [{}, {"dataChange": True}, {"dataChange": False}]
-    assert [DeltaCommit.of(1, [{"remove": remove}]).changed_rows for remove in removed] == [True, True, False]
+    assert [read_commit(1, [{"remove": remove}]).changed_rows for remove in removed] == [True, True, False]

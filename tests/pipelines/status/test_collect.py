@@ -16,7 +16,6 @@ from kafka_io.errors import AuthorizationFailed, ConnectFailed, KafkaIOError, Re
 from kafka_io.model import Bounds, BrokerPartition, Generation, OffsetRange, TopicEntry
 from kafka_io.reader.reader import ReadSettings
 from kafka_io.reader.source import Source
-from pipelines.delta.commits import DeltaCommit
 from pipelines.delta.delta_table import LakeTable
 from pipelines.ledger.committed_range import CommittedRange
 from pipelines.ledger.event_time import EventTime, PartitionTime
@@ -24,6 +23,7 @@ from pipelines.ledger.ledger import CommitKind, LedgerEntry, TableState, TopicId
 from pipelines.ledger.table_routes import TableRoutes
 from pipelines.status.collect import statuses, statuses_of, watched
 from pipelines.status.status import RetentionPeriod, RetentionSource, TopicState, TopicStatus
+from pipelines.table.table_commit import TableCommit
 from pipelines.table.table_store import TableSnapshot
 from resources.errors import LakeUnavailable
 from resources.settings.choices import Choices
@@ -123,12 +123,12 @@ class Table:
         entry = next(iter(self.entries), None)
         return TableSnapshot(version=len(self.entries), entry=entry, open_table=FakeOpenTable(read=lambda: FILES))
 
-    def commits(self, newest: int) -> Iterator[DeltaCommit]:
+    def commits(self, newest: int) -> Iterator[TableCommit]:
         """See LakeTable."""
         self.read += 1
         for version, entry_ in zip(range(newest, 0, -1), self.entries or (), strict=True):
             time = datetime.fromtimestamp(NOW_MS / 1000, UTC)
-            yield DeltaCommit(version=version, time=time, operation="WRITE", entry=entry_)
+            yield TableCommit(version=version, time=time, operation="WRITE", entry=entry_)
 
 
 def always(table: Table) -> Callable[[str], LakeTable]:

@@ -16,12 +16,12 @@ from deltalake.transaction import AddAction
 
 from kafka_io.model import BrokerPartition, OffsetRange
 from pipelines.commit.commit import LoadChange, commit
-from pipelines.delta.commits import DeltaCommit
 from pipelines.delta.delta_log import DeltaLog
 from pipelines.delta.delta_table import LakeTable
 from pipelines.ledger.committed_range import CommittedRange
 from pipelines.ledger.ledger import CommitKind, LedgerEntry, TableState, TopicFindings, TopicIdentity
 from pipelines.ledger.slice_facts import SliceFacts
+from pipelines.table.table_commit import TableCommit
 from pipelines.verify import range_file
 from pipelines.verify.complete_files import CompleteFiles
 from pipelines.verify.verify import Proof, proof_of, verify
@@ -282,7 +282,7 @@ def test_the_memory_for_a_history_does_not_grow_with_its_commits(small: "SmallTa
     """While the entries of 300 commits are read, one after the other, the ranges of earlier ones are not in memory."""
     partitions, alive = [BrokerPartition(0, number) for number in range(20)], []
 
-    def commits(*_: object, **__: object) -> Iterator[DeltaCommit]:
+    def commits(*_: object, **__: object) -> Iterator[TableCommit]:
         for sequence in range(300, 0, -1):
             ranges = tuple(
                 CommittedRange(offsets=OffsetRange(partition, 10 * sequence - 10, 10 * sequence), gaps={"empty": 1})
@@ -300,7 +300,7 @@ def test_the_memory_for_a_history_does_not_grow_with_its_commits(small: "SmallTa
                 ranges=ranges,
                 state=TableState(topic=small.topic, covered=covered),
             )
-            yield DeltaCommit(version=sequence, time=datetime.now(UTC), operation="WRITE", entry=entry)
+            yield TableCommit(version=sequence, time=datetime.now(UTC), operation="WRITE", entry=entry)
 
     with patch.object(LakeTable, "commits", commits):
         result = proof(small)
