@@ -12,7 +12,7 @@ from kafka_io.producer.audit_counts import AuditCounts
 from kafka_io.producer.message import Message
 from kafka_io.producer.opening import open_producer
 from pipelines.cli.main import main
-from pipelines.delta.delta_table import LakeTable
+from pipelines.delta.delta_table import DeltaLakeTable
 from pipelines.load.load import Loader
 from pipelines.status.audit import HOUR_MS
 from pipelines.status.audited_hours import Audit, AuditedHours
@@ -71,9 +71,9 @@ class Shop:
             for topic in topics or ("clicks", COUNTS):
                 assert Loader.of(self.settings, cluster, no_spark).load(topic).error is None
 
-    def table(self, topic: str = "clicks") -> LakeTable:
+    def table(self, topic: str = "clicks") -> DeltaLakeTable:
         """The table of a topic."""
-        return LakeTable.of(Lake.of(self.settings), "main", topic)
+        return DeltaLakeTable.of(Lake.of(self.settings), "main", topic)
 
     def compare(self, through_ms: int = EIGHT, **options: Any) -> AuditedHours:
         """The comparison of the hours before a time."""

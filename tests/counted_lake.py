@@ -9,7 +9,7 @@ import msgspec
 from deltalake import DeltaTable
 
 from kafka_io.model import BrokerPartition, OffsetRange
-from pipelines.delta.delta_table import LakeTable
+from pipelines.delta.delta_table import DeltaLakeTable
 from pipelines.fetch.fetch_runner import fetch_here
 from pipelines.ledger.committed_range import EXPIRED, CommittedRange
 from pipelines.ledger.ledger import KEY, SEQUENCE
@@ -68,9 +68,9 @@ class CountedLake:
         ]
 
     @property
-    def table(self) -> LakeTable:
+    def table(self) -> DeltaLakeTable:
         """The topic's table."""
-        return LakeTable.of(Lake.of(self.settings), "main", "clicks")
+        return DeltaLakeTable.of(Lake.of(self.settings), "main", "clicks")
 
     def load(self) -> TopicLoad:
         """A load that ends well."""

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from kafka_io.model import OffsetRange
-from pipelines.delta.delta_table import LakeTable
+from pipelines.delta.delta_table import DeltaLakeTable
 from pipelines.fetch.fetch_task import FetchTask
 from resources.stores.lake import Lake
 from tests.fakes.object_store import BUCKET, ObjectStore
@@ -18,7 +18,7 @@ class SmallStore(SmallTable):
         self.store = store
         self.lake = Lake(root=f"s3://{BUCKET}/{name}", options=store.options)
         self.uri = self.lake.table_uri("main", "clicks")
-        self.table = LakeTable.of(self.lake, "main", "clicks")
+        self.table = DeltaLakeTable.of(self.lake, "main", "clicks")
         self.table.snapshot()
 
     def task(self, offsets: OffsetRange) -> FetchTask:

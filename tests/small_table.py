@@ -10,7 +10,7 @@ from kafka_io.model import Broker, BrokerPartition, Generation, OffsetRange
 from kafka_io.reader.reader import PlannedRange, ReadSettings
 from kafka_io.reader.source import Source
 from pipelines.commit.commit import CommitResult, LoadChange, commit
-from pipelines.delta.delta_table import LakeTable
+from pipelines.delta.delta_table import DeltaLakeTable
 from pipelines.fetch.fetch_task import FetchTask
 from pipelines.fetch.slice_file import SliceFile
 from pipelines.identity.identity import table_state
@@ -60,13 +60,13 @@ class Small:
 class SmallTable(Small):
     """A small Delta table on disk."""
 
-    table: LakeTable
+    table: DeltaLakeTable
 
     def __init__(self, root: Path) -> None:
         super().__init__()
         self.lake = Lake(root=str(root))
         self.uri = self.lake.table_uri("main", "clicks")
-        self.table = LakeTable.of(self.lake, "main", "clicks")
+        self.table = DeltaLakeTable.of(self.lake, "main", "clicks")
         self.table.snapshot()
 
     def handle(self) -> DeltaTable:

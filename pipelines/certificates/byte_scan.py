@@ -17,10 +17,10 @@ from pipelines.certificates.erased_rows import ErasedOffsets
 from pipelines.certificates.kept_bytes import decompressed_contents
 from pipelines.certificates.parquet_pages import searched_parts
 from pipelines.certificates.searched_texts import NotSearchable, SearchedTexts
-from pipelines.delta.delta_table import LakeTable
 from pipelines.fetch.unreadable import QUARANTINE_FOLDER
 from pipelines.layout.conditions import BoundCondition, Condition
 from pipelines.layout.layout import RAW, TYPED, TableLayout
+from pipelines.table.lake_table import LakeTable
 from pipelines.verify.row_counts import IDENTIFYING
 from resources.errors import ConditionInvalid
 from resources.stores.lake import each_of, files_below, filesystem, lake_errors

@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from pipelines.certificates.byte_scan import ScannedFolder
-from pipelines.delta.delta_table import DAMAGED
 from pipelines.fetch.unreadable import QUARANTINE_FOLDER
 from pipelines.maintenance.erase_result import ErasedRows
 from pipelines.rewrites.staging import STAGING_FOLDER
+from pipelines.table.lake_table import DAMAGED
 from resources.printed import printed_property
 from resources.quantities import count
 

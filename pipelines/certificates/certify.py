@@ -21,7 +21,6 @@ from pipelines.certificates.certificate import (
 from pipelines.certificates.elsewhere import copies_elsewhere
 from pipelines.certificates.erased_rows import ErasedByCommit, ErasedOffsets
 from pipelines.certificates.searched_texts import SearchedTexts
-from pipelines.delta.delta_table import LakeTable
 from pipelines.increments.delta_output import DeltaOutput
 from pipelines.layout.conditions import Condition
 from pipelines.ledger.ledger import CommitKind
@@ -30,6 +29,7 @@ from pipelines.maintenance.erased_files import copies_beside, outdated_files, ou
 from pipelines.reports.table_notes import DeletedFiles, SeenConsumer, TableNotes
 from pipelines.state_tables.state_table import state_output
 from pipelines.state_tables.update import CONSUMER
+from pipelines.table.lake_table import LakeTable
 from pipelines.table.open_table import file_paths
 from pipelines.table.table_commit import TableCommit
 from pipelines.table.table_store import TableSnapshot
@@ -168,15 +168,15 @@ def _tables(
     )
     output = state_output(table)
     writer = output.begin(CONSUMER, f"{table.where.cluster}/{table.where.topic}")
-    if writer.handle is not None:
-        outdated = outdated_state_files(output.table, writer.handle)
+    if writer.opened is not None:
+        outdated = outdated_state_files(output.table, writer.opened)
         yield CertifiedTable(
             table=output.uri,
             topic_version=writer.progress.version,
             has_followed=writer.progress.version >= erasure.version,
             files=tuple(_removed(output.table, outdated)),
             log_objects=output.table.objects_with_bounds(personal, deleted=outdated),
-            has_values_in_names=_is_in_names(scan.texts, pa.schema(writer.handle.schema().to_arrow())),
+            has_values_in_names=_is_in_names(scan.texts, writer.opened.schema()),
             scan=scan.run(output.table),
         )
 

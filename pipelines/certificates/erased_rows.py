@@ -15,12 +15,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kafka_io.model import BrokerPartition, OffsetRange
-from pipelines.delta.delta_table import LakeTable
 from pipelines.ledger.committed_range import ExactCause
 from pipelines.ledger.exact_offsets import NO_OFFSETS, ExactOffsets
 from pipelines.ledger.incarnations import RangeFold
 from pipelines.ledger.ledger import LedgerEntry, TopicIdentity
 from pipelines.maintenance.erase_result import ErasedRows
+from pipelines.table.lake_table import LakeTable
 from pipelines.table.table_commit import TableCommit
 
 _Mask = npt.NDArray[np.bool_]

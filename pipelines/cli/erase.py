@@ -19,8 +19,8 @@ from resources.explanations.explanation import ExitCode
 from resources.printed import printed
 
 if TYPE_CHECKING:
-    from pipelines.delta.delta_table import LakeTable
     from pipelines.layout.conditions import Condition
+    from pipelines.table.lake_table import LakeTable
     from resources.settings.settings import Settings
 
 _WHICH_ROWS = "say which rows: --where CONDITION, --file FILE with --column NAME, or --missing"

@@ -149,7 +149,7 @@ def import_command(
       penstock offsets import orders --from spark:checkpoint --missing earliest
     """
     from pipelines.cursors.import_offsets import import_offsets, parse_source, plan_import
-    from pipelines.delta.delta_table import LakeTable
+    from pipelines.formats.tables import lake_table
     from pipelines.load.load import Loader
     from resources.kafka import open_cluster
     from resources.machines.spark import for_fetches, open_session
@@ -165,7 +165,7 @@ def import_command(
     lake = Lake.of(settings)
     with open_cluster(settings, name) as connected:
         run = Loader.of(settings, connected, lambda: open_session(for_fetches(settings.spark)), choices=choices).run
-        tables = {topic: LakeTable.of(lake, name, topic) for topic in check_topics(settings, connected, topics)}
+        tables = {topic: lake_table(lake, name, topic) for topic in check_topics(settings, connected, topics)}
         plans = {
             topic: plan_import(run, table, topic, read_offsets(connected, topic), source=source, missing=missing)
             for topic, table in tables.items()

@@ -22,7 +22,7 @@ from resources.table_names import route_of, topic_of
 
 if TYPE_CHECKING:
     from kafka_io.cluster.cluster import Cluster
-    from pipelines.delta.delta_table import LakeTable
+    from pipelines.table.lake_table import LakeTable
 
 cluster_option = click.option(
     "--cluster", metavar="NAME", help="A cluster of the settings.", shell_complete=complete_clusters
@@ -130,7 +130,7 @@ class Selection:
             TableMissing: no topic of the cluster has a table (fault E07).
         """
         from kafka_io.errors import Where
-        from pipelines.delta.delta_table import LakeTable
+        from pipelines.formats.tables import lake_table
         from resources.errors import TableMissing
         from resources.stores.lake import Lake
 
@@ -144,7 +144,7 @@ class Selection:
                 "before, check `lake` and the name of the cluster in the settings, and whether the disk is mounted",
                 Where(cluster=cluster),
             )
-        return [LakeTable.of(lake, cluster, topic) for topic in topics]
+        return [lake_table(lake, cluster, topic) for topic in topics]
 
 
 def table_of(settings: Settings, cluster: str, topic: str) -> "LakeTable":
@@ -153,13 +153,13 @@ def table_of(settings: Settings, cluster: str, topic: str) -> "LakeTable":
     Raises:
         UsageError: there is none.
     """
-    from pipelines.delta.delta_table import LakeTable
+    from pipelines.formats.tables import lake_table
     from resources.stores.lake import Lake
 
     lake = Lake.of(settings)
     if not lake.has_table(cluster, topic):
         raise click.UsageError(f"the topic {topic!r} has no table{did_you_mean(topic, lake.topics(cluster))}")
-    return LakeTable.of(lake, cluster, topic)
+    return lake_table(lake, cluster, topic)
 
 
 def check_topics(settings: Settings, cluster: "Cluster", topics: Sequence[str]) -> Sequence[str]:

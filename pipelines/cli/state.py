@@ -13,7 +13,7 @@ from resources.printed import printed
 from resources.settings.settings import Settings
 
 if TYPE_CHECKING:
-    from pipelines.delta.delta_table import LakeTable
+    from pipelines.table.lake_table import LakeTable
 
 
 @click.command("state")

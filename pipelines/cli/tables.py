@@ -16,8 +16,8 @@ from resources.settings.settings import MAX_DAYS, Settings
 from resources.table_names import topic_of
 
 if TYPE_CHECKING:
-    from pipelines.delta.delta_table import LakeTable
     from pipelines.maintenance.housekeeping import TopicHousekeeping
+    from pipelines.table.lake_table import LakeTable
     from pipelines.verify.verify import Proof
 
 

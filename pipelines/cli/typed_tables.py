@@ -28,7 +28,7 @@ def schema_command(options: GlobalOptions, topic: str, cluster: str | None) -> C
       penstock schema clicks
       penstock schema clicks --json
     """
-    from pipelines.delta.delta_table import LakeTable
+    from pipelines.formats.tables import lake_table
     from pipelines.rewrites.topic_schema import topic_schema
     from resources.kafka import open_schema_registry
     from resources.stores.lake import Lake
@@ -36,7 +36,7 @@ def schema_command(options: GlobalOptions, topic: str, cluster: str | None) -> C
     settings = options.settings()
     name, format_ = only_cluster(settings, cluster), settings.format_of(topic)
     # The columns of a typed table are known before there is one.
-    table = LakeTable.of(Lake.of(settings), name, topic) if format_.is_typed else table_of(settings, name, topic)
+    table = lake_table(Lake.of(settings), name, topic) if format_.is_typed else table_of(settings, name, topic)
     schema = topic_schema(table, format_, cache(partial(open_schema_registry, settings)))
     return CommandResult(records=[printed(schema)], show=console.schemas)
 

@@ -17,7 +17,6 @@ from kafka_io.records.gaps import ABORTED
 from pipelines.comparison.broker_rows import BrokerRows
 from pipelines.comparison.compare import Comparison, compare
 from pipelines.comparison.table_rows import LiveRows, TableRows
-from pipelines.delta.delta_table import LakeTable
 from pipelines.fetch.decode_plan import check_format
 from pipelines.fetch.decoding import Decoding, OpenRegistry, no_registry
 from pipelines.fetch.unreadable import GAPS
@@ -29,6 +28,7 @@ from pipelines.ledger.failure import SliceFailure
 from pipelines.ledger.ledger import TopicIdentity
 from pipelines.rules.changes import varying_columns
 from pipelines.table.exact_sets import ExactSets
+from pipelines.table.lake_table import LakeTable
 from pipelines.table.table_store import TableSnapshot
 from pipelines.verify.verify import Proof, verify
 from resources.errors import TopicUnknown

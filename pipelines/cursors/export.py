@@ -16,7 +16,7 @@ from kafka_io.cluster.cluster import Cluster
 from kafka_io.consumer.group_offsets import OffsetStorage, group_offsets
 from kafka_io.model import BrokerPartition
 from pipelines.cursors.imported import ImportedOffsets, PartitionOffset, merged, parse_offset, read_text
-from pipelines.delta.delta_table import LakeTable
+from pipelines.table.lake_table import LakeTable
 from resources.errors import OffsetsUnreadable, TableMissing
 
 

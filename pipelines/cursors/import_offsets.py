@@ -22,13 +22,13 @@ from pipelines.cursors.export import exported_offsets
 from pipelines.cursors.hadoop import hadoop_offsets
 from pipelines.cursors.imported import ImportedOffsets
 from pipelines.cursors.spark import spark_offsets
-from pipelines.delta.delta_table import LakeTable
 from pipelines.identity.truncation import check_incarnation
 from pipelines.ledger.committed_range import EXPIRED, CommittedRange
 from pipelines.ledger.ledger import RecordedChoice, TableState, TopicIdentity
 from pipelines.ledger.slice_facts import SliceFacts
 from pipelines.load.discovered import with_errors_apart
 from pipelines.load.run import Run
+from pipelines.table.lake_table import LakeTable
 from pipelines.table.table_store import TableSnapshot
 from resources.errors import CommitRefused, ImportRefused, TopicUnknown
 from resources.printed import HIDDEN, printed_property

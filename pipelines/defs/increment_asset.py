@@ -17,7 +17,7 @@ import dagster as dg
 
 from pipelines.defs.build import SettingsSource, resource_of
 from pipelines.defs.catalog.topic_keys import key_name
-from pipelines.delta.delta_table import LakeTable
+from pipelines.formats.tables import lake_table
 from pipelines.increments.delta_output import DeltaOutput
 from pipelines.increments.increment import Increment, OnReplaced, OnRetired, apply_increment
 from pipelines.increments.output import IncrementOutput, NamedOutput
@@ -89,7 +89,7 @@ class IncrementAsset:
         penstock, options = self.penstock.fresh(), self.options
         lineage = JobLineage.of(penstock.settings(), self.cluster, run_id=context.run.run_id, warn=context.log.warning)
         try:
-            table = LakeTable.of(penstock.lake(), self.cluster, self.topic)
+            table = lake_table(penstock.lake(), self.cluster, self.topic)
             with lineage.job("INCREMENT", self.topic, DatasetName.of_table(table.uri), self.consumer) as report:
                 done = apply_increment(
                     table,

@@ -9,6 +9,7 @@ if its handle has not seen the newest version of such a `txn`, but a fresh handl
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from datetime import date
 from pathlib import Path
 from typing import Self
 
@@ -20,10 +21,11 @@ from deltalake.exceptions import CommitFailedError, DeltaError, DeltaProtocolErr
 from kafka_io.errors import Where, system_reason
 from kafka_io.records.last_message import LastMessage
 from pipelines.delta.append import appended_commit, can_append
+from pipelines.delta.compaction import compact
 from pipelines.delta.delta_log_segment import DELTA_LOG, DeltaLogSegment, commit_file
 from pipelines.delta.open_version import CLEANED, DeltaVersion
 from pipelines.delta.reader import TableReader
-from pipelines.delta.scrub import ScrubResult, objects_with_bounds, scrub
+from pipelines.delta.scrub import objects_with_bounds, scrub
 from pipelines.delta.table_copy import first_commit
 from pipelines.delta.write_options import AFTER_COMMIT, AFTER_ENTRY, CONFIGURATION
 from pipelines.delta.writes import (
@@ -35,7 +37,6 @@ from pipelines.delta.writes import (
     replace_files,
     replace_rows,
 )
-from pipelines.delta.written_files import check_files
 from pipelines.layout.layout import RAW, TableLayout
 from pipelines.layout.rows import decoded_rows
 from pipelines.ledger.committed_range import CommittedRange, ExactCause, StoredSet
@@ -43,9 +44,11 @@ from pipelines.ledger.exact_offsets import ExactOffsets
 from pipelines.ledger.ledger import TAKING_OUT, CommitKind, LedgerEntry
 from pipelines.ledger.slice_facts import SliceFacts
 from pipelines.table.exact_sets import ExactSets, store_exact
+from pipelines.table.lake_table import DAMAGED, Compaction, ScrubResult
 from pipelines.table.open_table import file_paths
 from pipelines.table.row_filter import arrow_filter
 from pipelines.table.table_store import CommitConflict, CommitOutcomeUnknown, TableSnapshot
+from pipelines.table.written_files import check_files
 from resources.errors import (
     CommitRefused,
     CommitUnknown,
@@ -62,8 +65,6 @@ from resources.stores.lake import Lake, filesystem, lake_errors
 from resources.stores.store_client import store_client
 from resources.stores.store_errors import is_refusal, reason_of
 
-DAMAGED = "_damaged"
-"""The folder for damaged data files inside a table. Names with an underscore are hidden from readers."""
 _LOGGED = {".json", ".parquet"}
 _REPLACING = {CommitKind.REPLAY, CommitKind.CUT, CommitKind.REDECODE}
 _OF_ALL_FILES = {CommitKind.CONVERT: convert, CommitKind.REWRITE: replace_files}
@@ -71,7 +72,7 @@ _OF_ALL_FILES = {CommitKind.CONVERT: convert, CommitKind.REWRITE: replace_files}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LakeTable(TableReader):
+class DeltaLakeTable(TableReader):
     """One topic's table in a lake; see TableStore."""
 
     new_layout: TableLayout = RAW
@@ -214,13 +215,50 @@ class LakeTable(TableReader):
         """Announce that housekeeping deletes the files that no version from `before` on contains (fault P14).
 
         Raises:
-            CommitFailedError: another writer was first.
+            CommitConflict: another writer was first.
+            LakeRefused: the table takes no such commit.
         """
         version = DeltaVersion.of(snapshot)
-        if version.cleaned_before < before:
+        if version.cleaned_before >= before:
+            return
+        try:
             version.writer.alter.set_table_properties(
                 {CLEANED: str(before)}, raise_if_not_exists=False, post_commithook_properties=AFTER_COMMIT
             )
+        except CommitFailedError as error:
+            self._check_overtaken(snapshot.version, error)
+            raise CommitConflict(reason_of(error)) from error
+
+    def cleaned_before(self, snapshot: TableSnapshot) -> int:
+        """The version before which housekeeping deletes files: those that no version from it on contains."""
+        return DeltaVersion.of(snapshot).cleaned_before
+
+    def compact(self, days: Sequence[date | None] | None, target_bytes: int) -> Compaction:
+        """Merge the small files of these days, or of all folders if `days` is None; the rows stay the same.
+
+        Raises:
+            LakeRefused: the table takes no such commit.
+        """
+        with lake_errors(self.uri):
+            return compact(self._open(), self.lake.options, days, target_bytes, self._check_overtaken)
+
+    def checkpoint(self) -> None:
+        """Write a checkpoint of the newest version: who opens the table reads it instead of older commits."""
+        with lake_errors(self.uri):
+            handle = self._open()
+            handle.create_checkpoint()
+        self.sync(after=handle.version() - 1)
+
+    def _open(self) -> DeltaTable:
+        """What deltalake knows of the newest version.
+
+        Raises:
+            LakeUnavailable: there is no table, or the store does not answer.
+        """
+        handle = self.lake.open(self.uri)
+        if handle is None:
+            raise LakeUnavailable(f"the table {self.uri} was removed", self.where)
+        return handle
 
     def grow_maps(self, handle: DeltaTable, *, max_bytes: int | None = None) -> None:
         """Write files again that deltalake could not read, because they are older than a member in a map.
@@ -279,7 +317,7 @@ class LakeTable(TableReader):
                 return self._append(snapshot, segment, entry, files, removed)
             return self._write_by_deltalake(snapshot, entry, files, replaced if replaces else None)
         except (CommitFailedError, FileExistsError) as error:
-            self.check_overtaken(snapshot.version, error)
+            self._check_overtaken(snapshot.version, error)
             raise CommitConflict(reason_of(error)) from error
         except (SchemaMismatchError, DeltaProtocolError) as error:  # deltalake raises them before it commits
             raise LakeRefused(
@@ -289,7 +327,7 @@ class LakeTable(TableReader):
             refused = isinstance(error, LakeRefused) or is_refusal(error)
             raise CommitOutcomeUnknown(reason_of(error), refused=refused) from error
 
-    def check_overtaken(self, version: int, error: Exception) -> None:
+    def _check_overtaken(self, version: int, error: Exception) -> None:
         """Check that a commit on top of the version failed with this error because another writer was first.
 
         deltalake raises the same error if the table has a feature that it cannot write (fault E22).
@@ -457,11 +495,3 @@ class LakeTable(TableReader):
             raise CommitUnknown(
                 f"the commit landed, but could not be forced to disk: {system_reason(error)}", self.where
             ) from error
-
-
-def table_at(table: LakeTable | str, options: dict[str, str] | None = None) -> LakeTable:
-    """The table of a topic. A text is its URI, and `options` are those of its store."""
-    if isinstance(table, LakeTable):
-        return table
-    uri = table.rstrip("/")
-    return LakeTable(lake=Lake.of_table(uri, options or {}), uri=uri, where=Where(topic=uri.rpartition("/")[2]))

@@ -41,8 +41,13 @@ class DeltaVersion(OpenTable):
     @staticmethod
     def of(snapshot: TableSnapshot) -> "DeltaVersion":
         """The version of a snapshot that a Delta table gave."""
-        assert isinstance(snapshot.opened, DeltaVersion)
-        return snapshot.opened
+        return DeltaVersion.of_opened(snapshot.opened)
+
+    @staticmethod
+    def of_opened(opened: OpenTable) -> "DeltaVersion":
+        """The version that a Delta table has opened."""
+        assert isinstance(opened, DeltaVersion)
+        return opened
 
     @cached_property
     def handle(self) -> DeltaTable:
@@ -57,6 +62,10 @@ class DeltaVersion(OpenTable):
     @property
     def uri(self) -> str:
         return self.handle.table_uri
+
+    @property
+    def version(self) -> int:
+        return self.segment.version if self.segment else self.handle.version()
 
     @property
     def layout(self) -> TableLayout:

@@ -6,9 +6,9 @@ another store without StoreClient, every one that DeltaLogSegment does not under
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import TypeVar
+from typing import Self, TypeVar
 
 import pyarrow.fs as pafs
 from deltalake import DeltaTable
@@ -47,6 +47,12 @@ class TableReader:
     lake: Lake
     uri: str
     where: Where
+    checks_cursors: bool = True
+    """Whether `existing` refuses a table whose cursors do not match its rows."""
+
+    def even_if_mismatched(self) -> Self:
+        """The same table, which also opens if its cursors do not match its rows."""
+        return replace(self, checks_cursors=False)
 
     def existing(self, *, after: TableSnapshot | None = None) -> TableSnapshot | None:
         """The newest version; None if there is no table. Of the version `after` of a table only newer entries are read.
@@ -60,17 +66,17 @@ class TableReader:
                 version (fault L14).
         """
         snapshot = self.newest(after=after)
-        if snapshot is not None:
+        if snapshot is not None and self.checks_cursors:
             self._check_cursors(snapshot)
         return snapshot
 
-    def check_loadable(self, opened: DeltaVersion) -> None:
+    def check_loadable(self, opened: OpenTable) -> None:
         """Check that a load could continue from the version.
 
         Raises:
             LoadError: see `existing`.
         """
-        self._check_cursors(self._read(opened))
+        self._check_cursors(self._read(DeltaVersion.of_opened(opened)))
 
     def _check_cursors(self, snapshot: TableSnapshot) -> None:
         if snapshot.mismatch:
@@ -89,7 +95,7 @@ class TableReader:
             opened = self._opened_by_deltalake()
             return self._read(opened) if opened is not None else None
 
-    def newest_version(self) -> DeltaVersion | None:
+    def open_newest(self) -> DeltaVersion | None:
         """The newest version as deltalake reads it, even if no load can continue from it; None if there is no table.
 
         Raises:
@@ -187,7 +193,7 @@ class TableReader:
         """Every commit of the versions in `(after, newest]`, newest first; see DeltaLog."""
         return self._delta_log.commits(newest, after=after)
 
-    def commits_of(self, opened: DeltaVersion) -> Iterator[TableCommit]:
+    def commits_of(self, opened: OpenTable) -> Iterator[TableCommit]:
         """Every commit of the table up to the version, newest first; those that were read are not read again.
 
         Raises:
@@ -196,7 +202,7 @@ class TableReader:
         """
         if isinstance(opened, CopiedVersion) and opened.segment:
             return self._commits_of_segment(opened.segment)
-        return self.commits(opened.handle.version())
+        return self.commits(opened.version)
 
     def _commits_of_segment(self, segment: DeltaLogSegment) -> Iterator[TableCommit]:
         yield from (segment.commit(version) for version in sorted(segment.commit_files, reverse=True))

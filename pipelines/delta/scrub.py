@@ -26,6 +26,7 @@ import pyarrow.parquet as pq
 from pipelines.delta.delta_log_segment import DELTA_LOG, POINTER, checkpoint_file
 from pipelines.delta.hidden_bounds import HiddenBounds
 from pipelines.delta.reader import TableReader
+from pipelines.table.lake_table import ScrubResult
 from resources.failpoints import failpoint
 from resources.stores import durable
 from resources.stores.lake import filesystem, lake_errors, list_folder
@@ -43,23 +44,6 @@ _ACTIONS = ("add", "remove")
 _PARSED = "stats_parsed"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScrubResult:
-    """What a scrub has done.
-
-    Args:
-        columns: the personal columns of the table.
-        commits: the number of commit files that had bounds of them and have none now.
-        others: the number of checkpoints, checksums and left files that were deleted or replaced.
-        unsupported: why nothing was done although the table has personal columns; empty if all was done.
-    """
-
-    columns: tuple[str, ...] = ()
-    commits: int = 0
-    others: int = 0
-    unsupported: str = ""
-
-
 def scrub(
     table: TableReader, names: Collection[str] = (), *, deleted: Collection[str] = (), after: int = -1
 ) -> ScrubResult:
@@ -74,7 +58,7 @@ def scrub(
     Raises:
         LakeUnavailable: the store does not answer. The next scrub continues.
     """
-    opened = table.newest_version()
+    opened = table.open_newest()
     bounds = HiddenBounds.of(opened.schema(), names, deleted) if opened else HiddenBounds()
     if not bounds:
         return ScrubResult()
@@ -95,7 +79,7 @@ def objects_with_bounds(table: TableReader, names: Collection[str] = (), *, dele
     Raises:
         LakeUnavailable: the store does not answer.
     """
-    opened = table.newest_version()
+    opened = table.open_newest()
     bounds = HiddenBounds.of(opened.schema(), names, deleted) if opened else HiddenBounds()
     with lake_errors(table.uri):
         return _Log(table=table, bounds=bounds, after=-1).count_with_bounds() if bounds.hides else 0

@@ -32,7 +32,7 @@ def checked_snapshot(
     """The snapshot of a version with this definition and these commits, newest first. It is opened only if needed.
 
     Raises:
-        TableForeign: see LakeTable.existing.
+        TableForeign: see DeltaLakeTable.existing.
     """
     check_features(uri, where, definition)
     table_id, expiry = definition.table_id, definition.configuration.get(_TXN_EXPIRY)

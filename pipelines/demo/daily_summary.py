@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from penstock import DeltaOutput, Increment, apply_increment
-from pipelines.delta.delta_table import LakeTable
+from pipelines.table.lake_table import LakeTable
 
 
 def summary_output(folder: Path) -> DeltaOutput:

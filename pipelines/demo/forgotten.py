@@ -12,14 +12,15 @@ from pipelines.certificates.certify import CertificateRequest, certify
 from pipelines.cli.output import console
 from pipelines.cli.output.certificates import certificates
 from pipelines.cli.output.printed_table import print_table
-from pipelines.delta.delta_table import LakeTable
 from pipelines.demo.data import json_values, rows_of
 from pipelines.demo.state import MODERN, DemoState
 from pipelines.demo.steps import chapter, out
+from pipelines.formats.tables import lake_table
 from pipelines.layout.conditions import parse_condition
 from pipelines.load.load import Loader
 from pipelines.maintenance.erase import EraseRequest, erase
 from pipelines.maintenance.erased_files import finish_erasures
+from pipelines.table.lake_table import LakeTable
 from pipelines.verify.verify import verify
 from resources.kafka import open_cluster, open_producer
 from resources.machines.spark import open_session
@@ -56,7 +57,7 @@ class ForgottenStory:
     @property
     def table(self) -> LakeTable:
         """The table of the topic."""
-        return LakeTable.of(Lake.of(self.settings), MODERN, TOPIC)
+        return lake_table(Lake.of(self.settings), MODERN, TOPIC)
 
     def run(self) -> bool:
         """Run all chapters on a running server; return whether exactly the passenger is gone, and that is certified."""

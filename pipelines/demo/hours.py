@@ -13,14 +13,15 @@ from pipelines.cli.tables import add_state_proof
 from pipelines.defs.build import build_defs
 from pipelines.defs.runs.run import UNTIL_TAG
 from pipelines.defs.runs.state_assets import state_key
-from pipelines.delta.delta_table import LakeTable
 from pipelines.demo.daily_summary import summary_output, summary_rows, update_summary
 from pipelines.demo.departures import TOPIC, Departures, departures, publish
 from pipelines.demo.reported_hours import ReportedHour, ReportedHours, by_day
 from pipelines.demo.state import MODERN, DemoState
 from pipelines.demo.steps import QUIET, ask, chapter, discover, load, out, tick
+from pipelines.formats.tables import lake_table
 from pipelines.state_tables.state_table import state_output
 from pipelines.status.completeness import complete_through
+from pipelines.table.lake_table import LakeTable
 from pipelines.verify.verify import verify
 from resources.machines.spark import open_session
 from resources.printed import printed
@@ -59,7 +60,7 @@ class HoursStory:
     @property
     def table(self) -> LakeTable:
         """The table of the topic."""
-        return LakeTable.of(Lake.of(self.settings), MODERN, TOPIC)
+        return lake_table(Lake.of(self.settings), MODERN, TOPIC)
 
     def run(self) -> bool:
         """Run all chapters on running servers, and return whether the numbers are right and the tables are proven."""

@@ -10,7 +10,6 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from kafka_io.producer.publishing import publish_values
 from pipelines.cli.output import console
-from pipelines.delta.delta_table import LakeTable
 from pipelines.demo.data import (
     BROKEN,
     FLIGHTS,
@@ -25,6 +24,7 @@ from pipelines.demo.data import (
 )
 from pipelines.demo.state import CLUSTER, DemoState
 from pipelines.demo.steps import ask, chapter, discover, load, out
+from pipelines.formats.tables import lake_table
 from pipelines.rewrites.topic_schema import ShownColumn, topic_schema
 from pipelines.verify.verify import verify
 from resources.kafka import open_producer
@@ -81,7 +81,7 @@ def run_story(state: DemoState, instance: dg.DagsterInstance) -> bool:
         load(state, instance, CLUSTER, keys)
         _print_new_columns(columns, _columns(settings, lake))
     with chapter("penstock verify: is every committed offset in the table exactly once?"):
-        proofs = [verify(LakeTable.of(lake, CLUSTER, topic)) for topic in TOPICS]
+        proofs = [verify(lake_table(lake, CLUSTER, topic)) for topic in TOPICS]
         console.proofs(printed(proofs))
     with chapter("DuckDB queries the tables"):
         bad = len(ask(lake, {topic: lake.table_uri(CLUSTER, topic) for topic in TOPICS}, _QUESTIONS))
@@ -111,7 +111,7 @@ def _publish(settings: Settings, data: Mapping[str, Sequence[bytes]]) -> None:
 
 def _columns(settings: Settings, lake: Lake) -> dict[str, tuple[ShownColumn, ...]]:
     """The columns for the fields of the values, by topic: what `penstock schema` shows."""
-    tables = {topic: LakeTable.of(lake, CLUSTER, topic) for topic in TOPICS}
+    tables = {topic: lake_table(lake, CLUSTER, topic) for topic in TOPICS}
     return {topic: topic_schema(table, settings.format_of(topic)).columns for topic, table in tables.items()}
 
 

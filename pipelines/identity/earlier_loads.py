@@ -12,7 +12,7 @@ from functools import cached_property
 from kafka_io.cluster.cluster import Cluster
 from kafka_io.errors import KafkaIOError
 from kafka_io.model import BrokerPartition
-from pipelines.delta.delta_table import LakeTable
+from pipelines.formats.tables import lake_table
 from pipelines.ledger.ledger import TableState
 from pipelines.reports.group_mirror import RETRY_POLICY
 from resources.errors import LoadError
@@ -51,7 +51,7 @@ class FormerName:
 
     def _has_table(self, cluster: str, state: TableState) -> bool:
         with suppress(LoadError):  # a table that cannot be read shows nothing
-            snapshot = LakeTable.of(self.lake, cluster, state.topic.name).existing()
+            snapshot = lake_table(self.lake, cluster, state.topic.name).existing()
             if snapshot is not None and snapshot.entry is not None:
                 # The name alone proves nothing: two clusters can have a topic of the same name. So an id must be the
                 # same (fault N17).

@@ -20,13 +20,15 @@ from deltalake import CommitProperties, DeltaTable, Field, Transaction, write_de
 from deltalake.exceptions import CommitFailedError, DeltaError, DeltaProtocolError, SchemaMismatchError
 
 from kafka_io.errors import Where, system_reason
-from pipelines.delta.delta_table import LakeTable
+from pipelines.delta.delta_table import DeltaLakeTable
+from pipelines.delta.open_version import DeltaVersion
 from pipelines.delta.write_options import WRITING
 from pipelines.increments.output import OutputChange, TableWrite, WatchedRows, is_spark_frame
 from pipelines.increments.source import NOTHING, ConsumerProgress
 from pipelines.increments.spark_frames import SparkFiles
 from pipelines.ledger.ledger import SEQUENCE
 from pipelines.table.grown_maps import have_other_maps, with_all_members, with_maps_of
+from pipelines.table.open_table import OpenTable
 from resources.errors import CommitUnknown, IncrementOvertaken, LakeRefused, LakeUnavailable, LogTorn, OutputRefused
 from resources.failpoints import failpoint
 from resources.stores import durable
@@ -82,9 +84,9 @@ class DeltaOutput:
         return Lake.of_table(self.uri, self.options)
 
     @property
-    def table(self) -> LakeTable:
-        """The Delta log."""
-        return LakeTable(lake=self.lake, uri=self.uri, where=Where())
+    def table(self) -> DeltaLakeTable:
+        """The table, for all that needs no progress."""
+        return DeltaLakeTable(lake=self.lake, uri=self.uri, where=Where())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,6 +99,11 @@ class DeltaWriter:
     handle: DeltaTable | None
     progress: ConsumerProgress = NOTHING
     number: int = field(default_factory=lambda: secrets.randbits(63))
+
+    @property
+    def opened(self) -> OpenTable | None:
+        """The version from which the progress was read, open; None if there was no table."""
+        return None if self.handle is None else DeltaVersion.of_handle(self.handle)
 
     @property
     def app_id(self) -> str:

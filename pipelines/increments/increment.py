@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import pyarrow as pa
 
-from pipelines.delta.delta_table import LakeTable, table_at
+from pipelines.formats.tables import table_at
 from pipelines.increments.attempts import MAX_ATTEMPTS, with_attempts
 from pipelines.increments.difference import LedgerDifference, Spans
 from pipelines.increments.output import IncrementOutput, OutputChange, OutputWriter, PlacedOutput
@@ -24,6 +24,7 @@ from pipelines.increments.rows import SpanRows, all_rows
 from pipelines.increments.source import NOTHING, SourceVersion
 from pipelines.increments.source_columns import SOURCE_COLUMNS, of_source_rows
 from pipelines.reports.table_notes import SeenConsumer, TableNotes, now
+from pipelines.table.lake_table import LakeTable
 from resources.errors import LakeUnavailable, OutputRefused, RowsReplaced, RowsRetired, SourceFilesCleaned
 from resources.failpoints import failpoint
 

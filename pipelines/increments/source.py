@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Self
 
-from pipelines.delta.delta_table import LakeTable
 from pipelines.increments.difference import LedgerDifference, ledger_difference
 from pipelines.ledger.ledger import LedgerEntry
+from pipelines.table.lake_table import LakeTable
 from pipelines.table.table_store import TableSnapshot
 from resources.errors import LogTorn, SourceChanged, SourceLogCleaned, TableMissing
 

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Protocol, Self
 
 from kafka_io.cluster.cluster import Cluster
 from kafka_io.schema_registry.client import SchemaRegistry
-from pipelines.delta.delta_table import LakeTable
 from pipelines.fetch.decode_plan import layout_of
 from pipelines.fetch.fetch_runner import FetchRunner
 from pipelines.fetch.slice_fetcher import SliceFetcher
+from pipelines.formats.tables import lake_table
 from pipelines.load.sharing import once
 from pipelines.plan.window import LoadWindow
+from pipelines.table.lake_table import LakeTable
 from pipelines.table.table_store import TableStore
 from resources.extras import has_extra
 from resources.kafka import open_schema_registry
@@ -119,7 +120,7 @@ class _LakeTables(Tables):
     settings: Settings
 
     def of(self, topic: str) -> LakeTable:
-        return LakeTable.of(self.lake, self.cluster, topic, layout_of(self.settings.format_of(topic)))
+        return lake_table(self.lake, self.cluster, topic, layout_of(self.settings.format_of(topic)))
 
 
 class _LoadSettings:

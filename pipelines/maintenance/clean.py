@@ -12,34 +12,28 @@ suspended for hours before it deletes them (fault P14).
 import shutil
 import uuid
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
-from typing import Any
 
-import pyarrow as pa
 import pyarrow.fs as pafs
-from deltalake import DeltaTable
-from deltalake.exceptions import CommitFailedError
 
-from pipelines.delta.delta_table import LakeTable
-from pipelines.delta.open_version import DeltaVersion
-from pipelines.delta.write_options import AFTER_COMMIT, CONFIGURATION, WRITING
 from pipelines.fetch.unreadable import QUARANTINE_FOLDER
-from pipelines.layout.layout import LAYOUTS, TableLayout
+from pipelines.layout.layout import LAYOUTS
 from pipelines.reports.table_notes import DeletedFiles, TableNotes, now
 from pipelines.rewrites.staging import STAGING_FOLDER
 from pipelines.table.exact_sets import OFFSETS_FOLDER
-from pipelines.table.table_store import TableSnapshot
+from pipelines.table.lake_table import LakeTable
+from pipelines.table.open_table import OpenTable
+from pipelines.table.table_store import CommitConflict, TableSnapshot
 from resources.errors import TableForeign
 from resources.failpoints import failpoint
 from resources.stores import durable
 from resources.stores.lake import files_below, filesystem, lake_errors, list_folder
 from resources.stores.unfinished_uploads import UnfinishedUploads, UploadsUnknown
 
-_COMPACTION = "penstock.compaction"
 _DELETES_AT_ONCE = 8
 _LOG_BYTES = 1024 * 1024
 """The room for the commits and the checkpoint of a housekeeping run."""
@@ -163,10 +157,11 @@ def clean(table: LakeTable, *, keep: timedelta, target_bytes: int, dry_run: bool
             unneeded = delete_removed(table, snapshot, unneeded)
         result = with_deleted(replace(result, empty=snapshot.entry is None), table, unneeded, keep, dry_run=dry_run)
         if not dry_run:
-            handle = table.lake.open(table.uri)
-            assert handle is not None
-            result = merge(result, table, handle, target_bytes, _compactions(handle, target_bytes))
-            table.scrub(snapshot.layout.personal)  # deltalake has written bounds of all columns, some wrong
+            newest = table.open_newest()
+            assert newest is not None
+            days = _days_to_merge(newest, target_bytes, datetime.now(UTC).date())
+            result = merge(result, table, newest, target_bytes, days)
+            table.scrub(snapshot.layout.personal)  # a merge can write bounds of all columns, some of them wrong
     return result
 
 
@@ -178,8 +173,7 @@ def delete_removed(table: LakeTable, snapshot: TableSnapshot, unneeded: Unneeded
     if unneeded.removed:
         try:
             table.announce_clean(snapshot, unneeded.before)
-        except CommitFailedError as error:
-            table.check_overtaken(snapshot.version, error)
+        except CommitConflict:
             return replace(unneeded, removed={})
     failpoint("clean announced")
     if not unneeded.removed:
@@ -249,102 +243,49 @@ def files_in(table: LakeTable, folder: str) -> list[pafs.FileInfo]:
 
 
 def merge(
-    result: CleanResult, table: LakeTable, handle: DeltaTable, target_bytes: int, compactions: Iterable[Any]
+    result: CleanResult, table: LakeTable, opened: OpenTable, target_bytes: int, days: Sequence[date | None] | None
 ) -> CleanResult:
-    """Merge small files, and write a checkpoint of the log: who opens the table reads it instead of older entries.
+    """Merge small files, and write a checkpoint: who opens the table reads it instead of older commits.
 
-    `compactions` are the partition filters of each compaction, which are looked for now. If data files are lost or
-    damaged, nothing is merged.
+    `days` are the days whose folders need it, and None stands for all folders. If data files are lost or damaged,
+    nothing is merged.
     """
-    result = replace(result, damaged=tuple(sorted(table.damaged(DeltaVersion.of_handle(handle)))))
-    if not _has_room(table, handle, target_bytes):
+    result = replace(result, damaged=tuple(sorted(table.damaged(opened))))
+    if not _has_room(opened, target_bytes):
         return replace(result, full=True)
     if not result.damaged:
         failpoint("before compaction")
-        for filters in compactions:
-            result = _compacted(result, table, handle, target_bytes, filters)
-            if result.busy:
-                break
-    handle.update_incremental()
-    handle.create_checkpoint()
-    table.sync(after=handle.version() - 1)
+        if days is None or days:
+            done = table.compact(days, target_bytes)
+            result = replace(result, merged=done.merged, larger=done.larger, busy=done.busy)
+    table.checkpoint()
     return result
 
 
-def _has_room(table: LakeTable, handle: DeltaTable, target_bytes: int) -> bool:
+def _has_room(opened: OpenTable, target_bytes: int) -> bool:
     """Whether a local disk has room for the merged files. Nothing is written on a full one (fault E21)."""
-    root = durable.local_path(table.uri)
+    root = durable.local_path(opened.uri)
     if root is None:
         return True
-    sizes = pa.table(handle.get_add_actions(flatten=True)).column("size_bytes").to_pylist()
-    needed = sum(size for size in sizes if size < target_bytes)
+    needed = sum(size for size in opened.files().column("size_bytes").to_pylist() if size < target_bytes)
     return bool(shutil.disk_usage(root).free > needed + _LOG_BYTES)
 
 
-def _compacted(
-    result: CleanResult, table: LakeTable, handle: DeltaTable, target_bytes: int, filters: Any
-) -> CleanResult:
-    """Merge small files. If another writer replaces files meanwhile, nothing is merged until the next housekeeping.
-
-    deltalake has a race: it lets a compaction land on top of another one that has merged the same files, and then every
-    row is in the table twice. But nothing lands on top of a change of the table's properties that it has not seen. So
-    each compaction first writes a new value of the property _COMPACTION, and is built on that version. If two run at
-    once, the one that wrote its property first is refused, whenever it finishes. The same version sets the properties
-    of every table, because deltalake's compaction cleans up the log whatever AFTER_COMMIT says.
-    """
-    try:
-        handle.alter.set_table_properties(
-            {**CONFIGURATION, _COMPACTION: uuid.uuid4().hex},
-            raise_if_not_exists=False,
-            post_commithook_properties=AFTER_COMMIT,
-        )
-        failpoint("compaction announced")
-        table.grow_maps(handle, max_bytes=target_bytes)
-        metrics = handle.optimize.compact(
-            partition_filters=filters,
-            target_size=target_bytes,
-            writer_properties=WRITING,
-            post_commithook_properties=AFTER_COMMIT,
-        )
-    except CommitFailedError as error:
-        table.check_overtaken(handle.version(), error)
-        return replace(result, busy=True)
-    failpoint("after compaction")
-    merged, larger = metrics["numFilesRemoved"], metrics["numFilesAdded"]
-    return replace(result, merged=result.merged + merged, larger=result.larger + larger)
-
-
-def _compactions(handle: DeltaTable, target_bytes: int) -> Iterator[Any]:
-    """The partition filters of each compaction that the folders need; None stands for all folders.
-
-    In deltalake an empty text is null, but only as the single value of a filter.
-    """
-    layout = TableLayout.of_delta(handle.schema().to_json())
-    folders = _folders_to_merge(handle, layout, target_bytes, datetime.now(UTC).date())
-    days = [str(day) for day in folders if day is not None]
-    if not layout.is_by_day and folders:
-        yield None
-    if layout.is_by_day and days:
-        yield [(layout.partition_column, "in", days)]
-    if layout.is_by_day and None in folders:
-        yield [(layout.partition_column, "=", "")]
-
-
-def _folders_to_merge(handle: DeltaTable, layout: TableLayout, target_bytes: int, today: date) -> list[date | None]:
-    """The days of the folders with two files that fit into one file of the target size.
+def _days_to_merge(opened: OpenTable, target_bytes: int, today: date) -> list[date | None] | None:
+    """The days of the folders with two files that fit into one file of the target size; None for all folders.
 
     Folders of event days are left alone until their day is over: before that, loads add files all the time. After
     that, late records come in small files. The large file of a closed day is not written again for a few of them.
     """
-    adds = pa.table(handle.get_add_actions(flatten=True))
-    days = adds.column(f"partition.{layout.partition_column}").to_pylist()
+    files, layout = opened.files(), opened.layout
+    days = files.column(f"partition.{layout.partition_column}").to_pylist()
     sizes: dict[date | None, list[int]] = defaultdict(list)
-    for day, size in zip(days, adds.column("size_bytes").to_pylist(), strict=True):
+    for day, size in zip(days, files.column("size_bytes").to_pylist(), strict=True):
         sizes[day].append(size)
     small = {day: sorted(size for size in of_day if size < target_bytes) for day, of_day in sizes.items()}
     folders = [day for day, of_day in small.items() if has_two_small(of_day, target_bytes)]
     if not layout.is_by_day:
-        return folders
+        return None if folders else []
     return [day for day in folders if (day is None or day < today) and _is_worth_merging(small[day])]
 
 

@@ -6,14 +6,10 @@ loses some of either, it fails before its commit, and the next attempt begins wi
 an update that meet do not both land.
 """
 
-from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import timedelta
 
-from deltalake import DeltaTable
-
-from pipelines.delta.delta_table import LakeTable
-from pipelines.delta.open_version import DeltaVersion
+from pipelines.increments.source import NOTHING
 from pipelines.maintenance.clean import (
     CleanResult,
     UnneededFiles,
@@ -22,10 +18,11 @@ from pipelines.maintenance.clean import (
     merge,
     with_deleted,
 )
-from pipelines.state_tables.files import FILE_BYTES, StateFile, StateFiles
+from pipelines.state_tables.files import FILE_BYTES
 from pipelines.state_tables.state_table import state_output
 from pipelines.state_tables.update import CONSUMER
-from pipelines.table.open_table import file_paths
+from pipelines.table.lake_table import LakeTable
+from pipelines.table.open_table import OpenTable, file_paths
 from resources.failpoints import failpoint
 from resources.stores.lake import lake_errors
 
@@ -49,45 +46,50 @@ def clean_state(topic_table: LakeTable, *, keep: timedelta, target_bytes: int, d
     table = replace(output.table, where=topic_table.where)
     result = CleanResult(table=table.uri)
     writer = output.begin(CONSUMER, f"{table.where.cluster}/{table.where.topic}")
-    handle = writer.handle
-    if handle is None:
+    opened = writer.opened
+    if opened is None:
         return result
-    if handle.transaction_version(writer.app_id) is None:
-        return _without_progress(result, handle)
+    if writer.progress == NOTHING:
+        return _without_progress(result, opened)
     with lake_errors(table.uri):
-        unneeded = UnneededFiles.find(table, handle.version(), keep)
+        unneeded = UnneededFiles.find(table, opened.version, keep)
         if not dry_run:
             failpoint("before clean")
             unneeded = _deleted(table, unneeded)
         result = with_deleted(result, table, unneeded, keep, dry_run=dry_run)
         if not dry_run:
-            handle.update_incremental()
             # An update writes each file again in which a key has changed, so no file must get too large.
             target_bytes = min(target_bytes, FILE_BYTES)
-            files = StateFiles.of(output.uri, output.options, handle).files
-            result = merge(result, table, handle, target_bytes, _compactions(files, target_bytes))
+            newest = _newest(table)
+            days = None if _has_small_files(newest, target_bytes) else ()
+            result = merge(result, table, newest, target_bytes, days)
             snapshot = topic_table.newest()
             table.scrub(snapshot.layout.personal if snapshot else ())
     return result
 
 
-def _without_progress(result: CleanResult, handle: DeltaTable) -> CleanResult:
+def _without_progress(result: CleanResult, opened: OpenTable) -> CleanResult:
     """The result for a table that no update has filled: its first one was killed, or it belongs to somebody else."""
-    if handle.version() == 0 and not handle.file_uris():
+    if opened.version == 0 and not file_paths(opened):
         return replace(result, empty=True)
     return replace(result, foreign=f"the folder {result.table} holds a table that is no state table of this topic")
 
 
 def _deleted(table: LakeTable, unneeded: UnneededFiles) -> UnneededFiles:
     """Delete the files; returns what was deleted. A file that a RESTORE has brought back meanwhile stays."""
-    newest = table.lake.open(table.uri)
-    assert newest is not None
-    unneeded = unneeded.without(file_paths(DeltaVersion.of_handle(newest)))
+    unneeded = unneeded.without(file_paths(_newest(table)))
     delete_files(table, [*unneeded.unnamed, *unneeded.removed])
     return unneeded
 
 
-def _compactions(files: Sequence[StateFile], target_bytes: int) -> Iterator[None]:
-    """The filter of the one compaction of all files; none if no two of them fit into one of the target size."""
-    if has_two_small(sorted(file.size_bytes for file in files if file.size_bytes < target_bytes), target_bytes):
-        yield None
+def _newest(table: LakeTable) -> OpenTable:
+    """The newest version of a state table that exists."""
+    newest = table.open_newest()
+    assert newest is not None
+    return newest
+
+
+def _has_small_files(opened: OpenTable, target_bytes: int) -> bool:
+    """Whether two files of a state table fit into one of the target size."""
+    sizes = opened.files().column("size_bytes").to_pylist()
+    return has_two_small(sorted(size for size in sizes if size < target_bytes), target_bytes)

@@ -20,7 +20,6 @@ from kafka_io.errors import LocatedError
 from kafka_io.model import BrokerPartition
 from pipelines.commit.commit import commit
 from pipelines.commit.erasure import EraseChange, HitRows, on_newest
-from pipelines.delta.delta_table import LakeTable
 from pipelines.fetch.slice_file import SliceFile
 from pipelines.layout.conditions import BoundCondition, Condition
 from pipelines.ledger.committed_range import NOWHERE, CommittedRange
@@ -29,6 +28,7 @@ from pipelines.ledger.slice_facts import DataFile, SliceFacts
 from pipelines.maintenance.erase_result import ErasedRows, TopicErase
 from pipelines.maintenance.hidden_texts import HiddenTexts
 from pipelines.rewrites.converted_files import TargetFile
+from pipelines.table.lake_table import LakeTable
 from pipelines.table.table_store import TableSnapshot
 from pipelines.verify.row_counts import IDENTIFYING
 from resources.errors import EraseRefused, TableMissing

@@ -13,17 +13,15 @@ from datetime import UTC, datetime, timedelta
 from typing import Self
 
 import pyarrow.fs as pafs
-from deltalake import DeltaTable
 
-from pipelines.delta.delta_table import DAMAGED, LakeTable
-from pipelines.delta.open_version import DeltaVersion
 from pipelines.fetch.unreadable import QUARANTINE_FOLDER
 from pipelines.ledger.ledger import CommitKind
 from pipelines.maintenance.clean import UnneededFiles, data_files, delete_files, delete_removed, files_in
 from pipelines.rewrites.staging import STAGING_FOLDER
 from pipelines.state_tables.state_table import state_output
 from pipelines.state_tables.update import CONSUMER
-from pipelines.table.open_table import file_paths
+from pipelines.table.lake_table import DAMAGED, LakeTable
+from pipelines.table.open_table import OpenTable, file_paths
 from pipelines.table.table_commit import TableCommit
 from pipelines.table.table_store import TableSnapshot
 from resources.stores.lake import lake_errors
@@ -108,17 +106,18 @@ def delete_erased_of_state(topic_table: LakeTable, erased: ErasedFiles, *, dry_r
     table = replace(output.table, where=topic_table.where)
     writer = output.begin(CONSUMER, f"{table.where.cluster}/{table.where.topic}")
     result = ErasedFiles(table=table.uri)
-    if writer.handle is None or erased.version is None:
+    opened = writer.opened
+    if opened is None or erased.version is None:
         return result
     if writer.progress.version < erased.version:
         return replace(result, waiting=1)
     snapshot = topic_table.newest()
     personal = snapshot.layout.personal if snapshot else ()
-    return delete_outdated(result, table, writer.handle, personal=personal, dry_run=dry_run)
+    return delete_outdated(result, table, opened, personal=personal, dry_run=dry_run)
 
 
 def delete_outdated(
-    result: ErasedFiles, table: LakeTable, newest: DeltaTable, *, personal: Collection[str], dry_run: bool
+    result: ErasedFiles, table: LakeTable, newest: OpenTable, *, personal: Collection[str], dry_run: bool
 ) -> ErasedFiles:
     """Delete all files that a table had before its newest version, which follows the erasure; returns the result.
 
@@ -127,7 +126,7 @@ def delete_outdated(
     """
     with lake_errors(table.uri):
         outdated = outdated_state_files(table, newest)
-        result = _with_files(replace(result, version=newest.version()), table, outdated, ())
+        result = _with_files(replace(result, version=newest.version), table, outdated, ())
         if not dry_run:
             delete_files(table, result.deleted)
             result = _scrubbed(result, table, outdated, personal)
@@ -144,7 +143,7 @@ def waiting_erasures(table: LakeTable) -> Sequence[datetime]:
     if snapshot is None:
         return ()
     with lake_errors(table.uri):
-        newer = table.commits(snapshot.version, after=DeltaVersion.of(snapshot).cleaned_before)
+        newer = table.commits(snapshot.version, after=table.cleaned_before(snapshot))
         commits = [commit for commit in newer if commit.entry is not None and commit.entry.kind in _ERASING]
         there = {info.path for info in data_files(table)} if commits else set()
         waiting = [commit for commit in commits if there & outdated_files(table, snapshot, commit.version)]
@@ -157,10 +156,10 @@ def outdated_files(table: LakeTable, snapshot: TableSnapshot, version: int) -> s
     return named - table.paths(version) - file_paths(snapshot.opened)
 
 
-def outdated_state_files(table: LakeTable, newest: DeltaTable) -> set[str]:
+def outdated_state_files(table: LakeTable, newest: OpenTable) -> set[str]:
     """The data files that a state table had before its newest version."""
-    named = {path for commit in table.commits(newest.version()) for path in commit.added}
-    return named - file_paths(DeltaVersion.of_handle(newest))
+    named = {path for commit in table.commits(newest.version) for path in commit.added}
+    return named - file_paths(newest)
 
 
 def _with_files(

@@ -7,11 +7,11 @@ has the progress of each consumer, and this progress has the effect of the erasu
 from collections.abc import Sequence
 from dataclasses import replace
 
-from pipelines.delta.delta_table import LakeTable
 from pipelines.increments.delta_output import DeltaOutput
 from pipelines.increments.source import NOTHING
 from pipelines.maintenance.erased_files import ErasedFiles, delete_outdated
 from pipelines.reports.table_notes import SeenConsumer, TableNotes
+from pipelines.table.lake_table import LakeTable
 from resources.errors import LoadError
 
 
@@ -45,11 +45,11 @@ def _of_output(
     result = ErasedFiles(table=output.uri)
     try:
         writers = [output.begin(note.consumer, source) for note in notes]
-        handle = writers[0].handle
-        if handle is None or any(writer.progress == NOTHING for writer in writers):
+        opened = writers[0].opened
+        if opened is None or any(writer.progress == NOTHING for writer in writers):
             return None
         if any(writer.progress.version < version for writer in writers):
             return replace(result, waiting=1)
-        return delete_outdated(result, output.table, handle, personal=output.personal, dry_run=dry_run)
+        return delete_outdated(result, output.table, opened, personal=output.personal, dry_run=dry_run)
     except LoadError as error:
         return replace(result, unsupported=error.reason)

@@ -5,11 +5,11 @@ from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from typing import Any, Self
 
-from pipelines.delta.delta_table import LakeTable
 from pipelines.layout.delta_schema import type_text
 from pipelines.ledger.committed_range import CommittedRange
 from pipelines.ledger.event_time import utc_text
 from pipelines.ledger.ledger import Coverage, LedgerEntry, totals
+from pipelines.table.lake_table import LakeTable
 from pipelines.table.table_commit import TableCommit
 from pipelines.table.table_store import TableSnapshot
 from resources.errors import TableMissing

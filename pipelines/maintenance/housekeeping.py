@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 
-from pipelines.delta.delta_table import LakeTable
 from pipelines.maintenance.clean import CleanResult, clean
 from pipelines.maintenance.clean_state import clean_state
 from pipelines.maintenance.erased_files import ErasedFiles, finish_erasures
 from pipelines.maintenance.retire import RetiredFiles, retire
+from pipelines.table.lake_table import LakeTable
 from resources.settings.settings import Settings
 
 

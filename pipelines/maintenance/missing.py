@@ -13,14 +13,13 @@ from functools import partial
 from kafka_io.model import BrokerPartition, OffsetRange
 from pipelines.commit.commit import commit
 from pipelines.commit.erasure import MissingChange, on_newest
-from pipelines.delta.delta_table import LakeTable
-from pipelines.delta.open_version import DeltaVersion
 from pipelines.ledger.committed_range import CommittedRange, LoadedRange
 from pipelines.ledger.exact_offsets import ExactOffsets
 from pipelines.ledger.incarnations import RangeFold
 from pipelines.ledger.ledger import RecordedChoice
 from pipelines.maintenance.erase import ended, existing_snapshot
 from pipelines.maintenance.erase_result import ErasedRows, TopicErase
+from pipelines.table.lake_table import LakeTable
 from pipelines.table.table_commit import TableCommit
 from pipelines.table.table_store import TableSnapshot
 from pipelines.verify.present_offsets import present_offsets
@@ -118,7 +117,7 @@ def _lacking(table: LakeTable, snapshot: TableSnapshot) -> tuple[list[_LackingRa
     Raises:
         EraseRefused: see `_recorded`.
     """
-    examined = examine(table, DeltaVersion.of(snapshot), lists_lacking=True)
+    examined = examine(table, snapshot.opened, lists_lacking=True)
     if examined.others:
         raise EraseRefused(
             f"more is wrong with the table than missing rows: {examined.others[0]}; take it back, or replay these "

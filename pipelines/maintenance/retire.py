@@ -20,10 +20,10 @@ import pyarrow.compute as pc
 from kafka_io.model import BrokerPartition
 from pipelines.commit.commit import commit
 from pipelines.commit.retirement import FileRows, RetireChange, RetiredRows
-from pipelines.delta.delta_table import LakeTable
 from pipelines.layout.layout import TableLayout
 from pipelines.ledger.exact_offsets import ExactOffsets
 from pipelines.ledger.incarnations import ranges_of
+from pipelines.table.lake_table import LakeTable
 from pipelines.table.table_store import TableSnapshot
 from resources.failpoints import failpoint
 from resources.stores.lake import lake_errors

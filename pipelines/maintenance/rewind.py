@@ -12,11 +12,11 @@ from typing import ClassVar, Self
 import pyarrow.compute as pc
 
 from pipelines.commit.commit import Change, commit
-from pipelines.delta.delta_table import LakeTable
 from pipelines.ledger.committed_range import CommittedRange
 from pipelines.ledger.event_time import EventTime
 from pipelines.ledger.ledger import CommitKind, Coverage, LedgerEntry, TableState
 from pipelines.maintenance.history import newest_version
+from pipelines.table.lake_table import LakeTable
 from pipelines.table.open_table import OpenTable
 from pipelines.table.table_commit import TableCommit, newest_commits
 from pipelines.table.table_store import TableSnapshot, TableStore
@@ -53,14 +53,6 @@ class RewindChange(Change):
             rival = f"run {newest.entry.run}" if newest.entry else "another writer"
             raise CommitRefused(f"{rival} committed meanwhile; look at the history again", self.state.topic.where)
         return self
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TableForRewind(LakeTable):
-    """A topic's table that is opened even if its cursors do not match its rows, and that is never created."""
-
-    def existing(self, *, after: TableSnapshot | None = None) -> TableSnapshot | None:
-        return self.newest(after=after)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,7 +106,7 @@ def plan_rewind(table: LakeTable, to: int | datetime, *, run: str) -> RewoundTab
         RewindRefused: there is no such version, or its files are gone.
         LoadError: the table cannot be read, or is not Penstock's.
     """
-    table = TableForRewind(lake=table.lake, uri=table.uri, where=table.where)
+    table = table.even_if_mismatched()
     snapshot = newest_version(table)
     if snapshot.entry is None:
         raise RewindRefused("nothing was loaded yet, so there is nothing to take back", table.where)

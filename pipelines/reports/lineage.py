@@ -7,19 +7,17 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from deltalake import DeltaTable
-
 from kafka_io.errors import KafkaIOError, LocatedError, system_reason
 from kafka_io.net.http_address import HttpAddress
 from kafka_io.net.http_exchange import HttpContent, HttpServer, http_exchange
 from kafka_io.net.http_login import HttpLogin
+from pipelines.formats.tables import open_version
 from pipelines.reports.lineage_events import Columns, DatasetName, JobEnd, JobKind, LineageJob, run_uuid, schema_fields
 from pipelines.reports.outcome import TopicLoad
 from pipelines.reports.report_places import ReportPlaces
 from resources.settings.lineage import LineageSettings
 from resources.settings.settings import Settings
 from resources.stores.lake import Lake, lake_errors
-from resources.stores.store_options import store_options
 from resources.table_names import topic_of
 
 _MAX_ANSWER_BYTES = 64 * 1024
@@ -128,14 +126,14 @@ def new_job(
 def version_and_columns(
     uri: str, options: Mapping[str, str], warn: Callable[[str], object], version: int | None = None
 ) -> tuple[int | None, Columns]:
-    """The number of a version of a Delta table, by default of the newest one, and the columns in it.
+    """The number of a version of a table, by default of the newest one, and the columns in it.
 
     If the table cannot be read, `warn` is called, and neither is known.
     """
     try:
         with lake_errors(uri):
-            handle = DeltaTable(uri, version=version, storage_options=store_options(options))
-            return handle.version(), schema_fields(handle.schema().to_json())
+            opened = open_version(uri, options, version)
+            return opened.version, schema_fields(opened.fields())
     except Exception as error:  # noqa: BLE001 - whatever the store says, the job has ended
         warn(f"the lineage of this run lacks the columns of the table: {error}")
         return None, ()

@@ -4,7 +4,6 @@ The events are a few dictionaries, so Penstock writes them itself: the client li
 every load. Tests compare them with what the library makes of the same facts.
 """
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -14,6 +13,7 @@ from typing import Any, Literal, Self
 from urllib.parse import urlsplit
 from uuid import NAMESPACE_URL, UUID, uuid5
 
+from pipelines.layout.delta_schema import DeltaField
 from pipelines.reports.outcome import TopicLoad
 
 EventType = Literal["START", "COMPLETE", "FAIL"]
@@ -205,9 +205,9 @@ def _known(statistics: Mapping[str, int | None]) -> Mapping[str, int]:
     return {name: number for name, number in statistics.items() if number is not None}
 
 
-def schema_fields(delta_schema: str) -> Columns:
-    """The columns of a table, from Delta's schema in JSON, as OpenLineage lists them."""
-    return [_field(field["name"], field["type"]) for field in json.loads(delta_schema)["fields"]]
+def schema_fields(fields: Sequence[DeltaField]) -> Columns:
+    """The columns of a table as OpenLineage lists them."""
+    return [_field(str(field["name"]), field["type"]) for field in fields]
 
 
 def run_uuid(run_id: str) -> UUID:

@@ -20,7 +20,6 @@ import pyarrow.ipc
 
 from kafka_io.model import BrokerPartition, OffsetRange
 from kafka_io.typed_json import decode_json
-from pipelines.delta.delta_table import LakeTable
 from pipelines.fetch.decode_plan import DecodePlan
 from pipelines.fetch.decoding import Decoding
 from pipelines.fetch.slice_file import SliceFile
@@ -33,6 +32,7 @@ from pipelines.ledger.schema_ids import NO_SCHEMAS, SchemaIds
 from pipelines.ledger.slice_facts import DecodingNeeds, Observations, SliceFacts
 from pipelines.rewrites.bad_rows import batches_of, reasons_of
 from pipelines.rewrites.staging import STAGING_FOLDER
+from pipelines.table.lake_table import LakeTable
 from pipelines.table.table_store import TableSnapshot
 from resources.errors import FileRefused
 from resources.failpoints import failpoint

@@ -15,7 +15,6 @@ import pyarrow.parquet as pq
 
 from kafka_io.errors import LocatedError
 from pipelines.commit.commit import Change, columns_to_add, commit
-from pipelines.delta.delta_table import LakeTable
 from pipelines.fetch.decode_plan import check_format
 from pipelines.fetch.decoding import Decoding, OpenRegistry
 from pipelines.fetch.typed_rows import IncompletePlan
@@ -29,6 +28,7 @@ from pipelines.rewrites.bad_rows import BadRanges, RowsDecodedAgain, count_witho
 from pipelines.rewrites.redecode_result import DecodedAgain, TopicRedecode
 from pipelines.rewrites.staging import remove_staged, staging_folder
 from pipelines.rules.row_rules import RowRules
+from pipelines.table.lake_table import LakeTable
 from pipelines.table.table_store import TableSnapshot, TableStore
 from resources.errors import CommitRefused, RedecodeRefused, TableMissing
 from resources.failpoints import failpoint

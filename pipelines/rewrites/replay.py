@@ -18,7 +18,6 @@ from pipelines.commit.commit import columns_to_add, commit
 from pipelines.commit.replacement import ReplaceChange
 from pipelines.comparison.compare import ComparedOffsets, Comparison, compare
 from pipelines.comparison.table_rows import TableRows, numbers
-from pipelines.delta.delta_table import LakeTable
 from pipelines.fetch.decoding import Decoding
 from pipelines.fetch.slice_fetcher import FetchOrder, TopicRouting, loading_time, microseconds
 from pipelines.identity.divergence import check_same_logs
@@ -40,6 +39,7 @@ from pipelines.rewrites.replay_result import PartitionReplay, TopicReplay
 from pipelines.rewrites.staging import StagedFiles, staging_folder
 from pipelines.routes.changes import with_routes
 from pipelines.routes.topic_router import TopicRouter
+from pipelines.table.lake_table import LakeTable
 from pipelines.table.table_store import TableSnapshot, TableStore
 from pipelines.verify.changes_by_others import ChangesByOthers
 from pipelines.verify.topic_tables import other_tables

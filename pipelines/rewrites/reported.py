@@ -2,13 +2,13 @@
 
 from typing import TYPE_CHECKING
 
-from pipelines.delta.delta_table import LakeTable
 from pipelines.load.run import Run
 from pipelines.reports.lineage_events import DatasetName
 from pipelines.reports.lineage_jobs import JobLineage, JobReport
 from pipelines.rewrites.replay import replay
 from pipelines.rewrites.replay_request import ReplayRequest
 from pipelines.rewrites.replay_result import TopicReplay
+from pipelines.table.lake_table import LakeTable
 from resources.progress import Progress
 
 if TYPE_CHECKING:

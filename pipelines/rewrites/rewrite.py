@@ -21,7 +21,6 @@ import pyarrow.dataset as pads
 
 from kafka_io.errors import LocatedError
 from pipelines.commit.commit import Change, commit
-from pipelines.delta.delta_table import LakeTable
 from pipelines.fetch.decode_plan import check_format
 from pipelines.fetch.slice_file import SliceFile
 from pipelines.layout.layout import TableLayout
@@ -44,6 +43,7 @@ from pipelines.rewrites.rewrite_result import TopicRewrite
 from pipelines.rewrites.staging import STAGING_FOLDER, remove_staged
 from pipelines.rules.row_rules import RowRules
 from pipelines.rules.stored_rows import StoredRows, rules_after_rewrite
+from pipelines.table.lake_table import LakeTable
 from pipelines.table.open_table import file_paths
 from pipelines.table.table_store import TableSnapshot, TableStore
 from resources.errors import RewriteRefused, TableMissing

@@ -7,10 +7,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from kafka_io.model import OffsetRange
-from pipelines.delta.delta_table import LakeTable
 from pipelines.layout.layout import TableLayout
 from pipelines.ledger.committed_range import CommittedRange
 from pipelines.ledger.slice_facts import SliceFacts
+from pipelines.table.lake_table import LakeTable
 from resources.stores.lake import filesystem
 
 STAGING_FOLDER = "_replays"

@@ -10,12 +10,12 @@ import pyarrow as pa
 from kafka_io.errors import KafkaIOError, SchemaNotFound
 from kafka_io.schema_registry.client import SchemaRegistry
 from kafka_io.values.columns import COMMENT, field_name
-from pipelines.delta.delta_table import LakeTable
 from pipelines.fetch.decode_plan import check_format, layout_of, plan_decoding
 from pipelines.fetch.decoding import Decoding, OpenRegistry
 from pipelines.layout.columns import missing_columns, with_columns
 from pipelines.layout.delta_schema import delta_fields, type_text
 from pipelines.ledger.schema_ids import NO_SCHEMAS
+from pipelines.table.lake_table import LakeTable
 from pipelines.table.table_store import TableSnapshot
 from resources.errors import SchemaChanged
 from resources.settings.topic_formats import TopicFormat

@@ -12,12 +12,12 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
-from deltalake import DeltaTable
 from deltalake.transaction import AddAction, RemoveAction
 
 from pipelines.increments.file_actions import add_action
 from pipelines.layout.layout import types_with_order
 from pipelines.layout.personal import is_personal
+from pipelines.table.open_table import OpenTable
 from resources.errors import LakeUnavailable
 from resources.failpoints import failpoint
 from resources.stores import durable
@@ -60,12 +60,12 @@ class StateFiles:
     files: Sequence[StateFile] = ()
 
     @classmethod
-    def of(cls, uri: str, options: Mapping[str, str], handle: DeltaTable | None) -> "StateFiles":
+    def of(cls, uri: str, options: Mapping[str, str], opened: OpenTable | None) -> "StateFiles":
         """The files of a version; none if there is no table."""
-        if handle is None:
+        if opened is None:
             return cls(uri=uri, options=options)
         with lake_errors(uri):
-            adds = pa.table(handle.get_add_actions()).select(["path", "size_bytes"]).to_pylist()
+            adds = opened.files().select(["path", "size_bytes"]).to_pylist()
         files = [StateFile(path=add["path"], size_bytes=add["size_bytes"]) for add in adds]
         return cls(uri=uri, options=options, files=sorted(files, key=lambda file: file.path))
 

@@ -45,7 +45,7 @@ class StateMerge:
 
     def schema(self) -> Any:
         """The columns of the state table."""
-        return self.definition.delta_schema
+        return Schema.from_arrow(self.definition.schema)
 
     def write(self, handle: DeltaTable, properties: CommitProperties) -> None:
         """Write the files and the entry on top of the version of the handle."""
@@ -61,7 +61,7 @@ class StateMerge:
         failpoint("state files written")
         writer.check_complete()
         removals = [] if self.replaces_all else [self.present.files[number].removal() for number in sorted(rewritten)]
-        replaced = self.definition.delta_schema if self.replaces_all else None
+        replaced = self.schema() if self.replaces_all else None
         _write_entry([*removals, *writer.actions], handle, properties, replaced)
 
     def _rewritten(self) -> set[int]:

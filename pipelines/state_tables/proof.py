@@ -7,7 +7,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from pipelines.delta.delta_table import LakeTable
 from pipelines.increments.rows import all_rows
 from pipelines.increments.source import NOTHING, ConsumerProgress, SourceVersion
 from pipelines.ledger.failure import SliceFailure
@@ -16,6 +15,7 @@ from pipelines.state_tables.files import StateFiles
 from pipelines.state_tables.older_cells import OlderCells
 from pipelines.state_tables.state_table import DELETED, POSITION, StateDefinition, state_output
 from pipelines.state_tables.update import CONSUMER, DEFINITION, incarnation_numbers
+from pipelines.table.lake_table import LakeTable
 from pipelines.table.table_store import TableSnapshot
 from resources.errors import LakeUnavailable, LoadError, SourceFilesCleaned
 from resources.printed import HIDDEN
@@ -81,7 +81,7 @@ def _prove(table: LakeTable, topic: TopicOptions) -> StateProof:
         return StateProof(table=output.uri)
     writer = output.begin(CONSUMER, source.name)
     again = f"run `penstock state {table.where.topic}`"
-    if writer.handle is None or writer.progress == NOTHING:
+    if writer.opened is None or writer.progress == NOTHING:
         return StateProof(table=output.uri, problems=(f"there is no state table yet: {again}",))
     difference = source.difference(writer.progress)  # it fails if the state was made from another table
     # The newest version has the same rows after a compaction, and its files were not deleted (fault E04).
@@ -98,7 +98,7 @@ def _prove(table: LakeTable, topic: TopicOptions) -> StateProof:
     with KeyComparison(definition, numbers, topic.state.memory_mib, content) as comparison:
         rows = partial(_every_row, table, snapshot, definition)
         comparison.take_rows(rows())
-        files = StateFiles.of(output.uri, output.options, writer.handle)
+        files = StateFiles.of(output.uri, output.options, writer.opened)
         comparison.take_present(files, only_touched=False)
         comparison.decide(with_present=False)
         cells = OlderCells(comparison=comparison)

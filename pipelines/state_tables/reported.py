@@ -1,9 +1,9 @@
 """Updates of state tables that are reported as OpenLineage events if the settings ask for it."""
 
-from pipelines.delta.delta_table import LakeTable
 from pipelines.reports.lineage_events import DatasetName
 from pipelines.reports.lineage_jobs import JobLineage
 from pipelines.state_tables.update import StateUpdate, update_state
+from pipelines.table.lake_table import LakeTable
 from resources.settings.topic_options import TopicOptions
 
 

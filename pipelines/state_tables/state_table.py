@@ -14,15 +14,14 @@ from typing import Self
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from deltalake import Schema
 
 from kafka_io.values.columns import field_name
-from pipelines.delta.delta_table import LakeTable
 from pipelines.delta.write_options import CONFIGURATION
 from pipelines.increments.delta_output import DeltaOutput
 from pipelines.layout.columns import ERROR_COLUMN, TOMBSTONE_COLUMN
 from pipelines.layout.layout import TableLayout
 from pipelines.state_tables.unavailable import placeholder_condition
+from pipelines.table.lake_table import LakeTable
 from pipelines.table.table_store import TableSnapshot
 from resources.errors import OutputRefused
 from resources.settings.topic_options import TopicOptions
@@ -148,11 +147,6 @@ class StateDefinition:
         """The columns of the state table."""
         own = [pa.field(DELETED, pa.bool_()), pa.field(POSITION, self.position_type)]
         return pa.schema([*self.source_schema, *own])
-
-    @property
-    def delta_schema(self) -> Schema:
-        """The columns in Delta's words, with the comments of the topic's table."""
-        return Schema.from_arrow(self.schema)
 
     @property
     def places(self) -> list[str]:

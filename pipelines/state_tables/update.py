@@ -11,9 +11,6 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-import pyarrow as pa
-
-from pipelines.delta.delta_table import LakeTable
 from pipelines.increments.attempts import MAX_ATTEMPTS, with_attempts
 from pipelines.increments.delta_output import DeltaWriter
 from pipelines.increments.difference import LedgerDifference
@@ -27,6 +24,7 @@ from pipelines.state_tables.files import StateFiles
 from pipelines.state_tables.merge import ProgressWrite, StateMerge
 from pipelines.state_tables.older_cells import OlderCells
 from pipelines.state_tables.state_table import StateDefinition, state_output
+from pipelines.table.lake_table import LakeTable
 from pipelines.table.table_store import TableSnapshot
 from resources.errors import SourceFilesCleaned
 from resources.failpoints import failpoint
@@ -159,7 +157,7 @@ class _Update:
         appends, numbers = before is not None, self._incarnations(before)
         assert self.topic.state is not None
         with KeyComparison(self.definition, numbers, self.topic.state.memory_mib) as comparison:
-            files = StateFiles.of(self.writer.output.uri, self.writer.output.options, self.writer.handle)
+            files = StateFiles.of(self.writer.output.uri, self.writer.output.options, self.writer.opened)
             source, present = self._source(complete=not appends), replace(files, files=()) if self.rebuild else files
             self._compare(comparison, source, present, appends=appends)
             cells = OlderCells(comparison=comparison)
@@ -222,8 +220,8 @@ class _Update:
         return incarnation_numbers(source.table.entries(source.snapshot))
 
     def _has_new_columns(self) -> bool:
-        handle = self.writer.handle
-        return handle is not None and not pa.schema(handle.schema().to_arrow()).equals(self.definition.schema)
+        opened = self.writer.opened
+        return opened is not None and not opened.schema().equals(self.definition.schema)
 
 
 def only_appends(difference: LedgerDifference, covered: Coverage) -> bool:

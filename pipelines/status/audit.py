@@ -18,8 +18,8 @@ import pyarrow.compute as pc
 
 from kafka_io.errors import Where
 from kafka_io.values.json.settings import columns_of_settings
-from pipelines.delta.delta_table import LakeTable
 from pipelines.layout.columns import TOMBSTONE_COLUMN
+from pipelines.table.lake_table import LakeTable
 from pipelines.table.table_store import TableSnapshot
 from resources.errors import AuditUnknown, LakeUnavailable
 from resources.machines.duckdb_connections import connect_duckdb

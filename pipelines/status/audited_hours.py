@@ -5,10 +5,11 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Self
 
-from pipelines.delta.delta_table import LakeTable
+from pipelines.formats.tables import lake_table
 from pipelines.ledger.event_time import EventTime
 from pipelines.status.audit import HOUR_MS, sent_records
 from pipelines.status.hour_counts import hour_counts
+from pipelines.table.lake_table import LakeTable
 from pipelines.table.table_store import TableSnapshot
 from resources.errors import AuditUnknown
 from resources.printed import HIDDEN, printed_property
@@ -123,7 +124,7 @@ class Audit:
         own = settings.options_of(topic).audit
         if own.audit is None:
             return None
-        counts = LakeTable.of(Lake.of(settings), cluster, own.audit)
+        counts = lake_table(Lake.of(settings), cluster, own.audit)
         return cls(counts=counts, share=own.audit_share, hours=hours or own.audit_hours)
 
     def compare(

@@ -17,7 +17,7 @@ from kafka_io.cluster.retention import Retention
 from kafka_io.errors import KafkaIOError, LocatedError, Where
 from kafka_io.model import Bounds, BrokerPartition, TopicEntry, TopicIds
 from kafka_io.zookeeper.listing import Listing, SkippedNode
-from pipelines.delta.delta_table import LakeTable
+from pipelines.formats.tables import lake_table
 from pipelines.identity.identity import table_state
 from pipelines.identity.truncation import vanished_partitions
 from pipelines.ledger.coverage import common
@@ -25,6 +25,7 @@ from pipelines.ledger.failure import SliceFailure
 from pipelines.ledger.ledger import CommitKind, Coverage, LedgerEntry, TableState, TopicIdentity, totals
 from pipelines.reports.last_error import LastError, LastErrors
 from pipelines.status.status import LastLoad, PartitionStatus, RetentionPeriod, RetentionSource, TopicStatus
+from pipelines.table.lake_table import LakeTable
 from pipelines.table.open_table import TableSize
 from pipelines.table.table_store import TableSnapshot
 from resources.errors import CursorAheadOfLog, LakeUnavailable, TableLost, TopicUnknown
@@ -113,7 +114,7 @@ def statuses_of(cluster: Cluster, settings: Settings, topics: TopicEntries, *, n
     lake, hours = Lake.of(settings), settings.clusters[cluster.name].retention_hours
     return statuses(
         cluster,
-        lambda topic: LakeTable.of(lake, cluster.name, topic),
+        lambda topic: lake_table(lake, cluster.name, topic),
         topics,
         now_ms=now_ms,
         fallback=None if hours is None else timedelta(hours=hours),

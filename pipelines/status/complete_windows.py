@@ -6,10 +6,10 @@ from typing import Self
 
 import pyarrow.fs as pafs
 
-from pipelines.delta.delta_table import LakeTable
 from pipelines.ledger.ledger import LedgerEntry
 from pipelines.status.hour_counts import counts_in_files, first_time_ms, hour_counts
 from pipelines.status.window_progress import WindowProgress
+from pipelines.table.lake_table import LakeTable
 from pipelines.table.table_store import TableSnapshot
 from resources.settings.time_windows import FIRST_MS, TimeWindows, edges_of
 from resources.stores.lake import filesystem, lake_errors

@@ -11,9 +11,10 @@ from datetime import UTC, datetime
 from typing import Self
 
 from kafka_io.model import BrokerPartition
-from pipelines.delta.delta_table import LakeTable, table_at
+from pipelines.formats.tables import table_at
 from pipelines.ledger.event_time import EventTime, PartitionTime
 from pipelines.status.audited_hours import Audit, AuditedHours
+from pipelines.table.lake_table import LakeTable
 from pipelines.table.table_store import TableSnapshot
 from resources.errors import EventTimeUnknown, TableMissing
 from resources.printed import INLINED

@@ -15,9 +15,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from pipelines.delta.delta_table import LakeTable
 from pipelines.layout.layout import TableLayout
 from pipelines.ledger.slice_times import RECORD_TIME, is_time, times_as_integers
+from pipelines.table.lake_table import LakeTable
 from pipelines.table.table_store import TableSnapshot
 from pipelines.verify.complete_files import bounds_of_group
 from pipelines.verify.range_file import EARLIEST, LATEST, Numbers

@@ -27,6 +27,10 @@ class OpenTable(Protocol):
         """The table's URI."""
 
     @property
+    def version(self) -> int:
+        """The number of the version."""
+
+    @property
     def layout(self) -> TableLayout:
         """The columns that Penstock gave the table."""
 

@@ -81,12 +81,12 @@ def table_cursors(settings: Settings, cluster: str, topic: TopicEntry) -> dict[B
         LoadError: the table cannot be read, or was not created by Penstock.
     """
     # Imported here, because Delta is slow to import and only tails from the committed offsets need it.
-    from pipelines.delta.delta_table import LakeTable  # noqa: PLC0415
+    from pipelines.formats.tables import lake_table  # noqa: PLC0415
     from pipelines.identity.identity import table_state  # noqa: PLC0415
     from pipelines.ledger.ledger import TopicIdentity  # noqa: PLC0415
     from resources.stores.lake import Lake  # noqa: PLC0415
 
-    snapshot = LakeTable.of(Lake.of(settings), cluster, topic.name).existing()
+    snapshot = lake_table(Lake.of(settings), cluster, topic.name).existing()
     if snapshot is None:
         return {}
     identity = TopicIdentity(cluster=cluster, name=topic.name, incarnation=topic.incarnation)

@@ -11,11 +11,11 @@ from datetime import datetime
 from typing import NamedTuple, Self
 
 from kafka_io.model import BrokerPartition
-from pipelines.delta.delta_table import LakeTable
 from pipelines.layout.layout import TableLayout
 from pipelines.ledger.committed_range import CommittedRange, LoadedRange
 from pipelines.ledger.incarnations import MAX_PROBLEMS, RangeFold
 from pipelines.ledger.ledger import LedgerEntry
+from pipelines.table.lake_table import LakeTable
 from pipelines.table.table_commit import TableCommit
 from pipelines.table.table_store import TableSnapshot
 from pipelines.verify.range_file import EARLIEST, LATEST

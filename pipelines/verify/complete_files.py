@@ -10,9 +10,9 @@ import pyarrow.compute as pc
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
-from pipelines.delta.delta_table import LakeTable
 from pipelines.layout.file_statistics import outermost_columns
 from pipelines.layout.rows import FILE_SCHEMA
+from pipelines.table.lake_table import LakeTable
 from pipelines.table.open_table import OpenTable
 from pipelines.verify.file_pages import damaged_column
 from pipelines.verify.range_file import EARLIEST, LATEST, Numbers, Window

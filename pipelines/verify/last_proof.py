@@ -13,8 +13,8 @@ from time import time_ns
 from typing import Self
 
 from kafka_io.errors import LocatedError
-from pipelines.delta.delta_table import LakeTable
 from pipelines.reports.topic_records import TopicRecords
+from pipelines.table.lake_table import LakeTable
 from pipelines.verify.verify import Proof, proof_of
 from resources.stores.lake import Lake, lake_errors, tables_at_once
 

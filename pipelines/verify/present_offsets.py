@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pipelines.delta.delta_table import LakeTable
 from pipelines.ledger.committed_range import LoadedRange
 from pipelines.ledger.exact_offsets import ExactOffsets
+from pipelines.table.lake_table import LakeTable
 from pipelines.table.open_table import OpenTable
 from pipelines.verify.complete_files import CompleteFiles
 from pipelines.verify.range_file import RangeFile, Window

@@ -12,12 +12,13 @@ from typing import Self
 import numpy as np
 
 from kafka_io.model import BrokerPartition, OffsetRange
-from pipelines.delta.delta_table import LakeTable
+from pipelines.formats.tables import lake_table
 from pipelines.ledger.committed_range import CommittedRange, ExactCause
 from pipelines.ledger.exact_offsets import NO_OFFSETS, ExactOffsets
 from pipelines.ledger.incarnations import ranges_of
 from pipelines.ledger.ledger import Coverage
 from pipelines.table.exact_sets import ExactSets
+from pipelines.table.lake_table import LakeTable
 from pipelines.table.table_store import TableSnapshot
 from pipelines.verify.verify import Proof, verify
 from resources.errors import LoadError
@@ -31,9 +32,9 @@ def other_tables(table: LakeTable) -> list[LakeTable]:
 
     If that one cannot be read, the ledger of this table names them; if neither can, there are none.
     """
-    own = LakeTable.of(table.lake, table.where.cluster or "", topic_of(table.where.topic or ""))
+    own = lake_table(table.lake, table.where.cluster or "", topic_of(table.where.topic or ""))
     names = _named_by(own) or _named_by(table)
-    return [LakeTable.of(table.lake, table.where.cluster or "", name) for name in names if name != table.where.topic]
+    return [lake_table(table.lake, table.where.cluster or "", name) for name in names if name != table.where.topic]
 
 
 def _named_by(table: LakeTable) -> list[str]:

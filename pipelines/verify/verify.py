@@ -18,8 +18,6 @@ from typing import Self
 import numpy as np
 
 from kafka_io.model import BrokerPartition, OffsetRange
-from pipelines.delta.delta_table import LakeTable
-from pipelines.delta.open_version import DeltaVersion
 from pipelines.layout.event_days import files_of_other_days
 from pipelines.ledger.committed_range import CommittedRange, LoadedRange
 from pipelines.ledger.exact_offsets import NO_OFFSETS, ExactOffsets
@@ -27,6 +25,7 @@ from pipelines.ledger.failure import Failable, SliceFailure
 from pipelines.ledger.incarnations import MAX_PROBLEMS, Extent, RangeFold
 from pipelines.ledger.ledger import SEQUENCE, Coverage, LedgerEntry, TopicIdentity
 from pipelines.table.exact_sets import ExactSets
+from pipelines.table.lake_table import LakeTable
 from pipelines.table.open_table import OpenTable
 from pipelines.table.table_commit import TableCommit
 from pipelines.verify.changes_by_others import ChangesByOthers
@@ -134,7 +133,7 @@ def verify(table: LakeTable, *, values: bool = False) -> Proof:
     """
     topic = table.where.topic or ""
     try:
-        opened = table.newest_version()
+        opened = table.open_newest()
     except TableForeign as error:
         return Proof(topic=topic, table=table.uri, problems=(error.reason,))
     if opened is None:
@@ -142,9 +141,7 @@ def verify(table: LakeTable, *, values: bool = False) -> Proof:
     return examine(table, opened, values=values).proof
 
 
-def examine(
-    table: LakeTable, opened: DeltaVersion, *, values: bool = False, lists_lacking: bool = False
-) -> Examination:
+def examine(table: LakeTable, opened: OpenTable, *, values: bool = False, lists_lacking: bool = False) -> Examination:
     """Check a version of the table; see `verify`. With `lists_lacking`, all ranges that lack rows stay in memory."""
     topic = table.where.topic or ""
     fold, cursors, changes = RangeFold(), _StoredCursors(), ChangesByOthers(opened.layout)
@@ -257,7 +254,7 @@ def _misplaced_files(opened: OpenTable) -> Iterator[str]:
             yield f"the data file {path} is in the folder of {day}, but not the {layout.time_column} of all its rows"
 
 
-def _why_not_loadable(table: LakeTable, opened: DeltaVersion) -> Iterator[str]:
+def _why_not_loadable(table: LakeTable, opened: OpenTable) -> Iterator[str]:
     """The reason why a load would refuse to continue from the version, if there is one."""
     try:
         table.check_loadable(opened)

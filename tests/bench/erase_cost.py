@@ -18,7 +18,7 @@ import pyarrow as pa
 from deltalake import DeltaTable
 
 from kafka_io.model import BrokerPartition, OffsetRange
-from pipelines.delta.delta_table import LakeTable
+from pipelines.delta.delta_table import DeltaLakeTable
 from pipelines.layout.conditions import one_of
 from pipelines.maintenance.erase import EraseRequest, erase
 from pipelines.verify.verify import verify
@@ -109,7 +109,7 @@ def _timed(action: Callable[[], int]) -> tuple[float, int]:
 
 
 def _erase(root: Path, ids: Sequence[str]) -> tuple[float, int]:
-    table = LakeTable.of(Lake(root=str(root)), "main", "clicks")
+    table = DeltaLakeTable.of(Lake(root=str(root)), "main", "clicks")
     spent = _timed(lambda: erase(EraseRequest(table=table, condition=one_of("key", ids), run="bench")).rows)
     proof = verify(table)
     assert proof.proven, proof.problems

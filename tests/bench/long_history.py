@@ -27,7 +27,7 @@ from deltalake import DeltaTable
 
 from kafka_io.model import BrokerPartition, OffsetRange
 from pipelines.delta.commits import read_commit
-from pipelines.delta.delta_table import LakeTable
+from pipelines.delta.delta_table import DeltaLakeTable
 from pipelines.layout.rows import FILE_SCHEMA
 from pipelines.ledger.committed_range import CommittedRange
 from pipelines.ledger.ledger import KEY, SEQUENCE, CommitKind, LedgerEntry, TableState, TopicIdentity
@@ -45,7 +45,7 @@ _START, _STOP, _SEQUENCE, _LOADED_US = 7_000_000_001, 7_000_000_002, 7_000_000_0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LongHistory(LakeTable):
+class LongHistory(DeltaLakeTable):
     """The table of a topic, to which each commit added one row of every partition."""
 
     template: bytes
@@ -54,7 +54,7 @@ class LongHistory(LakeTable):
     @classmethod
     def create(cls, root: Path, *, partitions: int, commits: int) -> Self:
         """Write the newest version of the table. The ranges of commit `n` are the offsets `[n - 1, n)`."""
-        table = LakeTable.of(Lake(root=str(root)), "main", "clicks")
+        table = DeltaLakeTable.of(Lake(root=str(root)), "main", "clicks")
         table.snapshot()
         folder = Path(table.uri)
         adds = [
@@ -67,12 +67,12 @@ class LongHistory(LakeTable):
     @classmethod
     def open(cls, root: Path, *, partitions: int) -> Self:
         """The table that `create` has written."""
-        table = LakeTable.of(Lake(root=str(root)), "main", "clicks")
+        table = DeltaLakeTable.of(Lake(root=str(root)), "main", "clicks")
         template = _entry(partitions).to_json().encode()
         return cls(lake=table.lake, uri=table.uri, where=table.where, template=template, app_ids=_app_ids(partitions))
 
     def commits(self, newest: int, *, after: int = -1) -> Iterator[TableCommit]:
-        """See LakeTable."""
+        """See DeltaLakeTable."""
         for version in range(newest, max(after, 0), -1):
             entry = self.template
             numbers = {_START: version - 1, _STOP: version, _SEQUENCE: version, _LOADED_US: version * _COMMIT_US}

@@ -18,7 +18,7 @@ from deltalake.transaction import AddAction, RemoveAction
 from kafka_io.errors import Where
 from kafka_io.model import BrokerPartition, OffsetRange
 from pipelines.commit.commit import LoadChange, commit
-from pipelines.delta.delta_table import LakeTable
+from pipelines.delta.delta_table import DeltaLakeTable
 from pipelines.identity.identity import table_state
 from pipelines.ledger.committed_range import CommittedRange
 from pipelines.ledger.incarnations import incarnations
@@ -87,9 +87,9 @@ def _check_version(version: int) -> None:
     assert version == 1
 
 
-def many_commits(root: Path) -> LakeTable:
+def many_commits(root: Path) -> DeltaLakeTable:
     """A table with 10,000 commits of one partition, each for a slice without rows, with the usual checkpoints."""
-    table = LakeTable(lake=Lake(root=str(root)), uri=str(root / "main" / "clicks"), where=Where(topic="clicks"))
+    table = DeltaLakeTable(lake=Lake(root=str(root)), uri=str(root / "main" / "clicks"), where=Where(topic="clicks"))
     table.snapshot()
     log = Path(table.uri) / "_delta_log"
     for number in range(1, COMMITS + 1):

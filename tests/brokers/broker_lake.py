@@ -9,7 +9,7 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from pipelines.comparison.deep_verify import DeepProof, deep_verify
-from pipelines.delta.delta_table import LakeTable
+from pipelines.delta.delta_table import DeltaLakeTable
 from pipelines.ledger.ledger import LedgerEntry
 from pipelines.load.load import Loader
 from pipelines.reports.outcome import TopicLoad
@@ -49,16 +49,16 @@ class BrokerLake:
 
     def prove(self, topic: str) -> Proof:
         """Verify the table of a topic."""
-        return verify(LakeTable.of(self.lake, CLUSTER, topic))
+        return verify(DeltaLakeTable.of(self.lake, CLUSTER, topic))
 
     def prove_deeply(self, topic: str) -> DeepProof:
         """Verify the table of a topic, and compare its rows with the brokers' records."""
         with open_cluster(self.settings, CLUSTER) as cluster:
-            return deep_verify(LakeTable.of(self.lake, CLUSTER, topic), cluster)
+            return deep_verify(DeltaLakeTable.of(self.lake, CLUSTER, topic), cluster)
 
     def entries(self, topic: str) -> Sequence[LedgerEntry]:
         """The ledger of a table, from the newest entry to the first."""
-        table = LakeTable.of(self.lake, CLUSTER, topic)
+        table = DeltaLakeTable.of(self.lake, CLUSTER, topic)
         return [entry for _, entry in table.entries(table.snapshot())]
 
     def table(self, topic: str) -> pa.Table:

@@ -22,7 +22,7 @@ from deltalake import DeltaTable
 from kafka_io.testing.schema_registry.server import EmbeddedSchemaRegistry
 from pipelines.certificates.certificate import Certificate
 from pipelines.certificates.certify import CertificateRequest, certify
-from pipelines.delta.delta_table import DAMAGED, LakeTable
+from pipelines.delta.delta_table import DeltaLakeTable
 from pipelines.demo.data import register
 from pipelines.fetch.unreadable import QUARANTINE_FOLDER
 from pipelines.increments.delta_output import DeltaOutput
@@ -38,6 +38,7 @@ from pipelines.maintenance.erased_files import finish_erasures
 from pipelines.maintenance.erased_outputs import delete_erased_of_outputs
 from pipelines.rewrites.staging import STAGING_FOLDER
 from pipelines.state_tables.update import update_state
+from pipelines.table.lake_table import DAMAGED
 from pipelines.verify.verify import verify
 from resources.kafka import open_cluster
 from resources.settings.settings import Caps, Settings
@@ -96,9 +97,9 @@ class World:
         )
 
     @property
-    def table(self) -> LakeTable:
+    def table(self) -> DeltaLakeTable:
         """The topic's table."""
-        return LakeTable.of(self.lake, CLUSTER, self.topic, TableLayout(is_typed=bool(self.format_)))
+        return DeltaLakeTable.of(self.lake, CLUSTER, self.topic, TableLayout(is_typed=bool(self.format_)))
 
     @property
     def has_state(self) -> bool:

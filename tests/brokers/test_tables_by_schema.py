@@ -12,9 +12,10 @@ from deltalake import DeltaTable
 
 from kafka_io.testing.schema_registry.server import EmbeddedSchemaRegistry
 from pipelines.comparison.deep_verify import deep_verify
-from pipelines.delta.delta_table import LakeTable
 from pipelines.demo.data import register
+from pipelines.formats.tables import lake_table
 from pipelines.load.load import Loader
+from pipelines.table.lake_table import LakeTable
 from pipelines.verify.topic_tables import other_tables, verify_topic
 from resources.kafka import open_cluster, open_schema_registry
 from resources.settings.settings import Settings
@@ -74,7 +75,7 @@ def test_each_schema_of_a_real_broker_has_its_table(
             }
         )
         own, orders, payments = (
-            LakeTable.of(Lake.of(settings), "main", name) for name in (topic, f"{topic}/orders", f"{topic}/payments")
+            lake_table(Lake.of(settings), "main", name) for name in (topic, f"{topic}/orders", f"{topic}/payments")
         )
         values = [_frame(ids["o"], order, id=7, secret=1), _frame(ids["p"], payment, paid=3), None]
         for codec in ("zstd", "none"):

@@ -8,7 +8,7 @@ import dagster as dg
 
 from penstock import on_complete_partitions
 from pipelines.defs.build import build_defs
-from pipelines.delta.delta_table import LakeTable
+from pipelines.delta.delta_table import DeltaLakeTable
 from pipelines.status.hour_counts import hour_counts
 from resources.settings.settings import Settings
 from resources.stores.lake import Lake
@@ -29,7 +29,7 @@ def counting(topic: str) -> dg.AssetsDefinition:
         backfill_policy=dg.BackfillPolicy.single_run(),
     )
     def counts(context: dg.AssetExecutionContext) -> None:
-        table = LakeTable.of(Lake.of(Settings.load(Settings.path())), CLUSTER, topic)
+        table = DeltaLakeTable.of(Lake.of(Settings.load(Settings.path())), CLUSTER, topic)
         lines = []
         for hour in context.partition_keys:
             start = int(PARTITIONS.time_window_for_partition_key(hour).start.timestamp()) * 1000

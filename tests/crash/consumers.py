@@ -18,7 +18,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as sf
 
-from pipelines.delta.delta_table import LakeTable
+from pipelines.delta.delta_table import DeltaLakeTable
 from pipelines.increments.increment import Increment, Transform, apply_increment
 from pipelines.state_tables.state_table import state_output
 from pipelines.state_tables.update import update_state
@@ -119,7 +119,7 @@ class RowConsumer(Consumer):
 
 def update(lake: Path) -> None:
     """Update the state table, and print what was done."""
-    table = LakeTable.of(Lake(root=str(lake)), "main", "clicks")
+    table = DeltaLakeTable.of(Lake(root=str(lake)), "main", "clicks")
     sys.stdout.write(json.dumps(printed(update_state(table, BY_KEY, attempts=_ATTEMPTS))))
 
 

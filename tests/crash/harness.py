@@ -8,7 +8,7 @@ from typing import Any
 
 from kafka_io.errors import SchemaRegistryUnavailable
 from kafka_io.model import BrokerPartition
-from pipelines.delta.delta_table import LakeTable
+from pipelines.delta.delta_table import DeltaLakeTable
 from pipelines.ledger.ledger import CommitKind
 from pipelines.table.table_store import TableSnapshot
 from pipelines.verify.verify import verify
@@ -54,9 +54,9 @@ class Trial:
     _drivers: int = 0
 
     @property
-    def table(self) -> LakeTable:
+    def table(self) -> DeltaLakeTable:
         """The topic's table."""
-        return LakeTable.of(Lake(root=str(self.home / "lake")), "main", TOPIC)
+        return DeltaLakeTable.of(Lake(root=str(self.home / "lake")), "main", TOPIC)
 
     def new_driver_files(self, **settings: Any) -> tuple[Path, Path]:
         """Create the folder and the settings file of one more driver."""
@@ -138,7 +138,7 @@ def _changed_anything(ended: Ended) -> bool:
     return False
 
 
-def _check_cursors(table: LakeTable, snapshot: TableSnapshot) -> None:
+def _check_cursors(table: DeltaLakeTable, snapshot: TableSnapshot) -> None:
     """Check that only a cut or a rewind moves a cursor back (fault L06)."""
     before: Mapping[BrokerPartition, tuple[int, int]] = {}
     for version, entry in reversed(list(table.entries(snapshot))):
@@ -148,7 +148,7 @@ def _check_cursors(table: LakeTable, snapshot: TableSnapshot) -> None:
         before = entry.covered
 
 
-def _check_values(table: LakeTable, snapshot: TableSnapshot) -> None:
+def _check_values(table: DeltaLakeTable, snapshot: TableSnapshot) -> None:
     """Check the columns and the cells of a table with Avro values."""
     entries = reversed(list(table.entries(snapshot)))
     added = [column["name"] for _, entry in entries for column in entry.columns]

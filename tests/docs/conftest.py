@@ -15,7 +15,7 @@ from kafka_io.model import BrokerPartition
 from kafka_io.testing.modern.config import ModernBrokerConfig
 from kafka_io.testing.modern.server import ModernBrokerServer
 from kafka_io.testing.schema_registry.server import EmbeddedSchemaRegistry
-from pipelines.delta.delta_table import LakeTable
+from pipelines.delta.delta_table import DeltaLakeTable
 from pipelines.layout.conditions import one_of
 from pipelines.load.load import Loader
 from pipelines.maintenance.erase import EraseRequest, erase
@@ -93,9 +93,9 @@ class World:
             load = Loader.of(settings, cluster, _no_spark).load(topic)
         assert load.error is None
 
-    def table(self, topic: str) -> LakeTable:
+    def table(self, topic: str) -> DeltaLakeTable:
         """The table of a topic."""
-        return LakeTable.of(Lake.of(Settings.load(self.settings)), CLUSTER, topic)
+        return DeltaLakeTable.of(Lake.of(Settings.load(self.settings)), CLUSTER, topic)
 
     def update_state(self, topic: str) -> None:
         """Bring the state table of a topic up to date."""

@@ -21,7 +21,7 @@ from kafka_io.testing.modern.config import ModernBrokerConfig
 from kafka_io.testing.modern.server import ModernBrokerServer
 from kafka_io.testing.schema_registry.server import EmbeddedSchemaRegistry
 from pipelines.cli.main import main
-from pipelines.delta.delta_table import LakeTable
+from pipelines.delta.delta_table import DeltaLakeTable
 from pipelines.rewrites.topic_schema import topic_schema
 from resources.settings.settings import Settings
 from resources.stores.lake import Lake
@@ -147,7 +147,7 @@ class Home:
 
     def table(self, topic: str) -> DeltaTable:
         """The table of a topic."""
-        return DeltaTable(LakeTable.of(Lake.of(Settings.load(self.settings)), "main", topic).uri)
+        return DeltaTable(DeltaLakeTable.of(Lake.of(Settings.load(self.settings)), "main", topic).uri)
 
 
 @pytest.fixture

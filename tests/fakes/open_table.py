@@ -23,6 +23,7 @@ class FakeOpenTable:
     read: Callable[[], Mapping[str, pa.Table]] = dict
     layout: TableLayout = RAW
     uri: str = "memory://lake/clicks"
+    version: int = 0
 
     def schema(self) -> pa.Schema:
         """See OpenTable."""

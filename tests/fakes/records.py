@@ -6,7 +6,7 @@ from pathlib import Path
 from deltalake import DeltaTable
 
 from kafka_io.records.build import Record, record_batch
-from pipelines.delta.delta_table import LakeTable
+from pipelines.delta.delta_table import DeltaLakeTable
 from resources.stores.lake import Lake
 from tests.fakes.cluster import Log
 
@@ -26,9 +26,9 @@ def numbered(start: int, stop: int, incarnation: str = "first") -> list[str]:
     return [f"{incarnation} {number}" for number in range(start, stop)]
 
 
-def table(folder: Path) -> LakeTable:
+def table(folder: Path) -> DeltaLakeTable:
     """The table of topic `clicks` in a lake."""
-    return LakeTable.of(Lake(root=str(folder)), "main", "clicks")
+    return DeltaLakeTable.of(Lake(root=str(folder)), "main", "clicks")
 
 
 def values(folder: Path, partition: int = 0) -> list[str]:

@@ -15,7 +15,7 @@ from deltalake import DeltaTable
 from kafka_io.records.build import Record, record_batch
 from kafka_io.testing.schema_registry.server import EmbeddedSchemaRegistry
 from pipelines.comparison.deep_verify import DeepProof, deep_verify
-from pipelines.delta.delta_table import LakeTable
+from pipelines.delta.delta_table import DeltaLakeTable
 from pipelines.fetch.fetch_runner import fetch_here
 from pipelines.fetch.fetch_task import FetchTask
 from pipelines.ledger.ledger import LedgerEntry
@@ -85,7 +85,7 @@ class TypedTopic:
         )
 
     @property
-    def table(self) -> LakeTable:
+    def table(self) -> DeltaLakeTable:
         """The topic's table."""
         return table(self.folder)
 

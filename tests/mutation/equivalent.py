@@ -76,7 +76,7 @@ EQUIVALENT: Mapping[tuple[str, str, str], str] = {
     ): "plan calls this only for an offset outside of the log, and the log's earliest offset is inside",
     (
         "pipelines/delta/delta_table.py",
-        "LakeTable.drop",
+        "DeltaLakeTable.drop",
         "True -> False",
     ): "the folder is inside of the table's, which exists",
     (

@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 from kafka_io.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest
 from kafka_io.testing.modern.config import ModernBrokerConfig
 from kafka_io.testing.modern.server import ModernBrokerServer
-from pipelines.delta.delta_table import LakeTable
+from pipelines.delta.delta_table import DeltaLakeTable
 from pipelines.reports.outcome import TopicLoad
 from pipelines.verify.verify import Proof, verify
 from resources.settings.settings import PATH_VARIABLE, Settings
@@ -53,7 +53,7 @@ def load(live: LiveCluster, spark: SparkSession) -> Callable[..., TopicLoad]:
 def prove(live: LiveCluster) -> Callable[[str], Proof]:
     """Verifies the table of a topic of the live cluster."""
     lake = Lake(root=str(live.lake))
-    return lambda topic: verify(LakeTable.of(lake, "main", topic))
+    return lambda topic: verify(DeltaLakeTable.of(lake, "main", topic))
 
 
 @pytest.fixture

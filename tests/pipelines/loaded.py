@@ -14,7 +14,7 @@ from kafka_io.cluster.cluster import Cluster
 from kafka_io.model import BrokerPartition
 from pipelines.comparison.deep_verify import DeepProof, deep_verify
 from pipelines.delta.delta_log_segment import commit_file
-from pipelines.delta.delta_table import LakeTable
+from pipelines.delta.delta_table import DeltaLakeTable
 from pipelines.fetch.fetch_runner import fetch_here
 from pipelines.load.load import Loader
 from pipelines.reports.outcome import TopicLoad
@@ -50,9 +50,9 @@ class Loaded:
         return open_cluster(Settings.load(self.settings), "main")
 
     @property
-    def table(self) -> LakeTable:
+    def table(self) -> DeltaLakeTable:
         """The topic's table."""
-        return LakeTable.of(Lake.of(Settings.load(self.settings)), "main", "clicks")
+        return DeltaLakeTable.of(Lake.of(Settings.load(self.settings)), "main", "clicks")
 
     def load(self, **options: Any) -> TopicLoad:
         """Load the topic as a schedule does."""
@@ -66,7 +66,7 @@ class Loaded:
         since: str,
         until: str,
         *partitions: str,
-        table: LakeTable | None = None,
+        table: DeltaLakeTable | None = None,
         on_compacted: OnCompacted = "fail",
         on_progress: Progress = no_progress,
         **options: Any,

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from kafka_io.model import BrokerPartition
-from pipelines.delta.delta_table import LakeTable
+from pipelines.delta.delta_table import DeltaLakeTable
 from pipelines.ledger.committed_range import CommittedRange, ExactCause, StoredSet
 from pipelines.ledger.exact_offsets import NO_OFFSETS, ExactOffsets
 from pipelines.ledger.incarnations import incarnations
@@ -38,7 +38,7 @@ def with_exact(
 
 
 def take_out(
-    table: LakeTable,
+    table: DeltaLakeTable,
     partition: BrokerPartition,
     named: ExactOffsets,
     *,
@@ -81,7 +81,7 @@ def take_out(
 
 
 def _without(
-    table: LakeTable, snapshot: TableSnapshot, part: CommittedRange, offsets: Collection[int], inner: int | None
+    table: DeltaLakeTable, snapshot: TableSnapshot, part: CommittedRange, offsets: Collection[int], inner: int | None
 ) -> SliceFacts:
     layout = snapshot.layout
     rows = snapshot.opened.dataset().to_table(filter=arrow_filter(part, layout))

@@ -11,7 +11,7 @@ import pytest
 
 from kafka_io.model import BrokerPartition
 from pipelines.commit.commit import LoadChange, commit
-from pipelines.delta.delta_table import LakeTable
+from pipelines.delta.delta_table import DeltaLakeTable
 from pipelines.ledger.committed_range import CommittedRange
 from pipelines.ledger.incarnations import incarnations
 from pipelines.ledger.ledger import LedgerEntry
@@ -77,7 +77,7 @@ class LossyStore(SimStore):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LossyTable(LakeTable):
+class LossyTable(DeltaLakeTable):
     """A Delta table that loses most answers; `lost` counts them."""
 
     rng: random.Random
@@ -93,7 +93,7 @@ class LossyTable(LakeTable):
         """Write or do not write, and in most cases lose the answer."""
         fate = self.rng.choice(("landed", "not landed", "answered"))
         if fate != "not landed":
-            version = LakeTable.write(self, snapshot, entry, new_slices, replaced)
+            version = DeltaLakeTable.write(self, snapshot, entry, new_slices, replaced)
             if fate == "answered":
                 return version
         self.lost[fate] += 1

@@ -29,7 +29,7 @@ from tests.simulation.scheduler import Scheduler
 from tests.simulation.store import SimStore
 
 if TYPE_CHECKING:
-    from pipelines.delta.delta_table import LakeTable
+    from pipelines.delta.delta_table import DeltaLakeTable
 
 _SUSPENDED = 0.5
 """The share of cleans that are suspended."""
@@ -197,7 +197,7 @@ class UserActions:
             facts=(SliceFacts(range=written, files=(file,)),),
             run=run,
             columns=columns,
-            table=cast("LakeTable", self.store),
+            table=cast("DeltaLakeTable", self.store),
             staged_from=snapshot,
         )
         return f"version {commit(self.store, snapshot, change).version} has {committed} decoded again"

@@ -15,7 +15,7 @@ from deltalake import DeltaTable
 
 from pipelines.defs.catalog.known_topics import TopicStorage
 from pipelines.defs.catalog.topic_keys import key_name
-from pipelines.delta.delta_table import LakeTable
+from pipelines.delta.delta_table import DeltaLakeTable
 from pipelines.demo.state import DemoState, free_port
 from pipelines.verify.verify import Proof, verify
 from resources.settings.settings import Settings
@@ -74,9 +74,9 @@ class Stand:
         """Publish messages. They can be read at once."""
         assert publish_by_settings(self.settings, topic, messages, cluster=self.cluster) == len(messages)
 
-    def table(self, topic: str) -> LakeTable:
+    def table(self, topic: str) -> DeltaLakeTable:
         """The table of a topic."""
-        return LakeTable.of(Lake.of(self.settings), self.cluster, topic)
+        return DeltaLakeTable.of(Lake.of(self.settings), self.cluster, topic)
 
     def delta(self, topic: str) -> DeltaTable:
         """The table of a topic, as any reader of Delta opens it."""

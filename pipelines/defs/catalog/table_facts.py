@@ -7,18 +7,17 @@ from dataclasses import dataclass
 from typing import Any
 
 import dagster as dg
-from deltalake import DeltaTable
 
 from pipelines.defs.catalog.metadata import Metadata
-from pipelines.delta.delta_table import LakeTable
+from pipelines.formats.tables import lake_table, native_table
 from pipelines.layout.columns import HEADER_PREFIX, KEY_PREFIX, RAW_COLUMN
 from pipelines.layout.delta_schema import DeltaField, type_text
 from pipelines.layout.layout import TableLayout
 from pipelines.layout.personal import is_personal, paths_below, paths_of_headers
+from pipelines.table.lake_table import LakeTable
 from pipelines.table.row_filter import arrow_filter
 from pipelines.table.table_store import TableSnapshot
 from resources.stores.lake import Lake, lake_errors
-from resources.stores.store_options import store_options
 
 _MAX_TEXT = 100  # characters in a cell of a sample row
 _BATCH_ROWS = 1024
@@ -49,7 +48,7 @@ def table_facts(
     Raises:
         LocatedError: the table cannot be read, or is not Penstock's.
     """
-    table = LakeTable.of(lake, cluster, topic)
+    table = lake_table(lake, cluster, topic)
     snapshot = table.newest()
     if snapshot is None:
         return None
@@ -160,10 +159,10 @@ class TableInputs(dg.IOManager):
     def __init__(self, options: Mapping[str, str]) -> None:
         self._options = dict(options)
 
-    def load_input(self, context: dg.InputContext) -> DeltaTable:
-        """The Delta table of the upstream asset."""
+    def load_input(self, context: dg.InputContext) -> object:
+        """The table of the upstream asset, as the library of its format opens it: a `DeltaTable`."""
         metadata = context.upstream_output.definition_metadata if context.upstream_output else {}
-        return DeltaTable(str(metadata["dagster/uri"]), storage_options=store_options(self._options))
+        return native_table(str(metadata["dagster/uri"]), self._options)
 
     def handle_output(self, context: dg.OutputContext, obj: Any) -> None:
         """Loads store nothing here."""

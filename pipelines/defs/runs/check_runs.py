@@ -30,7 +30,7 @@ from pipelines.defs.catalog.checks import (
 )
 from pipelines.defs.catalog.metadata import status_metadata
 from pipelines.defs.runs.schedule_status import ask_schedule_status
-from pipelines.delta.delta_table import LakeTable
+from pipelines.formats.tables import lake_table
 from pipelines.maintenance.erased_files import waiting_erasures
 from pipelines.status.status import TopicStatus, now_ms
 from pipelines.verify.last_proof import LastProofs
@@ -130,7 +130,7 @@ class CheckRun:
             return {}
         lake, cluster = self.penstock.lake(), self.schedule.cluster
         tables = {
-            topic: LakeTable.of(lake, cluster, topic)
+            topic: lake_table(lake, cluster, topic)
             for topic in topics
             if lake.has_table(cluster, topic) or self._was_loaded(topic)
         }
@@ -143,7 +143,7 @@ class CheckRun:
         lake, cluster = self.penstock.lake(), self.schedule.cluster
         has_table = lake.has_table(cluster, topic)
         try:
-            committed = waiting_erasures(LakeTable.of(lake, cluster, topic)) if has_table else ()
+            committed = waiting_erasures(lake_table(lake, cluster, topic)) if has_table else ()
         except LocatedError as error:  # other tables are still judged (fault U03)
             sentence = f"the erasures of the table are not known: {error}"
             return Verdict(violation=(dg.AssetCheckSeverity.ERROR, sentence), passed="")

@@ -6,9 +6,10 @@ import dagster as dg
 
 from pipelines.defs.catalog.catalog import TopicSchedule, job_of
 from pipelines.defs.runs.run_tags import tagged_run
-from pipelines.delta.delta_table import LakeTable
+from pipelines.formats.tables import lake_table
 from pipelines.ledger.table_routes import TableRoutes
 from pipelines.maintenance.housekeeping import TopicHousekeeping
+from pipelines.table.lake_table import LakeTable
 from resources.settings.settings import Settings
 
 
@@ -30,7 +31,7 @@ def clean_job(schedule: TopicSchedule) -> dg.JobDefinition:
                 if not lake.has_table(schedule.cluster, topic):
                     continue
                 try:
-                    context.log.info(_cleaned(settings, LakeTable.of(lake, schedule.cluster, topic), topic))
+                    context.log.info(_cleaned(settings, lake_table(lake, schedule.cluster, topic), topic))
                 except Exception as error:
                     failed[topic] = str(error)
                     context.log.exception("%s: cannot be cleaned", topic)

@@ -11,7 +11,7 @@ from pipelines.defs.catalog.catalog import Catalog, cluster_named, job_of, pool_
 from pipelines.defs.catalog.metadata import log_progress, replay_metadata
 from pipelines.defs.catalog.topic_keys import identifier
 from pipelines.defs.runs.run_tags import tagged_run
-from pipelines.delta.delta_table import LakeTable
+from pipelines.formats.tables import lake_table
 from pipelines.load.load import Loader
 from pipelines.reports.lineage_jobs import JobLineage
 from pipelines.rewrites.replay_request import OnCompacted, ReplayRequest
@@ -78,5 +78,5 @@ def _replay(
     lineage = JobLineage.of(settings, cluster_name, run_id=context.run_id, warn=context.log.warning)
     with penstock.cluster(cluster_name) as cluster:
         run = Loader.of(settings, cluster, penstock.session, run_id=context.run_id).run
-        table = LakeTable.of(penstock.lake(), cluster_name, request.topic)
+        table = lake_table(penstock.lake(), cluster_name, request.topic)
         return reported_replay(lineage, run, table, request, log_progress(context.log, request.topic))

@@ -76,7 +76,7 @@ def _updates(
         dagster.Failure: one of them failed. Dagster retries only what can pass.
     """
     # Imported here, because DuckDB takes time to import, and code locations without state tables do not need it.
-    from pipelines.delta.delta_table import LakeTable  # noqa: PLC0415
+    from pipelines.formats.tables import lake_table  # noqa: PLC0415
     from pipelines.reports.lineage_jobs import JobLineage  # noqa: PLC0415
     from pipelines.state_tables.reported import reported_state_update  # noqa: PLC0415
 
@@ -90,7 +90,7 @@ def _updates(
             if options.state is None:
                 context.log.warning("%s: the settings have no state table of this topic any more", topic)
                 continue
-            table = LakeTable.of(lake, schedule.cluster, topic)
+            table = lake_table(lake, schedule.cluster, topic)
             update = reported_state_update(lineage, table, options)
         except TableMissing:
             context.log.info("%s: nothing was loaded yet", topic)

@@ -19,10 +19,11 @@ from pipelines.defs.catalog.catalog import Catalog, TopicSchedule, cluster_named
 from pipelines.defs.catalog.known_topics import KnownTopics, TopicStorage
 from pipelines.defs.sensors.reload import reload_definitions
 from pipelines.defs.sensors.sensor_cursors import cursor_from
-from pipelines.delta.delta_table import LakeTable
+from pipelines.formats.tables import lake_table
 from pipelines.status.audited_hours import Audit, CountedWindow
 from pipelines.status.complete_windows import CompleteWindows, WindowReport, first_window
 from pipelines.status.window_progress import WindowProgress
+from pipelines.table.lake_table import LakeTable
 from resources.errors import LoadError
 from resources.penstock import PenstockResource
 from resources.settings.time_windows import TimeWindows
@@ -170,7 +171,7 @@ class _Tick:
         return dg.SensorResult(asset_events=events, skip_reason=reason, cursor=cursor)
 
     def _table(self, topic: TopicWindows) -> LakeTable:
-        return LakeTable.of(self.penstock.lake(), self.storage.cluster, topic.topic)
+        return lake_table(self.penstock.lake(), self.storage.cluster, topic.topic)
 
     def _add_first_windows(self, topics: Sequence[TopicWindows]) -> str:
         """Store where the first windows of topics begin, and make Dagster load their assets; returns what happened."""

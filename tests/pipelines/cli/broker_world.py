@@ -11,7 +11,7 @@ from kafka_io.model import BrokerPartition, OffsetRange
 from kafka_io.records.build import Record, record_batch
 from pipelines.cli.main import main
 from pipelines.commit.commit import LoadChange, commit
-from pipelines.delta.delta_table import LakeTable
+from pipelines.delta.delta_table import DeltaLakeTable
 from pipelines.identity.identity import table_state
 from pipelines.ledger.committed_range import CommittedRange
 from pipelines.ledger.ledger import TopicIdentity
@@ -51,7 +51,7 @@ class World:
                 name=topic,
                 incarnation=entry.incarnation,
             )
-        table = LakeTable.of(Lake.of(settings), "main", topic)
+        table = DeltaLakeTable.of(Lake.of(settings), "main", topic)
         snapshot = table.snapshot()
         facts = SliceFacts(
             range=CommittedRange(

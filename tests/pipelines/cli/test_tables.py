@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from click.testing import Result
 
-from pipelines.delta.delta_table import LakeTable
+from pipelines.delta.delta_table import DeltaLakeTable
 from resources.quantities import size
 from resources.stores.lake import Lake
 from tests.small_table import SmallTable
@@ -40,7 +40,7 @@ def test_the_files_and_the_empty_table_of_a_failed_load_are_named(
     penstock: Penstock, small: SmallTable, tmp_path: Path
 ) -> None:  # fault U12
     small.write(900, 950)
-    LakeTable.of(Lake(root=str(tmp_path / "lake")), "main", "views").snapshot()
+    DeltaLakeTable.of(Lake(root=str(tmp_path / "lake")), "main", "views").snapshot()
     lines = penstock("clean", "--all").stdout.splitlines()
     assert lines[3:] == [
         "clicks: 1 files of failed loads or of loads in progress stay, because they are younger than keep_days",
@@ -97,7 +97,7 @@ def test_a_lake_without_tables_is_an_error_and_not_proven(
 def test_a_table_that_is_gone_since_its_last_proof_is_an_error(
     penstock: Penstock, small: SmallTable, tmp_path: Path
 ) -> None:  # fault E07
-    views = LakeTable.of(small.lake, "main", "views")
+    views = DeltaLakeTable.of(small.lake, "main", "views")
     views.snapshot()
     assert penstock("verify", "--all").exit_code == 0
     Path(views.uri).rename(tmp_path / "views")

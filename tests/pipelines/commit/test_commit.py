@@ -16,7 +16,7 @@ from kafka_io.model import BrokerPartition, OffsetRange
 from kafka_io.records.last_message import LastMessage
 from pipelines.commit.commit import commit, committable
 from pipelines.delta import delta_table as table_module
-from pipelines.delta.delta_table import LakeTable
+from pipelines.delta.delta_table import DeltaLakeTable
 from pipelines.layout.layout import TYPED
 from pipelines.ledger.committed_range import CommittedRange
 from pipelines.ledger.coverage import extended
@@ -300,7 +300,7 @@ def test_a_load_is_refused_by_a_table_that_became_typed_while_it_was_fetched(sma
     small.commit(small.write(0, 20, partition=1))
     typed = replace(small.table.snapshot(), layout=TYPED)
     with (
-        patch.object(LakeTable, "newer", return_value=typed),
+        patch.object(DeltaLakeTable, "newer", return_value=typed),
         pytest.raises(CommitRefused, match="the table became typed meanwhile; run again"),
     ):
         small.commit(facts, snapshot=snapshot)
@@ -326,7 +326,7 @@ def test_a_commit_that_always_conflicts_ends_after_waits_that_grow(small: "Small
     snapshot, waits = small.table.snapshot(), list[float]()
     change = small.loading(small.write(0, 50))
     with (
-        patch.object(LakeTable, "write", side_effect=CommitConflict("another was first")),
+        patch.object(DeltaLakeTable, "write", side_effect=CommitConflict("another was first")),
         pytest.raises(LakeUnavailable, match="the commit did not land: another was first"),
     ):
         commit(small.table, snapshot, change, sleep=waits.append)

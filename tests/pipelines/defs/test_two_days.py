@@ -17,7 +17,7 @@ from penstock import on_complete_partitions
 from pipelines.defs.build import definitions_of
 from pipelines.defs.catalog.catalog import Catalog
 from pipelines.defs.catalog.known_topics import KnownTopics
-from pipelines.delta.delta_table import LakeTable
+from pipelines.delta.delta_table import DeltaLakeTable
 from pipelines.fetch.fetch_runner import fetch_here
 from pipelines.status.hour_counts import hour_counts
 from resources.kafka import open_cluster
@@ -116,7 +116,7 @@ class TwoDays:
 
     def count(self, cluster: str, hour: str) -> int:
         """The rows that the table has of an hour now."""
-        table = LakeTable.of(Lake.of(self.settings), cluster, "clicks")
+        table = DeltaLakeTable.of(Lake.of(self.settings), cluster, "clicks")
         start = int(PARTITIONS.time_window_for_partition_key(hour).start.timestamp()) * 1000
         return hour_counts(table, table.snapshot(), "timestamp", [start, start + HOUR_MS])[start]
 

@@ -1,4 +1,4 @@
-"""LakeTable refuses damaged and foreign tables, with messages that say what to do."""
+"""DeltaLakeTable refuses damaged and foreign tables, with messages that say what to do."""
 
 import os
 from collections.abc import Callable
@@ -13,7 +13,7 @@ from deltalake import CommitProperties, PostCommitHookProperties, Transaction
 from kafka_io.model import BrokerPartition
 from pipelines.delta import delta_table as table_module
 from pipelines.delta import snapshot_checks
-from pipelines.delta.delta_table import LakeTable
+from pipelines.delta.delta_table import DeltaLakeTable
 from pipelines.ledger.ledger import SEQUENCE
 from pipelines.maintenance.clean import clean
 from pipelines.verify.verify import proof_of, verify
@@ -135,7 +135,7 @@ def test_a_disk_that_cannot_keep_a_commit_leaves_it_unknown(small: "SmallTable")
     assert small.covered() == {A: (0, 50)}
 
 
-def synced(table: LakeTable, change: Callable[[], object]) -> list[str]:
+def synced(table: DeltaLakeTable, change: Callable[[], object]) -> list[str]:
     """The names of the files in the Delta log that the change forces to disk."""
     with patch.object(durable, "sync") as sync:
         change()
@@ -144,7 +144,7 @@ def synced(table: LakeTable, change: Callable[[], object]) -> list[str]:
 
 
 def test_a_new_table_survives_a_loss_of_power(small: "SmallTable") -> None:  # fault L10
-    table = LakeTable.of(small.table.lake, "main", "views")
+    table = DeltaLakeTable.of(small.table.lake, "main", "views")
     assert synced(table, table.snapshot) == [f"{0:020d}.json"]
 
 

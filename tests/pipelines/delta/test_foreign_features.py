@@ -17,7 +17,7 @@ from resources.errors import LakeRefused, TableForeign
 from tests.pipelines.delta.test_append import segment_of
 
 if TYPE_CHECKING:
-    from pipelines.delta.delta_table import LakeTable
+    from pipelines.delta.delta_table import DeltaLakeTable
     from tests.small_table import SmallTable
 
 READERS = {"deletionVectors", "columnMapping", "v2Checkpoint", "typeWidening", "variantType", "catalogManaged"}
@@ -41,7 +41,7 @@ def commit_action(small: "SmallTable", action: dict[str, Any]) -> None:
     path.write_text(json.dumps({"commitInfo": {}}) + "\n" + json.dumps(action) + "\n")
 
 
-def refused_by(table: "LakeTable") -> list[str]:
+def refused_by(table: "DeltaLakeTable") -> list[str]:
     """What each command says."""
     asked: list[Callable[[], object]] = [
         table.snapshot,

@@ -273,7 +273,7 @@ def test_opening_a_table_imports_no_pandas(table: SmallStore) -> None:
     """It would cost each load its time and memory."""
     program = (
         "import json, sys\n"
-        "from pipelines.delta.delta_table import table_at\n"
+        "from pipelines.formats.tables import table_at\n"
         "snapshot = table_at(sys.argv[1], json.loads(sys.argv[2])).existing()\n"
         "print(snapshot.version, 'pandas' in sys.modules, 'pyarrow.dataset' in sys.modules)\n"
     )
@@ -367,7 +367,7 @@ def test_a_checkpoint_that_deltalake_writes_into_the_copy_is_complete(table: Sma
 
 def test_a_copy_has_no_method_that_would_write_into_it_alone(table: SmallStore) -> None:
     """Only one method that a copy shares with deltalake writes, and it writes into the table."""
-    allowed = {"count", "create_checkpoint", "schema"}
+    allowed = {"count", "create_checkpoint", "schema", "version"}
     opened = table.table.snapshot().opened
     assert isinstance(opened, CopiedVersion)
     names = {name for name in dir(DeltaTable) if not name.startswith("_")} - allowed

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 
-from pipelines.delta.delta_table import LakeTable
+from pipelines.delta.delta_table import DeltaLakeTable
 from pipelines.increments.delta_output import DeltaOutput
 from pipelines.increments.increment import Increment, apply_increment
 from pipelines.maintenance.clean import clean
@@ -252,7 +252,7 @@ def test_a_scrub_that_is_killed_is_continued(topic: TypedTopic, step: str) -> No
     append(topic.fake.logs[0], [document(size=99)])
     assert topic.load().error is None
     rows = topic.rows("_kafka_offset", "email")
-    program = f"from pipelines.delta.delta_table import table_at; table_at({topic.table.uri!r}).scrub()"
+    program = f"from pipelines.formats.tables import table_at; table_at({topic.table.uri!r}).scrub()"
     killed = subprocess.run(
         [sys.executable, "-c", program], check=False, env={**os.environ, KILL_AT: f"{step}:1"}, timeout=60
     )
@@ -278,8 +278,8 @@ class StoredTopic(TypedTopic):
         return super().settings.model_copy(update=options)
 
     @property
-    def table(self) -> LakeTable:
-        return LakeTable.of(Lake.of(self.settings), "main", "clicks")
+    def table(self) -> DeltaLakeTable:
+        return DeltaLakeTable.of(Lake.of(self.settings), "main", "clicks")
 
     def log(self) -> str:
         """All that the delta log says."""

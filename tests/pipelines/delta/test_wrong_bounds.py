@@ -12,7 +12,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from kafka_io.errors import Where
-from pipelines.delta.delta_table import LakeTable
+from pipelines.delta.delta_table import DeltaLakeTable
 from pipelines.delta.hidden_bounds import HiddenBounds
 from resources.stores.lake import Lake
 
@@ -56,17 +56,17 @@ def test_a_column_without_values_or_without_a_count_gets_no_bound(nulls: int, na
     assert _mended(pa.float64(), "", "", nulls=nulls, name=name) == ("{}", "{}")
 
 
-def _table(folder: Path) -> LakeTable:
-    return LakeTable(lake=Lake.of_table(str(folder / "t"), {}), uri=str(folder / "t"), where=Where())
+def _table(folder: Path) -> DeltaLakeTable:
+    return DeltaLakeTable(lake=Lake.of_table(str(folder / "t"), {}), uri=str(folder / "t"), where=Where())
 
 
-def _with_nan_and_infinity(folder: Path) -> LakeTable:
+def _with_nan_and_infinity(folder: Path) -> DeltaLakeTable:
     table = _table(folder)
     write_deltalake(table.uri, pa.table({"x": [inf, 1.0, -inf], "y": [nan, nan, nan], "z": [1, 2, 3]}))
     return table
 
 
-def _found(table: LakeTable, value: Any) -> int:
+def _found(table: DeltaLakeTable, value: Any) -> int:
     rows: int = DeltaTable(table.uri).to_pyarrow_dataset().count_rows(filter=pads.field("x") == value)
     return rows
 

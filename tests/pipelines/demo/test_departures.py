@@ -10,7 +10,7 @@ import pytest
 
 from kafka_io.testing.modern.config import ModernBrokerConfig
 from kafka_io.testing.modern.server import ModernBrokerServer
-from pipelines.delta.delta_table import LakeTable
+from pipelines.delta.delta_table import DeltaLakeTable
 from pipelines.demo.data import rows_of
 from pipelines.demo.departures import TOPIC, departures, publish
 from pipelines.demo.state import DAYS, MODERN, DemoState
@@ -45,13 +45,13 @@ def broker(state: DemoState, tmp_path: Path) -> Iterator[None]:
         yield
 
 
-def load(settings: Settings, until: str | None = None) -> LakeTable:
+def load(settings: Settings, until: str | None = None) -> DeltaLakeTable:
     """Load the topic without Spark, and return its table."""
     window = LoadWindow.parse(None, until, now=datetime.now(UTC))
     with open_cluster(settings, MODERN) as cluster:
         loaded = loader_of(settings, cluster, pytest.fail, fetch=fetch_here, window=window).load(TOPIC)
     assert not loaded.error
-    return LakeTable.of(Lake.of(settings), MODERN, TOPIC)
+    return DeltaLakeTable.of(Lake.of(settings), MODERN, TOPIC)
 
 
 def test_the_flights_of_three_days_are_moved_to_the_last_three_days(settings: Settings) -> None:

@@ -93,7 +93,7 @@ CLICKS = TableState(topic=TopicIdentity(cluster="main", name="clicks", incarnati
     ids=["no table", "empty table", "unreadable table"],
 )
 def test_a_former_name_without_rows_of_the_topic_shows_nothing(existing: Mock, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(earlier_loads, "LakeTable", Mock(of=lambda *_: Mock(existing=existing)))
+    monkeypatch.setattr(earlier_loads, "lake_table", lambda *_: Mock(existing=existing))
     assert FormerName(Mock(clusters=lambda: ["events", "main"]), ["main"])(CLICKS) is None
     assert existing.call_count == 1
 

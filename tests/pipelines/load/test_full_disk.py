@@ -75,7 +75,7 @@ def test_files_that_a_commit_may_name_stay(error: OSError, topic: Loaded) -> Non
     """A broken disk says nothing of what it wrote. With a full one, the table may be unreadable after the write."""
     before = files(topic)
     unreadable = LakeUnavailable("no answer")
-    with refusing(error), patch.object(delta_table.LakeTable, "newer", side_effect=unreadable):
+    with refusing(error), patch.object(delta_table.DeltaLakeTable, "newer", side_effect=unreadable):
         failed = load(topic)
     assert failed.failures[0].kind == CommitUnknown.__name__
     assert len(files(topic)) == len(before) + 2

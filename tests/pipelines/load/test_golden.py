@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from kafka_io.testing.v07.config import BrokerConfig07
 from kafka_io.testing.v07.server import BrokerServer07
-from pipelines.delta.delta_table import LakeTable
+from pipelines.delta.delta_table import DeltaLakeTable
 from pipelines.load.load import Loader
 from pipelines.verify.verify import verify
 from resources.settings.settings import Settings
@@ -64,4 +64,4 @@ def test_genuine_logs_become_the_rows_their_own_client_read(genuine: LiveCluster
         table = DeltaTable(lake.table_uri("main", topic)).to_pyarrow_table()
         columns = ("partition", "offset", "inner", "value")
         assert sorted(zip(*(table.column(name).to_pylist() for name in columns), strict=True)) == sorted(rows), topic
-        assert verify(LakeTable.of(lake, "main", topic)).proven
+        assert verify(DeltaLakeTable.of(lake, "main", topic)).proven

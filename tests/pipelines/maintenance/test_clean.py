@@ -19,7 +19,8 @@ from deltalake.exceptions import CommitFailedError
 from deltalake.table import TableAlterer
 
 from kafka_io.model import BrokerPartition
-from pipelines.delta.delta_table import LakeTable
+from pipelines.delta import compaction
+from pipelines.delta.delta_table import DeltaLakeTable
 from pipelines.layout.layout import RAW
 from pipelines.ledger.committed_range import ExactCause
 from pipelines.maintenance import clean as cleaning
@@ -221,8 +222,8 @@ def test_files_are_merged_if_two_of_one_day_fit_into_one(
     sizes: dict[str, list[int]], target: int, has_some: bool
 ) -> None:
     adds = [{"partition.date": day, "size_bytes": size} for day, of_day in sizes.items() for size in of_day]
-    handle = Mock(get_add_actions=lambda **_: pa.Table.from_pylist(adds))
-    assert bool(cleaning._folders_to_merge(handle, RAW, target, date(2026, 1, 1))) == has_some
+    opened = Mock(files=lambda: pa.Table.from_pylist(adds), layout=RAW)
+    assert cleaning._days_to_merge(opened, target, date(2026, 1, 1)) == (None if has_some else [])
 
 
 @pytest.mark.parametrize(
@@ -253,7 +254,7 @@ def test_the_log_gets_a_checkpoint_and_keeps_its_entries(filled: "SmallTable") -
 
 
 def test_the_checkpoint_is_forced_to_disk(filled: "SmallTable") -> None:
-    with patch.object(LakeTable, "sync") as sync:
+    with patch.object(DeltaLakeTable, "sync") as sync:
         cleaned(filled)
     sync.assert_called_once_with(after=filled.table.snapshot().version - 1)
 
@@ -287,7 +288,7 @@ def happening(step: str, event: Callable[[], None]) -> Iterator[None]:
         if name == step and pending:
             pending.pop()()
 
-    with patch.object(cleaning, "failpoint", failpoint):
+    with patch.object(cleaning, "failpoint", failpoint), patch.object(compaction, "failpoint", failpoint):
         yield
 
 
@@ -343,12 +344,12 @@ def test_a_clean_spares_what_a_rewind_brought_back_even_if_its_announcement_land
     merged: "SmallTable", monkeypatch: pytest.MonkeyPatch
 ) -> None:  # fault P14
     """Deltalake refuses such an announcement today, and promises it nowhere."""
-    announce = LakeTable.announce_clean
+    announce = DeltaLakeTable.announce_clean
 
-    def on_top(table: LakeTable, _snapshot: TableSnapshot, before: int) -> None:
+    def on_top(table: DeltaLakeTable, _snapshot: TableSnapshot, before: int) -> None:
         announce(table, table.snapshot(), before)
 
-    monkeypatch.setattr(LakeTable, "announce_clean", on_top)
+    monkeypatch.setattr(DeltaLakeTable, "announce_clean", on_top)
     with happening("before clean", lambda: (rewind(plan_rewind(merged.table, 2, run="back")), None)[1]):
         result = cleaned(merged, keep=timedelta(0))
     assert len(result.collected) == 2  # the files of the loads that the rewind took back
@@ -398,7 +399,7 @@ def test_a_table_with_a_lost_data_file_is_cleaned_and_not_merged(filled: "SmallT
 
 def test_a_table_of_another_program_is_named_and_left_as_it_is(tmp_path: Path) -> None:  # fault U01
     lake = Lake(root=str(tmp_path))
-    foreign = LakeTable.of(lake, "main", "others")
+    foreign = DeltaLakeTable.of(lake, "main", "others")
     for number in range(3):
         write_deltalake(foreign.uri, pa.table({"number": [number]}), mode="append")
     Path(foreign.uri, "loose.parquet").write_bytes(b"theirs")
@@ -410,7 +411,7 @@ def test_a_table_of_another_program_is_named_and_left_as_it_is(tmp_path: Path) -
 
 
 def test_a_topic_without_a_table_has_nothing_to_clean(small: "SmallTable", tmp_path: Path) -> None:
-    nowhere = LakeTable.of(Lake(root=str(tmp_path / "none")), "main", "views")
+    nowhere = DeltaLakeTable.of(Lake(root=str(tmp_path / "none")), "main", "views")
     assert printed(clean(nowhere, keep=DAY, target_bytes=MIB, dry_run=False)) == {
         "table": nowhere.uri,
         "collected": [],

@@ -13,8 +13,8 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
+from pipelines.delta import compaction
 from pipelines.delta.open_version import DeltaVersion
-from pipelines.maintenance import clean as cleaning
 from pipelines.maintenance.clean import CleanResult
 from pipelines.maintenance.clean_state import clean_state
 from pipelines.state_tables import merge as state_merge
@@ -150,7 +150,7 @@ def test_no_version_names_a_file_that_was_deleted_before_its_commit(history: Key
 # fault N60
 def test_an_update_and_a_compaction_that_meet_do_not_both_land(history: KeyedHistory) -> None:
     history.load(("a", "4"), ("c", "4"))
-    with happening(cleaning, "compaction announced", lambda: update(history)):
+    with happening(compaction, "compaction announced", lambda: update(history)):
         assert cleaned(history).busy
     check(history)
 

@@ -17,12 +17,12 @@ from deltalake import DeltaTable
 from kafka_io.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest
 from kafka_io.model import BrokerPartition, OffsetRange
 from pipelines.certificates.certify import CertificateRequest, certify
+from pipelines.delta import compaction
 from pipelines.delta.delta_log_segment import commit_file
 from pipelines.increments.delta_output import DeltaOutput
 from pipelines.increments.increment import Increment, apply_increment, increments
 from pipelines.layout.columns import NO_COLUMNS
 from pipelines.layout.conditions import one_of, parse_condition
-from pipelines.maintenance import clean as cleaning
 from pipelines.maintenance import erase as erasing
 from pipelines.maintenance.clean import clean
 from pipelines.maintenance.erase import EraseRequest, erase
@@ -255,7 +255,7 @@ def test_a_compaction_that_began_before_an_erasure_does_not_bring_rows_back(  # 
         if failpoint == "compaction announced" and waiting:
             waiting.pop()()
 
-    monkeypatch.setattr(cleaning, "failpoint", passed)
+    monkeypatch.setattr(compaction, "failpoint", passed)
     assert clean(topic.table, keep=timedelta(days=1), target_bytes=10**9, dry_run=False).busy
     assert not waiting
     assert (ids(topic), verify(topic.table).problems) == (WITHOUT, ())

@@ -14,7 +14,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from pipelines.cli.main import main
-from pipelines.delta.delta_table import DAMAGED, LakeTable
+from pipelines.delta.delta_table import DeltaLakeTable
 from pipelines.fetch.unreadable import QUARANTINE_FOLDER
 from pipelines.layout.conditions import parse_condition
 from pipelines.maintenance.clean import clean
@@ -33,6 +33,7 @@ from pipelines.rewrites.rewrite import RewriteRequest, rewrite
 from pipelines.rewrites.staging import STAGING_FOLDER
 from pipelines.state_tables.state_table import state_output
 from pipelines.state_tables.update import update_state
+from pipelines.table.lake_table import DAMAGED
 from pipelines.verify.verify import verify
 from resources.errors import RewindRefused
 from resources.failpoints import KILL_AT
@@ -88,7 +89,7 @@ def _has(path: Path) -> bool:
     return MARKER in content or (is_parquet and MARKER.decode() in str(pq.ParquetFile(path).read().to_pylist()))
 
 
-def finish(table: LakeTable, **options: Any) -> ErasedFiles:
+def finish(table: DeltaLakeTable, **options: Any) -> ErasedFiles:
     return delete_erased(table, **{"older_than": timedelta(), "dry_run": False, **options})
 
 
@@ -182,7 +183,7 @@ def test_what_was_killed_is_continued(topic: TypedTopic, step: str) -> None:  # 
     rows = topic.rows("email", "_kafka_offset")
     program = f"""
 from datetime import UTC, datetime, timedelta
-from pipelines.delta.delta_table import table_at
+from pipelines.formats.tables import table_at
 from pipelines.maintenance.erased_files import delete_erased
 delete_erased(table_at({topic.table.uri!r}), older_than=timedelta(), dry_run=False)
 """

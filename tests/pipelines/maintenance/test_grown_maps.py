@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import pytest
 from deltalake import DeltaTable
 
-from pipelines.delta.delta_table import LakeTable
+from pipelines.delta.writes import grow_maps
 from pipelines.layout.conditions import parse_condition
 from pipelines.maintenance.clean import CleanResult, clean
 from pipelines.maintenance.erase import EraseRequest, erase
@@ -143,13 +143,13 @@ def test_bad_records_are_decoded_again(topic: TypedTopic) -> None:
 
 def test_another_writer_is_first(topic: TypedTopic, monkeypatch: pytest.MonkeyPatch) -> None:
     """Then nothing is merged: a compaction on top of files that it has not seen would double their rows."""
-    rows, grow = _rows(topic), LakeTable.grow_maps
+    rows = _rows(topic)
 
-    def late(table: LakeTable, handle: DeltaTable, *, max_bytes: int) -> None:
-        DeltaTable(table.uri).alter.set_table_properties({"delta.appendOnly": "false"})
-        grow(table, handle, max_bytes=max_bytes)
+    def late(handle: DeltaTable, options: Mapping[str, str], *, max_bytes: int) -> None:
+        DeltaTable(topic.table.uri).alter.set_table_properties({"delta.appendOnly": "false"})
+        grow_maps(handle, options, max_bytes=max_bytes)
 
-    monkeypatch.setattr(LakeTable, "grow_maps", late)
+    monkeypatch.setattr("pipelines.delta.compaction.grow_maps", late)
     result = _cleaned(topic)
     assert (result.busy, result.merged) == (True, 0)
     assert _rows(topic) == rows
@@ -211,7 +211,7 @@ def test_a_compaction_that_is_killed_between_its_commits_is_done_by_the_next_one
     rows, uri = _rows(topic), topic.table.uri
     program = f"""
 from datetime import timedelta
-from pipelines.delta.delta_table import table_at
+from pipelines.formats.tables import table_at
 from pipelines.maintenance.clean import clean
 clean(table_at({uri!r}), keep=timedelta(days=1), target_bytes=1 << 27, dry_run=False)
 """

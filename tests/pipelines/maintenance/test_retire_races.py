@@ -14,8 +14,8 @@ from kafka_io.model import BrokerPartition, OffsetRange
 from pipelines.commit import commit as committing
 from pipelines.commit.commit import LoadChange, commit
 from pipelines.commit.replacement import CutChange
+from pipelines.delta import compaction
 from pipelines.identity.identity import table_state
-from pipelines.maintenance import clean as cleaning
 from pipelines.maintenance import retire as retiring
 from pipelines.maintenance.clean import clean
 from resources import failpoints
@@ -108,7 +108,7 @@ def test_a_compaction_does_not_bring_retired_rows_back(loaded: DatedTable) -> No
         if name == "compaction announced" and pending:
             pending.pop()()
 
-    with patch.object(cleaning, "failpoint", failpoint):
+    with patch.object(compaction, "failpoint", failpoint):
         assert clean(loaded.table, keep=timedelta(days=1), target_bytes=1_000_000, dry_run=False).busy
     assert (loaded.offsets(), loaded.problems()) == (list(range(40, 60)), ())
 

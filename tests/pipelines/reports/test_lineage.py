@@ -36,7 +36,7 @@ JOB = LineageJob(
     run=RUN,
     parent=PARENT,
 )
-NESTED = {
+NESTED: Mapping[str, Any] = {
     "type": "struct",
     "fields": [
         {"name": "id", "type": "long"},
@@ -101,7 +101,7 @@ def made_by_the_library(load: TopicLoad | None) -> Any:
 )
 def test_an_event_is_that_of_the_library(load: TopicLoad | None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("openlineage.client.generated.base.PRODUCER", PRODUCER)
-    schema = schema_fields(json.dumps(NESTED)) if load and load.version is not None else ()
+    schema = schema_fields(NESTED["fields"]) if load and load.version is not None else ()
     event = JOB.ended(JobEnd.of_load(load, schema), NOW) if load else JOB.started(NOW)
     assert event == made_by_the_library(load)
 

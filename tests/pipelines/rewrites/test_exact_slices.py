@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from kafka_io.model import BrokerPartition
-from pipelines.delta.delta_table import LakeTable
+from pipelines.delta.delta_table import DeltaLakeTable
 from pipelines.ledger.committed_range import ExactCause
 from pipelines.ledger.incarnations import incarnations
 from pipelines.maintenance.rewind import plan_rewind, rewind
@@ -128,7 +128,7 @@ def test_a_lost_set_refuses_a_replay(modern: Modern) -> None:
 
 
 def test_a_reference_is_used_again_if_it_has_the_same_offsets(topic: Loaded, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(LakeTable, "store_exact", None)
+    monkeypatch.setattr(DeltaLakeTable, "store_exact", None)
     topic.spoil(ONE, 50)
     assert topic.replay("earliest", "latest").error is None
     [current, *_] = incarnations(topic.table.entries(newest(topic)))

@@ -14,7 +14,7 @@ from kafka_io.wire.conversation import ReceivedRequest
 from kafka_io.wire.types import NULL_UUID
 from pipelines.commit.commit import commit
 from pipelines.commit.replacement import CutChange
-from pipelines.delta.delta_table import LakeTable
+from pipelines.delta.delta_table import DeltaLakeTable
 from pipelines.fetch.fetch_runner import fetch_here
 from pipelines.fetch.fetch_task import FetchTask
 from pipelines.ledger.committed_range import CommittedRange
@@ -38,7 +38,7 @@ ONE = BrokerPartition(None, 0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Overtaken(LakeTable):
+class Overtaken(DeltaLakeTable):
     """A table in which something happens just before a replay is written."""
 
     events: list[Callable[[], object]] = field(default_factory=list)
@@ -53,11 +53,11 @@ class Overtaken(LakeTable):
         """Let it happen once, then write."""
         while self.events:
             self.events.pop()()
-        return LakeTable.write(self, snapshot, entry, new_slices, replaced)
+        return DeltaLakeTable.write(self, snapshot, entry, new_slices, replaced)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Silent(LakeTable):
+class Silent(DeltaLakeTable):
     """A table whose store does not answer once; the write has landed."""
 
     silences: list[str] = field(default_factory=lambda: ["once"])
@@ -70,7 +70,7 @@ class Silent(LakeTable):
         replaced: Sequence[CommittedRange],
     ) -> int:
         """Write, and lose the answer."""
-        version = LakeTable.write(self, snapshot, entry, new_slices, replaced)
+        version = DeltaLakeTable.write(self, snapshot, entry, new_slices, replaced)
         while self.silences:
             raise CommitOutcomeUnknown(self.silences.pop())
         return version
@@ -185,13 +185,13 @@ def test_a_replay_is_refused_where_a_truncated_log_was_found_meanwhile(modern: M
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Harmed(LakeTable):
+class Harmed(DeltaLakeTable):
     """A table whose store loses a staged file just before it is to be committed."""
 
     def check(self, files: Sequence[SliceFacts]) -> None:
         """Lose one, and look."""
         (Path(self.uri) / files[0].files[0].path).unlink()
-        LakeTable.check(self, files)
+        DeltaLakeTable.check(self, files)
 
 
 def test_the_files_of_a_replay_are_checked_before_its_commit(modern: Modern) -> None:  # fault G11

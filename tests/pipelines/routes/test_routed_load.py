@@ -17,7 +17,7 @@ from kafka_io.records.build import Record, record_batch
 from kafka_io.testing.schema_registry.server import EmbeddedSchemaRegistry
 from pipelines.commit import commit as commits
 from pipelines.comparison.deep_verify import deep_verify
-from pipelines.delta.delta_table import LakeTable
+from pipelines.delta.delta_table import DeltaLakeTable
 from pipelines.ledger.ledger import LedgerEntry
 from pipelines.load.load import Loader
 from pipelines.maintenance.rewind import plan_rewind, rewind
@@ -79,8 +79,8 @@ def topic(fake: FakeCluster, tmp_path: Path) -> Iterator[TypedTopic]:
         yield TypedTopic(fake=fake, folder=tmp_path / "lake", format_={"format": "json", "tables": TABLES})
 
 
-def table(topic: TypedTopic, route: str = "") -> LakeTable:
-    return LakeTable.of(Lake.of(topic.settings), "main", f"clicks/{route}" if route else "clicks")
+def table(topic: TypedTopic, route: str = "") -> DeltaLakeTable:
+    return DeltaLakeTable.of(Lake.of(topic.settings), "main", f"clicks/{route}" if route else "clicks")
 
 
 def offsets(topic: TypedTopic, route: str = "") -> list[int]:
@@ -111,7 +111,7 @@ def prove(topic: TypedTopic, *routes: str) -> None:
             assert deep_verify(own, cluster, format_=format_, open_registry=open_registry).problems == ()
 
 
-def problems_of_topic(own: LakeTable) -> list[str]:
+def problems_of_topic(own: DeltaLakeTable) -> list[str]:
     """The problems of all tables of the topic with this table, and between them."""
     return [problem for each in (own, *other_tables(own)) for problem in verify_topic(each).problems]
 

@@ -17,7 +17,7 @@ from kafka_io.records.build import Record, record_batch
 from kafka_io.testing.schema_registry.server import EmbeddedSchemaRegistry
 from pipelines.cli.main import main
 from pipelines.comparison.deep_verify import deep_verify
-from pipelines.delta.delta_table import LakeTable
+from pipelines.delta.delta_table import DeltaLakeTable
 from pipelines.ledger.ledger import LedgerEntry
 from pipelines.load.load import Loader
 from pipelines.maintenance.retire import retire
@@ -77,9 +77,9 @@ class Shop:
         log.entries.append((records[-1].offset, record_batch(records)))
         log.end += len(records)
 
-    def table(self, route: str = "") -> LakeTable:
+    def table(self, route: str = "") -> DeltaLakeTable:
         """The table of a route."""
-        return LakeTable.of(Lake.of(self.topic.settings), "main", f"clicks/{route}" if route else "clicks")
+        return DeltaLakeTable.of(Lake.of(self.topic.settings), "main", f"clicks/{route}" if route else "clicks")
 
     def entry(self, route: str = "") -> LedgerEntry:
         """The newest entry of the table of a route."""

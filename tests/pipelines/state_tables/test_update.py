@@ -18,7 +18,7 @@ from kafka_io.model import BrokerPartition, OffsetRange
 from kafka_io.records.build import Record, record_batch
 from pipelines.commit.commit import commit
 from pipelines.commit.replacement import CutChange
-from pipelines.delta.delta_table import LakeTable
+from pipelines.delta.delta_table import DeltaLakeTable
 from pipelines.identity.identity import table_state
 from pipelines.increments.rows import SpanRows
 from pipelines.maintenance.clean import clean
@@ -290,7 +290,7 @@ def test_a_topic_without_a_load_has_no_state_yet(history: KeyedHistory) -> None:
     done = update_state(history.table, BY_KEY)
     assert (done.since, done.version, history.state()) == (-1, -1, [])
     with pytest.raises(TableMissing):
-        update_state(LakeTable.of(history.lake, "main", "other"), BY_KEY)
+        update_state(DeltaLakeTable.of(history.lake, "main", "other"), BY_KEY)
 
 
 # fault N44

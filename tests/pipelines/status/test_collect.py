@@ -16,7 +16,7 @@ from kafka_io.errors import AuthorizationFailed, ConnectFailed, KafkaIOError, Re
 from kafka_io.model import Bounds, BrokerPartition, Generation, OffsetRange, TopicEntry
 from kafka_io.reader.reader import ReadSettings
 from kafka_io.reader.source import Source
-from pipelines.delta.delta_table import LakeTable
+from pipelines.delta.delta_table import DeltaLakeTable
 from pipelines.ledger.committed_range import CommittedRange
 from pipelines.ledger.event_time import EventTime, PartitionTime
 from pipelines.ledger.ledger import CommitKind, LedgerEntry, TableState, TopicIdentity
@@ -114,7 +114,7 @@ class Table:
     opened: int = 0
 
     def existing(self) -> TableSnapshot | None:
-        """See LakeTable."""
+        """See DeltaLakeTable."""
         self.opened += 1
         if self.trouble:
             raise self.trouble
@@ -124,16 +124,16 @@ class Table:
         return TableSnapshot(version=len(self.entries), entry=entry, open_table=FakeOpenTable(read=lambda: FILES))
 
     def commits(self, newest: int) -> Iterator[TableCommit]:
-        """See LakeTable."""
+        """See DeltaLakeTable."""
         self.read += 1
         for version, entry_ in zip(range(newest, 0, -1), self.entries or (), strict=True):
             time = datetime.fromtimestamp(NOW_MS / 1000, UTC)
             yield TableCommit(version=version, time=time, operation="WRITE", entry=entry_)
 
 
-def always(table: Table) -> Callable[[str], LakeTable]:
+def always(table: Table) -> Callable[[str], DeltaLakeTable]:
     """The table of every topic."""
-    return lambda _: cast("LakeTable", table)
+    return lambda _: cast("DeltaLakeTable", table)
 
 
 def commit(

@@ -8,7 +8,8 @@ from unittest.mock import ANY
 
 import pytest
 
-from pipelines.delta.delta_table import LakeTable
+from pipelines.formats.tables import lake_table
+from pipelines.table.lake_table import LakeTable
 from pipelines.verify import verify as verifying
 from pipelines.verify.last_proof import LastProof, LastProofs
 from pipelines.verify.verify import Proof, verify
@@ -52,7 +53,7 @@ def test_a_proof_that_cannot_be_kept_is_still_a_proof(small: SmallTable, tmp_pat
 def test_tables_are_proven_at_the_same_time_and_in_their_order(tmp_path: Path) -> None:
     """The first proofs wait for one another, so they must run at the same time; the first one ends last."""
     lake = Lake(root=str(tmp_path))
-    tables = [LakeTable.of(lake, "main", f"topic-{number}") for number in range(20)]
+    tables = [lake_table(lake, "main", f"topic-{number}") for number in range(20)]
     together, last = Barrier(tables_at_once(lake.root)), tables_at_once(lake.root) - 1
     second_ended = Event()
 

@@ -17,10 +17,11 @@ from deltalake.transaction import AddAction
 from kafka_io.model import BrokerPartition, OffsetRange
 from pipelines.commit.commit import LoadChange, commit
 from pipelines.delta.delta_log import DeltaLog
-from pipelines.delta.delta_table import LakeTable
+from pipelines.delta.delta_table import DeltaLakeTable
 from pipelines.ledger.committed_range import CommittedRange
 from pipelines.ledger.ledger import CommitKind, LedgerEntry, TableState, TopicFindings, TopicIdentity
 from pipelines.ledger.slice_facts import SliceFacts
+from pipelines.table.lake_table import LakeTable
 from pipelines.table.table_commit import TableCommit
 from pipelines.verify import range_file
 from pipelines.verify.complete_files import CompleteFiles
@@ -97,7 +98,7 @@ def test_an_empty_table_is_proven(small: "SmallTable") -> None:
 
 
 def test_no_table_is_not_proven(small: "SmallTable", tmp_path: Path) -> None:
-    result = verify(LakeTable.of(Lake(root=str(tmp_path)), "main", "views"))
+    result = verify(DeltaLakeTable.of(Lake(root=str(tmp_path)), "main", "views"))
     assert not result.proven
     assert "there is no table" in result.problems[0]
 
@@ -302,7 +303,7 @@ def test_the_memory_for_a_history_does_not_grow_with_its_commits(small: "SmallTa
             )
             yield TableCommit(version=sequence, time=datetime.now(UTC), operation="WRITE", entry=entry)
 
-    with patch.object(LakeTable, "commits", commits):
+    with patch.object(DeltaLakeTable, "commits", commits):
         result = proof(small)
     assert [(partition.offsets.start, partition.offsets.stop) for partition in result.partitions] == [(0, 3000)] * 20
     assert [partition.gaps for partition in result.partitions] == [{"empty": 300}] * 20

@@ -8,7 +8,7 @@ from deltalake import DeltaTable
 
 from kafka_io.model import BrokerPartition, OffsetRange
 from pipelines.defs.catalog.checks import Verdict, judge_erasures, judge_proof, judge_schemas
-from pipelines.delta.delta_table import LakeTable
+from pipelines.delta.delta_table import DeltaLakeTable
 from pipelines.layout.conditions import parse_condition
 from pipelines.maintenance.erase import EraseRequest, erase
 from pipelines.maintenance.erased_files import finish_erasures
@@ -168,7 +168,7 @@ def test_a_run_of_verify_judges_the_files_of_erasures(
     configured.publish("clicks", numbered(10))
     run(instance, ["clicks"])
     assert verdicts(job(instance, "verify"))["clicks"]["erasures"].passed
-    table = LakeTable.of(Lake(root=str(configured.lake)), "main", "clicks")
+    table = DeltaLakeTable.of(Lake(root=str(configured.lake)), "main", "clicks")
     condition = parse_condition("offset >= 0")
     assert erase(EraseRequest(table=table, condition=condition, run="r", name="zelda")).rows == 10
     waiting = verdicts(job(instance, "verify"))["clicks"]["erasures"]

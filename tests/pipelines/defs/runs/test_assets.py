@@ -22,7 +22,7 @@ from kafka_io.errors import RegistryUnavailable, Where
 from kafka_io.testing.v07 import server
 from kafka_io.v07.messages import FetchRequest07, MultiFetchRequest07
 from pipelines.certificates.certify import CertificateRequest, certify
-from pipelines.delta.delta_table import LakeTable
+from pipelines.delta.delta_table import DeltaLakeTable
 from pipelines.layout.conditions import parse_condition
 from pipelines.load import load_topics
 from pipelines.load.load import Loader
@@ -77,7 +77,7 @@ def test_dagster_has_sample_rows_of_an_erased_person_until_its_events_are_delete
     configured.settings.write_text(f"{text}\n[topics.clicks]\nsample_rows = 2\n")
     configured.publish("clicks", [person, b"adam"])
     result = run(instance, ["clicks"])
-    table = LakeTable.of(Lake(root=str(configured.lake)), "main", "clicks")
+    table = DeltaLakeTable.of(Lake(root=str(configured.lake)), "main", "clicks")
     condition = parse_condition(f"value = '{person.decode()}'")
     assert erase(EraseRequest(table=table, condition=condition, run="erasure", name="T-1")).rows == 1
     finish_erasures(table, older_than=timedelta(), dry_run=False)

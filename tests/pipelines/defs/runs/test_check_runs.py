@@ -12,7 +12,7 @@ from pipelines.defs.catalog.catalog import TopicSchedule
 from pipelines.defs.catalog.checks import COVERAGE, GAPS
 from pipelines.defs.runs import check_runs
 from pipelines.defs.runs.check_runs import CheckRun
-from pipelines.delta.delta_table import LakeTable
+from pipelines.delta.delta_table import DeltaLakeTable
 from pipelines.verify.topic_tables import verify_topic
 from pipelines.verify.verify import Proof
 from resources.penstock import PenstockResource
@@ -53,7 +53,7 @@ def test_several_tables_are_proven_at_a_time(
     next(views.rglob("*.parquet")).unlink()
     both_begun = Barrier(2)
 
-    def verify_both(table: LakeTable) -> Proof:
+    def verify_both(table: DeltaLakeTable) -> Proof:
         both_begun.wait(timeout=60)
         return verify_topic(table)
 

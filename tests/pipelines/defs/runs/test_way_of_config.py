@@ -13,7 +13,7 @@ import pytest
 from kafka_io.testing.modern.config import ModernBrokerConfig
 from kafka_io.testing.modern.server import ModernBrokerServer
 from pipelines.defs.runs.run import LoadConfig, ScheduleRun
-from pipelines.delta.delta_table import LakeTable
+from pipelines.delta.delta_table import DeltaLakeTable
 from pipelines.load.load import Loader
 from pipelines.load.run import Run
 from pipelines.plan.window import LoadWindow
@@ -45,7 +45,7 @@ def visited(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The files of the functions that a run calls with a carrier, one after the other, up to its commit."""
     files: list[str] = []
     known: dict[CodeType, str] = {}
-    write = LakeTable.write.__code__
+    write = DeltaLakeTable.write.__code__
 
     def follow(frame: FrameType, event: str, _: object) -> None:
         code = frame.f_code

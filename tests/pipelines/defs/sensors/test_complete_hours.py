@@ -15,7 +15,7 @@ from pipelines.defs.build import definitions_of
 from pipelines.defs.catalog.catalog import Catalog, topic_schedules
 from pipelines.defs.catalog.known_topics import KnownTopics, TopicStorage
 from pipelines.defs.sensors.complete_hours import MAX_REPORTS, complete_hours_sensors
-from pipelines.delta.delta_table import LakeTable
+from pipelines.delta.delta_table import DeltaLakeTable
 from pipelines.ledger.event_time import OLDER
 from pipelines.status import complete_windows
 from pipelines.status.window_progress import MAX_AGAIN
@@ -282,7 +282,7 @@ def test_an_hour_that_another_process_has_found_is_not_stored_twice(cluster: Clu
 def test_a_table_without_news_is_not_opened(cluster: Cluster) -> None:
     cluster.load(0.5, through=1)
     cluster.tick()
-    with patch.object(LakeTable, "existing", side_effect=AssertionError("the log was read")):
+    with patch.object(DeltaLakeTable, "existing", side_effect=AssertionError("the log was read")):
         assert cluster.tick() == []
 
 

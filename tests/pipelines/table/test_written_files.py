@@ -10,11 +10,11 @@ import pytest
 
 from kafka_io.errors import Where
 from kafka_io.model import BrokerPartition, OffsetRange
-from pipelines.delta import written_files
-from pipelines.delta.written_files import check_files
 from pipelines.ledger.committed_range import CommittedRange, ExactCause
 from pipelines.ledger.slice_facts import DataFile, SliceFacts
+from pipelines.table import written_files
 from pipelines.table.exact_sets import store_exact
+from pipelines.table.written_files import check_files
 from resources.errors import FileRefused
 from resources.stores import durable
 from tests.pipelines.taken_out import rows_of

@@ -1,0 +1,1 @@
+"""Opens tables, whatever their format is: the only room that knows all of them."""
