@@ -18,6 +18,7 @@ from pipelines.table.table_store import TableSnapshot
 if TYPE_CHECKING:  # it imports pandas
     import pyarrow.dataset as pads
 
+_FOLDER = "file://"
 CLEANED = "penstock.cleanedBefore"
 """The property in which housekeeping announces what it is about to delete; see `DeltaVersion.cleaned_before`."""
 
@@ -61,7 +62,9 @@ class DeltaVersion(OpenTable):
 
     @property
     def uri(self) -> str:
-        return self.handle.table_uri
+        uri = self.handle.table_uri
+        # deltalake names a folder by a URL. Its path can have characters that are encoded there, such as a space.
+        return unquote(uri).removeprefix(_FOLDER).rstrip("/") if uri.startswith(_FOLDER) else uri
 
     @property
     def version(self) -> int:

@@ -148,10 +148,10 @@ EQUIVALENT: Mapping[tuple[str, str, str], str] = {
         "len(problems) > 2 * MAX_PROBLEMS -> len(problems) >= 2 * MAX_PROBLEMS",
     ): "the first problems in order stay the same, whenever the others are dropped",
     (
-        "pipelines/delta/commits.py",
+        "pipelines/table/table_commit.py",
         "TableCommit",
         "False -> True",
-    ): "`of` gives each commit of a log this value, and needs no default",
+    ): "`read_commit` gives each commit of a log this value, and needs no default",
     ("pipelines/maintenance/clean.py", "UnneededFiles.find", "commit.time <= since -> commit.time < since"): _CLOCK,
     ("pipelines/maintenance/clean.py", "UnneededFiles.find", "info.mtime < since -> info.mtime <= since"): _CLOCK,
 }

@@ -9,7 +9,6 @@ from dataclasses import replace
 from datetime import date, timedelta
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING
 from unittest.mock import Mock, patch
 
 import pyarrow as pa
@@ -35,16 +34,14 @@ from resources.errors import LakeRefused, LakeUnavailable, RewindRefused
 from resources.printed import printed
 from resources.stores.lake import Lake
 from tests.pipelines.taken_out import rows_of
-
-if TYPE_CHECKING:
-    from tests.small_table import SmallTable
+from tests.small_table import SmallTable
 
 A = BrokerPartition(0, 0)
 DAY = timedelta(days=1)
 MIB = 1024 * 1024
 
 
-def aged(small: "SmallTable", path: str, *, days: float) -> Path:
+def aged(small: SmallTable, path: str, *, days: float) -> Path:
     """The file, as if written so long ago."""
     file = Path(small.uri) / path
     then = time.time() - days * 86400
@@ -52,18 +49,26 @@ def aged(small: "SmallTable", path: str, *, days: float) -> Path:
     return file
 
 
-def cleaned(small: "SmallTable", *, dry_run: bool = False, keep: timedelta = DAY) -> CleanResult:
+def cleaned(small: SmallTable, *, dry_run: bool = False, keep: timedelta = DAY) -> CleanResult:
     return clean(small.table, keep=keep, target_bytes=MIB, dry_run=dry_run)
 
 
 @pytest.fixture
-def filled(small: "SmallTable") -> "SmallTable":
+def filled(small: SmallTable) -> SmallTable:
     for start in range(0, 200, 50):
         small.commit(small.write(start, start + 50))
     return small
 
 
-def test_orphans_are_collected_when_they_are_old_enough(filled: "SmallTable") -> None:  # faults L01, L08, S03
+def test_a_table_in_a_folder_whose_path_is_no_url_is_cleaned(tmp_path: Path) -> None:
+    small = SmallTable(tmp_path / "my lake")
+    for start in range(0, 200, 50):
+        small.commit(small.write(start, start + 50))
+    assert cleaned(small).merged == 4
+    assert small.table.snapshot().opened.uri == small.uri
+
+
+def test_orphans_are_collected_when_they_are_old_enough(filled: SmallTable) -> None:  # faults L01, L08, S03
     old = aged(filled, filled.write(900, 950).files[0].path, days=2)
     young = aged(filled, filled.write(950, 990).files[0].path, days=0.5)
     result = cleaned(filled)
@@ -77,7 +82,7 @@ def test_orphans_are_collected_when_they_are_old_enough(filled: "SmallTable") ->
     "link", ["linked", "date=2026-01-02/linked", "_replays", "_replays/run", "date=2026-01-03"], ids=str
 )
 def test_files_behind_a_link_to_a_folder_are_not_those_of_the_table(
-    link: str, filled: "SmallTable", tmp_path: Path
+    link: str, filled: SmallTable, tmp_path: Path
 ) -> None:  # fault E14
     foreign = tmp_path / "foreign"
     foreign.mkdir()
@@ -95,7 +100,7 @@ def test_files_behind_a_link_to_a_folder_are_not_those_of_the_table(
 
 
 def test_staged_files_are_removed_without_what_a_link_among_them_leads_to(
-    filled: "SmallTable", tmp_path: Path
+    filled: SmallTable, tmp_path: Path
 ) -> None:  # fault E14
     (foreign := tmp_path / "theirs").mkdir()
     (foreign / "theirs.parquet").write_bytes(b"rows")
@@ -107,7 +112,7 @@ def test_staged_files_are_removed_without_what_a_link_among_them_leads_to(
     assert (foreign / "theirs.parquet").exists()
 
 
-def test_a_file_in_a_deeper_folder_is_collected_too(filled: "SmallTable") -> None:
+def test_a_file_in_a_deeper_folder_is_collected_too(filled: SmallTable) -> None:
     orphan = filled.write(900, 950).files[0].path
     deeper = Path(filled.uri) / "date=2026-01-02" / "deeper" / "orphan.parquet"
     deeper.parent.mkdir()
@@ -116,7 +121,7 @@ def test_a_file_in_a_deeper_folder_is_collected_too(filled: "SmallTable") -> Non
     assert cleaned(filled).collected == ("date=2026-01-02/deeper/orphan.parquet",)
 
 
-def test_only_files_that_are_deleted_are_announced(filled: "SmallTable") -> None:
+def test_only_files_that_are_deleted_are_announced(filled: SmallTable) -> None:
     for deleted in (0, 4):
         assert len(cleaned(filled, keep=timedelta(0)).collected) == deleted
     version = filled.table.snapshot().version
@@ -124,7 +129,7 @@ def test_only_files_that_are_deleted_are_announced(filled: "SmallTable") -> None
     assert filled.table.snapshot().version == version
 
 
-def test_what_was_announced_is_not_announced_again(filled: "SmallTable") -> None:
+def test_what_was_announced_is_not_announced_again(filled: SmallTable) -> None:
     unneeded = cleaning.UnneededFiles(unnamed={}, removed={"date=2026-01-02/gone.parquet": 1}, before=2, young=0)
     version = filled.table.snapshot().version
     for _ in range(2):
@@ -132,7 +137,7 @@ def test_what_was_announced_is_not_announced_again(filled: "SmallTable") -> None
     assert filled.table.snapshot().version == version + 1
 
 
-def test_housekeeping_passes_its_failpoints_in_order(filled: "SmallTable", monkeypatch: pytest.MonkeyPatch) -> None:
+def test_housekeeping_passes_its_failpoints_in_order(filled: SmallTable, monkeypatch: pytest.MonkeyPatch) -> None:
     """Otherwise no crash test would end it there."""
     cleaned(filled)  # the merged files are removed from the table
     filled.commit(filled.write(200, 250))
@@ -143,7 +148,7 @@ def test_housekeeping_passes_its_failpoints_in_order(filled: "SmallTable", monke
     assert list(failpoints._pass_counts) == [*expected, "before compaction", "compaction announced", "after compaction"]
 
 
-def test_a_dry_run_reports_the_same_files_and_changes_nothing(filled: "SmallTable") -> None:
+def test_a_dry_run_reports_the_same_files_and_changes_nothing(filled: SmallTable) -> None:
     old = aged(filled, filled.write(900, 950).files[0].path, days=2)
     version = filled.table.snapshot().version
     dry = cleaned(filled, dry_run=True)
@@ -154,7 +159,7 @@ def test_a_dry_run_reports_the_same_files_and_changes_nothing(filled: "SmallTabl
     assert cleaned(filled).collected == dry.collected
 
 
-def test_small_files_become_one_and_rows_cursor_and_ledger_stay(filled: "SmallTable") -> None:  # fault L16
+def test_small_files_become_one_and_rows_cursor_and_ledger_stay(filled: SmallTable) -> None:  # fault L16
     before = filled.table.snapshot()
     result = cleaned(filled)
     assert (result.merged, result.larger) == (4, 1)
@@ -167,7 +172,7 @@ def test_small_files_become_one_and_rows_cursor_and_ledger_stay(filled: "SmallTa
     assert verify(filled.table).problems == ()
 
 
-def test_a_load_planned_before_the_files_were_merged_still_lands(filled: "SmallTable") -> None:  # fault L16
+def test_a_load_planned_before_the_files_were_merged_still_lands(filled: SmallTable) -> None:  # fault L16
     snapshot = filled.table.snapshot()
     facts = filled.write(200, 250)
     cleaned(filled)
@@ -175,7 +180,7 @@ def test_a_load_planned_before_the_files_were_merged_still_lands(filled: "SmallT
     assert (filled.rows(), verify(filled.table).problems) == (25, ())
 
 
-def test_a_load_in_flight_keeps_its_files(filled: "SmallTable") -> None:  # fault L08
+def test_a_load_in_flight_keeps_its_files(filled: SmallTable) -> None:  # fault L08
     snapshot = filled.table.snapshot()
     facts = filled.write(200, 250)
     for _ in range(2):
@@ -184,14 +189,14 @@ def test_a_load_in_flight_keeps_its_files(filled: "SmallTable") -> None:  # faul
     assert verify(filled.table).problems == ()
 
 
-def test_merged_files_are_collected_once_they_are_old(filled: "SmallTable") -> None:
+def test_merged_files_are_collected_once_they_are_old(filled: SmallTable) -> None:
     cleaned(filled)
     assert cleaned(filled).collected == ()
     assert len(cleaned(filled, keep=timedelta(0)).collected) == 4
     assert verify(filled.table).problems == ()
 
 
-def test_the_files_of_a_killed_replay_are_collected_too(filled: "SmallTable") -> None:
+def test_the_files_of_a_killed_replay_are_collected_too(filled: SmallTable) -> None:
     folder = Path(filled.uri) / "_replays" / "run"
     folder.mkdir(parents=True)
     (folder / "old.parquet").write_bytes(b"old")
@@ -201,7 +206,7 @@ def test_the_files_of_a_killed_replay_are_collected_too(filled: "SmallTable") ->
     assert [file.name for file in folder.iterdir()] == ["young.parquet"]
 
 
-def test_another_file_than_parquet_is_never_collected(filled: "SmallTable") -> None:
+def test_another_file_than_parquet_is_never_collected(filled: SmallTable) -> None:
     notes = Path(filled.uri) / "date=2026-01-02" / "notes.txt"
     notes.write_text("ours")
     aged(filled, str(notes), days=2)
@@ -243,7 +248,7 @@ def test_the_large_file_of_a_closed_day_is_not_written_again_for_a_few_late_reco
     assert cleaning._is_worth_merging(sizes) == is_worth
 
 
-def test_the_log_gets_a_checkpoint_and_keeps_its_entries(filled: "SmallTable") -> None:
+def test_the_log_gets_a_checkpoint_and_keeps_its_entries(filled: SmallTable) -> None:
     cleaned(filled)
     names = sorted(file.name for file in (Path(filled.uri) / "_delta_log").iterdir())
     assert any(name.endswith(".checkpoint.parquet") for name in names)
@@ -253,13 +258,13 @@ def test_the_log_gets_a_checkpoint_and_keeps_its_entries(filled: "SmallTable") -
     assert [entry.sequence for _, entry in filled.table.entries(filled.table.snapshot())] == [4, 3, 2, 1]
 
 
-def test_the_checkpoint_is_forced_to_disk(filled: "SmallTable") -> None:
+def test_the_checkpoint_is_forced_to_disk(filled: SmallTable) -> None:
     with patch.object(DeltaLakeTable, "sync") as sync:
         cleaned(filled)
     sync.assert_called_once_with(after=filled.table.snapshot().version - 1)
 
 
-def test_if_another_writer_was_first_nothing_is_merged_and_the_rest_is_done(filled: "SmallTable") -> None:
+def test_if_another_writer_was_first_nothing_is_merged_and_the_rest_is_done(filled: SmallTable) -> None:
     def overtaken(**_: object) -> None:
         filled.commit(filled.write(200, 210))
         raise CommitFailedError("a concurrent transaction deleted data")
@@ -272,7 +277,7 @@ def test_if_another_writer_was_first_nothing_is_merged_and_the_rest_is_done(fill
     assert not old.exists()
 
 
-def test_a_compaction_that_deltalake_refuses_for_another_reason_is_an_error(filled: "SmallTable") -> None:  # fault E22
+def test_a_compaction_that_deltalake_refuses_for_another_reason_is_an_error(filled: SmallTable) -> None:  # fault E22
     with patch.object(DeltaTable, "optimize") as optimize:
         optimize.compact.side_effect = CommitFailedError("Unsupported table features required: [X]")
         with pytest.raises(LakeRefused, match=r"takes no commit: Unsupported table features required: \[X\]"):
@@ -292,7 +297,7 @@ def happening(step: str, event: Callable[[], None]) -> Iterator[None]:
         yield
 
 
-def test_two_housekeeping_runs_never_merge_the_same_files(filled: "SmallTable") -> None:  # fault L16
+def test_two_housekeeping_runs_never_merge_the_same_files(filled: SmallTable) -> None:  # fault L16
     def other() -> None:
         assert cleaned(filled).merged == 4
 
@@ -302,13 +307,13 @@ def test_two_housekeeping_runs_never_merge_the_same_files(filled: "SmallTable") 
 
 
 @pytest.fixture
-def merged(filled: "SmallTable") -> "SmallTable":
+def merged(filled: SmallTable) -> SmallTable:
     """A table whose four files of version 4 were merged into one."""
     cleaned(filled)
     return filled
 
 
-def test_a_rewind_is_refused_while_a_suspended_clean_may_delete_its_files(merged: "SmallTable") -> None:  # fault P14
+def test_a_rewind_is_refused_while_a_suspended_clean_may_delete_its_files(merged: SmallTable) -> None:  # fault P14
     def rewind_to_merged_files() -> None:
         with pytest.raises(RewindRefused, match=r"may be deleted at any time, because `penstock clean` cleaned up"):
             rewind(plan_rewind(merged.table, 2, run="back"))
@@ -318,7 +323,7 @@ def test_a_rewind_is_refused_while_a_suspended_clean_may_delete_its_files(merged
     assert (merged.rows(), verify(merged.table).problems) == (20, ())
 
 
-def test_a_rewind_that_was_planned_before_the_clean_is_refused(merged: "SmallTable") -> None:  # fault P14
+def test_a_rewind_that_was_planned_before_the_clean_is_refused(merged: SmallTable) -> None:  # fault P14
     planned = plan_rewind(merged.table, 2, run="back")
 
     def finish_rewind() -> None:
@@ -331,7 +336,7 @@ def test_a_rewind_that_was_planned_before_the_clean_is_refused(merged: "SmallTab
 
 
 def test_a_clean_keeps_the_files_that_a_rewind_brought_back_before_its_announcement(
-    merged: "SmallTable",
+    merged: SmallTable,
 ) -> None:  # fault P14
     with happening("before clean", lambda: (rewind(plan_rewind(merged.table, 2, run="back")), None)[1]):
         result = cleaned(merged, keep=timedelta(0))
@@ -341,7 +346,7 @@ def test_a_clean_keeps_the_files_that_a_rewind_brought_back_before_its_announcem
 
 @pytest.mark.slow
 def test_a_clean_spares_what_a_rewind_brought_back_even_if_its_announcement_lands_on_top(
-    merged: "SmallTable", monkeypatch: pytest.MonkeyPatch
+    merged: SmallTable, monkeypatch: pytest.MonkeyPatch
 ) -> None:  # fault P14
     """Deltalake refuses such an announcement today, and promises it nowhere."""
     announce = DeltaLakeTable.announce_clean
@@ -357,7 +362,7 @@ def test_a_clean_spares_what_a_rewind_brought_back_even_if_its_announcement_land
 
 
 def test_a_rewind_to_a_version_whose_files_are_all_kept_is_possible_after_a_clean(
-    merged: "SmallTable",
+    merged: SmallTable,
 ) -> None:  # fault P14
     merged.commit(merged.write(200, 250))
     cleaned(merged, keep=timedelta(0))
@@ -367,7 +372,7 @@ def test_a_rewind_to_a_version_whose_files_are_all_kept_is_possible_after_a_clea
     assert (merged.rows(), verify(merged.table).problems) == (25, ())
 
 
-def test_a_clean_of_a_full_disk_deletes_files_before_it_writes(filled: "SmallTable") -> None:  # fault N10
+def test_a_clean_of_a_full_disk_deletes_files_before_it_writes(filled: SmallTable) -> None:  # fault N10
     old = aged(filled, filled.write(900, 950).files[0].path, days=2)
     full = OSError(28, "No space left on device")
     with (
@@ -379,7 +384,7 @@ def test_a_clean_of_a_full_disk_deletes_files_before_it_writes(filled: "SmallTab
     assert not old.exists()
 
 
-def test_a_clean_writes_nothing_where_the_disk_has_no_room(filled: "SmallTable") -> None:  # fault E21
+def test_a_clean_writes_nothing_where_the_disk_has_no_room(filled: SmallTable) -> None:  # fault E21
     old, version = aged(filled, filled.write(900, 950).files[0].path, days=2), filled.handle().version()
     with patch("shutil.disk_usage", return_value=SimpleNamespace(free=1000)):
         first, second = cleaned(filled), cleaned(filled)
@@ -388,7 +393,7 @@ def test_a_clean_writes_nothing_where_the_disk_has_no_room(filled: "SmallTable")
     assert (cleaned(filled).full, cleaned(filled).merged) == (False, 0)
 
 
-def test_a_table_with_a_lost_data_file_is_cleaned_and_not_merged(filled: "SmallTable") -> None:  # fault N09
+def test_a_table_with_a_lost_data_file_is_cleaned_and_not_merged(filled: SmallTable) -> None:  # fault N09
     old = aged(filled, filled.write(900, 950).files[0].path, days=2)
     lost = next(Path(filled.uri).glob("date=*/0-0-00000000000000000050-*"))
     lost.unlink()
@@ -410,7 +415,7 @@ def test_a_table_of_another_program_is_named_and_left_as_it_is(tmp_path: Path) -
     assert sorted(Path(foreign.uri).rglob("*")) == files
 
 
-def test_a_topic_without_a_table_has_nothing_to_clean(small: "SmallTable", tmp_path: Path) -> None:
+def test_a_topic_without_a_table_has_nothing_to_clean(small: SmallTable, tmp_path: Path) -> None:
     nowhere = DeltaLakeTable.of(Lake(root=str(tmp_path / "none")), "main", "views")
     assert printed(clean(nowhere, keep=DAY, target_bytes=MIB, dry_run=False)) == {
         "table": nowhere.uri,
@@ -429,7 +434,7 @@ def test_a_topic_without_a_table_has_nothing_to_clean(small: "SmallTable", tmp_p
     }
 
 
-def test_sets_of_offsets_are_kept_as_long_as_an_entry_names_them(filled: "SmallTable") -> None:
+def test_sets_of_offsets_are_kept_as_long_as_an_entry_names_them(filled: SmallTable) -> None:
     named = store_exact(filled.uri, {}, rows_of(*range(0, 2_000, 3), inner=0))
     forgotten = store_exact(filled.uri, {}, rows_of(*range(0, 2_000, 5), inner=0))
     facts = filled.write(200, 250)
