@@ -64,12 +64,29 @@ def handshake(connected: socket.socket, host: str, context: ssl.SSLContext, dead
             connected.settimeout(deadline.remaining_s())
             # The zone of an IPv6 address is a name on this machine, and in no certificate (fault F13).
             name = host.partition("%")[0] if ":" in host else host
-            wrapped = context.wrap_socket(connected, server_hostname=name, do_handshake_on_connect=False)
+            wrapped = wrapped_in_tls(connected, context, server_hostname=name)
         with closed_on_error(wrapped):
             wrapped.do_handshake()
     except OSError as error:
         raise _mapped(error) from error
     return wrapped
+
+
+def wrapped_in_tls(
+    connected: socket.socket, context: ssl.SSLContext, *, server_hostname: str | None = None, server_side: bool = False
+) -> ssl.SSLSocket:
+    """The connection with TLS, before its handshake.
+
+    Python 3.11 leaves the connection open if the other side has reset it before: the new socket has its file
+    descriptor, and nobody gets this socket. So the other side is asked for first.
+
+    Raises:
+        OSError: the other side has left. `connected` is still open.
+    """
+    connected.getpeername()
+    return context.wrap_socket(
+        connected, server_hostname=server_hostname, server_side=server_side, do_handshake_on_connect=False
+    )
 
 
 def refusal(error: OSError) -> TlsFailed | None:

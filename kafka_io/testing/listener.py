@@ -7,7 +7,9 @@ import ssl
 import threading
 from collections.abc import Callable
 
+from kafka_io.closing import closed_on_error
 from kafka_io.errors import KafkaIOError
+from kafka_io.net.tls import wrapped_in_tls
 
 logger = logging.getLogger(__name__)
 
@@ -39,9 +41,8 @@ class SocketListener:
             self._socket = socket.create_server((host, port), family=family)
         except OSError as error:
             raise OSError(error.errno, error.strerror, f"{host}:{port}") from error
-        if tls is not None:
-            self._socket = tls.wrap_socket(self._socket, server_side=True, do_handshake_on_connect=False)
         self.port = int(self._socket.getsockname()[1])  # the address of a server is known after its end, too
+        self._tls = tls
         self._max_connections = max_connections
         self._name = name
         self._acceptor: threading.Thread | None = None
@@ -73,6 +74,9 @@ class SocketListener:
         while not self._stopping.is_set():
             try:
                 client, _ = self._socket.accept()
+                if self._tls is not None:
+                    with closed_on_error(client):
+                        client = wrapped_in_tls(client, self._tls, server_side=True)
             except OSError as error:
                 # For example, the process has no file descriptor left. The pause keeps this from becoming a busy loop.
                 if not self._stopping.wait(_PAUSE_S):

@@ -3,6 +3,7 @@
 import ssl
 from pathlib import Path
 
+from kafka_io.net.tls import wrapped_in_tls
 from tests.fakes.hostile import Act, Peer
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "tls"
@@ -33,7 +34,8 @@ def over_tls(context: ssl.SSLContext, *acts: Act) -> Act:
     """An act that does a TLS handshake and then does `acts` over TLS: they read and send the decrypted bytes."""
 
     def act(peer: Peer) -> None:
-        with context.wrap_socket(peer.socket, server_side=True) as peer.socket:
+        with wrapped_in_tls(peer.socket, context, server_side=True) as peer.socket:
+            peer.socket.do_handshake()
             for next_act in acts:
                 next_act(peer)
 
