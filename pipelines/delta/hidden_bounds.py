@@ -1,11 +1,13 @@
 """Replaces bounds in actions of the delta log by constant ones (faults Y01, Y02, A24).
 
 They are those of personal columns, those of all fields in files that were deleted because of an erasure, and bounds
-that deltalake leaves out or rounds: of infinite numbers, of columns with only NaN, and of decimals. Everything else
-stays as it is, to the byte: a number with 38 digits would lose some as a Python float. No bound of a column with an
-order is ever left out, because readers that use pyarrow find no rows in a file whose column has none.
+that deltalake leaves out or rounds: of infinite numbers, of columns with only NaN, of decimals, and of times in a far
+future. Everything else stays as it is, to the byte: a number with 38 digits would lose some as a Python float. No bound
+of a column with an order is ever left out, because readers that use pyarrow find no rows in a file whose column has
+none.
 """
 
+import re
 from collections.abc import Collection, Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
@@ -27,6 +29,9 @@ _EXACT_DIGITS = range(16)
 """A floating-point number, as which deltalake writes the bound of a decimal, keeps at most this many digits."""
 _ROUNDED_DIGITS = range(16, 20)
 """With so many digits it may have been rounded. It is never written with more."""
+_MILLISECONDS = re.compile(r"(.*\.\d{3})(Z?)")
+_FAR_FUTURE = "2200"
+"""From this year on, a floating-point number of seconds cannot tell all microseconds apart."""
 _NULL = msgspec.Raw(b"null")
 _EDGES = {"minValues": 0, "maxValues": 1}
 _NULL_COUNT = "nullCount"
@@ -65,7 +70,7 @@ class HiddenBounds:
 
     Args:
         personal: the personal columns, with their types.
-        numbers: the columns of which deltalake writes no or wrong bounds.
+        inexact: the columns of which deltalake writes no or wrong bounds.
         nested: the columns that are structs, lists or maps. They have no order. deltalake writes bounds of some of
             their members, and Polars cannot read such a table (fault A25).
         fields: all columns with an order that do not say where a row is from.
@@ -73,7 +78,7 @@ class HiddenBounds:
     """
 
     personal: Mapping[str, pa.DataType] = field(default_factory=dict)
-    numbers: Mapping[str, pa.DataType] = field(default_factory=dict)
+    inexact: Mapping[str, pa.DataType] = field(default_factory=dict)
     nested: AbstractSet[str] = frozenset()
     fields: Mapping[str, pa.DataType] = field(default_factory=dict)
     deleted: Collection[str] = ()
@@ -84,12 +89,12 @@ class HiddenBounds:
         present = {column.name: column for column in columns}
         personal = {name: column.type for name, column in present.items() if is_personal(column) or name in names}
         fields = {name: column.type for name, column in present.items() if name not in _OWN_COLUMNS}
-        numbers = {name: column.type for name, column in present.items() if _is_fraction(column.type)}
+        inexact = {name: column.type for name, column in present.items() if _is_inexact(column)}
         nested = {name for name, column in present.items() if pa.types.is_nested(column.type)}
-        return cls(personal=personal, numbers=numbers, nested=nested, fields=fields, deleted=deleted)
+        return cls(personal=personal, inexact=inexact, nested=nested, fields=fields, deleted=deleted)
 
     def __bool__(self) -> bool:
-        return bool(self.hides or self.numbers or self.nested)
+        return bool(self.hides or self.inexact or self.nested)
 
     @property
     def hides(self) -> bool:
@@ -129,7 +134,7 @@ class HiddenBounds:
             bounds = _members(members.get(name, b"{}"))
             mended = {
                 name: _mended(kind, bounds.get(name, _NULL), edge)
-                for name, kind in self.numbers.items()
+                for name, kind in self.inexact.items()
                 if name in filled
             }
             hidden = {
@@ -143,8 +148,10 @@ class HiddenBounds:
         return msgspec.json.encode(members).decode()
 
 
-def _is_fraction(type_: pa.DataType) -> bool:
-    return bool(pa.types.is_floating(type_) or pa.types.is_decimal(type_))
+def _is_inexact(column: pa.Field) -> bool:
+    """Whether deltalake can write wrong bounds of a column. Penstock's own columns have no times in a far future."""
+    is_time = pa.types.is_timestamp(column.type) and column.name not in _OWN_COLUMNS
+    return bool(is_time or pa.types.is_floating(column.type) or pa.types.is_decimal(column.type))
 
 
 def _filled_columns(stats: _Members) -> set[str]:
@@ -159,11 +166,22 @@ def _mended(type_: pa.DataType, bound: msgspec.Raw, edge: int) -> msgspec.Raw:
     if bound == _NULL:
         return _constant(type_, edge)
     text = bytes(bound).decode().strip('"')
+    if pa.types.is_timestamp(type_):
+        return _encoded(_with_microseconds(text)) if edge else bound
     if not pa.types.is_decimal(type_) or _has_all_digits(text, type_.scale):
         return bound
     if type_.precision in _EXACT_DIGITS:
         return msgspec.Raw(f"{Decimal(text):.{type_.scale}f}".encode())
     return _constant(type_, edge)
+
+
+def _with_microseconds(text: str) -> str:
+    """The upper bound of times of which deltalake has written milliseconds, with the last microsecond of that one.
+
+    Readers add what is missing with floating-point numbers, which are not exact for a year such as 4888.
+    """
+    milliseconds = _MILLISECONDS.fullmatch(text)
+    return f"{milliseconds[1]}999{milliseconds[2]}" if milliseconds and text >= _FAR_FUTURE else text
 
 
 def _has_all_digits(text: str, scale: int) -> bool:

@@ -1,6 +1,8 @@
 """Bounds that deltalake leaves out or rounds are replaced by bounds that no value is outside of (fault A24)."""
 
 import json
+import random
+from datetime import UTC, datetime, timedelta
 from math import inf, nan
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,7 @@ from pipelines.delta.delta_table import DeltaLakeTable
 from pipelines.delta.hidden_bounds import HiddenBounds
 from resources.stores.lake import Lake
 
+_UTC = pa.timestamp("us", "UTC")
 _WIDE = ('{"x":-9999999999999999999999999999999999.9999}', '{"x":9999999999999999999999999999999999.9999}')
 
 
@@ -41,6 +44,19 @@ def _mended(kind: pa.DataType, lowest: str, highest: str, *, nulls: int = 0, nam
         (pa.float64(), "1.5", ('{"x":1.5}',) * 2),
         (pa.float64(), "null", ('{"x":"-Infinity"}', '{"x":"Infinity"}')),
         (pa.int64(), "null", ('{"x":null}',) * 2),
+        (
+            _UTC,
+            '"4888-12-25T03:07:05.449Z"',
+            ('{"x":"4888-12-25T03:07:05.449Z"}', '{"x":"4888-12-25T03:07:05.449999Z"}'),
+        ),
+        (
+            pa.timestamp("us"),
+            '"2200-01-01T00:00:00.000"',
+            ('{"x":"2200-01-01T00:00:00.000"}', '{"x":"2200-01-01T00:00:00.000999"}'),
+        ),
+        (_UTC, '"4888-12-25T03:07:05.449149Z"', ('{"x":"4888-12-25T03:07:05.449149Z"}',) * 2),
+        (_UTC, '"4888-12-25T03:07:05Z"', ('{"x":"4888-12-25T03:07:05Z"}',) * 2),
+        (_UTC, '"2026-12-25T03:07:05.449Z"', ('{"x":"2026-12-25T03:07:05.449Z"}',) * 2),
     ],
 )
 def test_a_bound_is_replaced_if_it_is_wrong(kind: pa.DataType, bound: str, expected: tuple[str, str]) -> None:
@@ -81,6 +97,23 @@ def test_the_log_and_its_newest_checkpoint_are_put_right(tmp_path: Path) -> None
     assert (table.scrub().commits, table.scrub().others) == (0, 0)
     Path(table.uri, "_delta_log", f"{0:020}.json").unlink()  # the checkpoint has the same bounds
     assert [_found(table, value) for value in (inf, -inf, 1.0)] == [1, 1, 1]
+
+
+def test_times_in_a_far_future_are_found_after_a_merge_of_files(tmp_path: Path) -> None:
+    rng = random.Random(7)
+    starts = [datetime(year, 12, 25, 3, 7, 5, tzinfo=UTC) for year in range(2300, 9900, 400)]
+    times = [
+        start + timedelta(microseconds=rng.randrange(1_000_000))
+        for start in (*starts, datetime(4888, 1, 1, tzinfo=UTC))
+    ]
+    times.append(datetime(4888, 12, 25, 3, 7, 5, 449149, UTC))
+    table = _table(tmp_path)
+    for number, time in enumerate(times):
+        write_deltalake(table.uri, pa.table({"x": pa.array([time], _UTC), "y": [number]}), mode="append")
+    values = [pa.scalar(time, _UTC) for time in times]
+    assert {_found(table, value) for value in values} == {0, 1}, "deltalake is exact now: the bounds need no more care"
+    table.scrub()
+    assert [_found(table, value) for value in values] == [1] * len(times)
 
 
 def test_a_struct_has_no_bounds() -> None:  # fault A25
