@@ -1,10 +1,10 @@
 """Replaces bounds in actions of the delta log by constant ones (faults Y01, Y02, A24).
 
-They are those of personal columns, those of all fields in files that were deleted because of an erasure, and bounds
-that deltalake leaves out or rounds: of infinite numbers, of columns with only NaN, of decimals, and of times in a far
-future. Everything else stays as it is, to the byte: a number with 38 digits would lose some as a Python float. No bound
-of a column with an order is ever left out, because readers that use pyarrow find no rows in a file whose column has
-none.
+They are those of personal columns, and those of all fields in files that were deleted because of an erasure. Bounds
+that deltalake leaves out or rounds are replaced too: of infinite numbers, of columns with only NaN, of decimals, and of
+times in a far future. Everything else stays as it is, to the byte: a number with 38 digits would lose some as a Python
+float. No bound of a column with an order is ever left out, because readers that use pyarrow find no rows in a file
+whose column has none.
 """
 
 import re
