@@ -1,6 +1,6 @@
 """The interface of a table for commits: a snapshot, and a write that lands on exactly that snapshot or not at all.
 
-`LakeTable` is the implementation. Simulations use another one whose store loses answers.
+`LakeTable` is the whole interface of a table. Simulations implement this part, with a store that loses answers.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
