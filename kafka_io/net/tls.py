@@ -77,8 +77,8 @@ def wrapped_in_tls(
 ) -> ssl.SSLSocket:
     """The connection with TLS, before its handshake.
 
-    Python 3.11 leaves the connection open if the other side has reset it before: the new socket has its file
-    descriptor, and nobody gets this socket. So the other side is asked for first.
+    Python 3.11 leaves the connection open if the other side has reset it before: the new socket owns its file
+    descriptor, and no caller gets this socket. So this function first checks that the other side is still there.
 
     Raises:
         OSError: the other side has left. `connected` is still open.

@@ -168,15 +168,16 @@ def _tables(
     )
     output = state_output(table)
     writer = output.begin(CONSUMER, f"{table.where.cluster}/{table.where.topic}")
-    if writer.opened is not None:
-        outdated = outdated_state_files(output.table, writer.opened)
+    opened = writer.opened
+    if opened is not None:
+        outdated = outdated_state_files(output.table, opened)
         yield CertifiedTable(
             table=output.uri,
             topic_version=writer.progress.version,
             has_followed=writer.progress.version >= erasure.version,
             files=tuple(_removed(output.table, outdated)),
             log_objects=output.table.objects_with_bounds(personal, deleted=outdated),
-            has_values_in_names=_is_in_names(scan.texts, writer.opened.schema()),
+            has_values_in_names=_is_in_names(scan.texts, opened.schema()),
             scan=scan.run(output.table),
         )
 

@@ -1,7 +1,7 @@
 """The tables of topics as Delta tables: how versions are opened, and how ledger entries are committed to them.
 
-**The door.** Only `pipelines.formats` and the outputs of increments import names of this room. All others know a table
-by the interface `LakeTable` of `pipelines.table`. An import contract in `pyproject.toml` keeps it so.
+**The door.** Only `pipelines.formats`, the outputs of increments and state tables import names of this room. All others
+know a table by the interface `LakeTable` of `pipelines.table`. An import contract in `pyproject.toml` keeps it so.
 
 **What the room guarantees.** A commit is the next version after its snapshot, or nothing of it is visible (faults L05,
 L06). It is not reported before it is visible, and before it is on disk where there is a disk (faults L03, L10). No

@@ -15,7 +15,6 @@ from typing import Self
 
 import pyarrow.compute as pc
 import pyarrow.fs as pafs
-from deltalake import DeltaTable
 from deltalake.exceptions import CommitFailedError, DeltaError, DeltaProtocolError, SchemaMismatchError
 
 from kafka_io.errors import Where, system_reason
@@ -32,7 +31,6 @@ from pipelines.delta.writes import (
     append,
     checkpoint_interval,
     convert,
-    grow_maps,
     properties,
     replace_files,
     replace_rows,
@@ -240,35 +238,14 @@ class DeltaLakeTable(TableReader):
             LakeRefused: the table takes no such commit.
         """
         with lake_errors(self.uri):
-            return compact(self._open(), self.lake.options, days, target_bytes, self._check_overtaken)
+            return compact(self._newest_handle(), self.lake.options, days, target_bytes, self._check_overtaken)
 
     def checkpoint(self) -> None:
         """Write a checkpoint of the newest version: who opens the table reads it instead of older commits."""
         with lake_errors(self.uri):
-            handle = self._open()
+            handle = self._newest_handle()
             handle.create_checkpoint()
         self.sync(after=handle.version() - 1)
-
-    def _open(self) -> DeltaTable:
-        """What deltalake knows of the newest version.
-
-        Raises:
-            LakeUnavailable: there is no table, or the store does not answer.
-        """
-        handle = self.lake.open(self.uri)
-        if handle is None:
-            raise LakeUnavailable(f"the table {self.uri} was removed", self.where)
-        return handle
-
-    def grow_maps(self, handle: DeltaTable, *, max_bytes: int | None = None) -> None:
-        """Write files again that deltalake could not read, because they are older than a member in a map.
-
-        With `max_bytes`, only smaller files, which a compaction merges.
-
-        Raises:
-            CommitFailedError: another writer was first.
-        """
-        grow_maps(handle, self.lake.options, max_bytes=max_bytes)
 
     def check(self, files: Sequence[SliceFacts]) -> None:
         """Check that the files exist and are whole; see `check_files`."""

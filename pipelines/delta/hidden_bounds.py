@@ -31,7 +31,7 @@ _ROUNDED_DIGITS = range(16, 20)
 """With so many digits it may have been rounded. It is never written with more."""
 _MILLISECONDS = re.compile(r"(.*\.\d{3})(Z?)")
 _FAR_FUTURE = "2200"
-"""From this year on, a floating-point number of seconds cannot tell all microseconds apart."""
+"""From this year on, the seconds since 1970 as a floating-point number are not exact to the microsecond."""
 _NULL = msgspec.Raw(b"null")
 _EDGES = {"minValues": 0, "maxValues": 1}
 _NULL_COUNT = "nullCount"
@@ -176,9 +176,9 @@ def _mended(type_: pa.DataType, bound: msgspec.Raw, edge: int) -> msgspec.Raw:
 
 
 def _with_microseconds(text: str) -> str:
-    """The upper bound of times of which deltalake has written milliseconds, with the last microsecond of that one.
+    """The upper bound with microseconds, if deltalake has cut them off: the last microsecond of the millisecond.
 
-    Readers add what is missing with floating-point numbers, which are not exact for a year such as 4888.
+    Readers add the missing microseconds with floating-point numbers, which are not exact for a year such as 4888.
     """
     milliseconds = _MILLISECONDS.fullmatch(text)
     return f"{milliseconds[1]}999{milliseconds[2]}" if milliseconds and text >= _FAR_FUTURE else text

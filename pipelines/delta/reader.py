@@ -223,12 +223,21 @@ class TableReader:
 
     def _handle_at(self, version: int) -> DeltaTable:
         with lake_errors(self.uri):
-            handle = self.lake.open(self.uri)
-            if handle is None:
-                raise LakeUnavailable(f"the table {self.uri} was removed", self.where)
+            handle = self._newest_handle()
             if handle.version() != version:
                 handle.load_as_version(version)
             return handle
+
+    def _newest_handle(self) -> DeltaTable:
+        """Open the newest version with deltalake.
+
+        Raises:
+            LakeUnavailable: the table was removed, or the store does not answer.
+        """
+        handle = self.lake.open(self.uri)
+        if handle is None:
+            raise LakeUnavailable(f"the table {self.uri} was removed", self.where)
+        return handle
 
     def written_ns(self, version: int) -> int | None:
         """When the newest version was written, in ns since 1970; None if the newest is not this version.

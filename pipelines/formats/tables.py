@@ -16,8 +16,7 @@ from resources.stores.store_options import store_options
 
 def lake_table(lake: Lake, cluster: str, topic: str, new_layout: TableLayout = RAW) -> LakeTable:
     """The table of a topic. Nothing is opened yet. If the table is created, it gets the new layout."""
-    where = Where(cluster=cluster, topic=topic)
-    return DeltaLakeTable(lake=lake, uri=lake.table_uri(cluster, topic), where=where, new_layout=new_layout)
+    return DeltaLakeTable.of(lake, cluster, topic, new_layout)
 
 
 def open_version(uri: str, options: Mapping[str, str], version: int | None = None) -> OpenTable:
@@ -31,7 +30,7 @@ def open_version(uri: str, options: Mapping[str, str], version: int | None = Non
 
 def native_table(uri: str, options: Mapping[str, str], version: int | None = None) -> DeltaTable:
     """A version of a table as the library of its format opens it, for the code of users. Raises as `open_version`."""
-    return DeltaTable(uri, version=version, storage_options=store_options(dict(options)))
+    return DeltaTable(uri, version=version, storage_options=store_options(options))
 
 
 def table_at(table: LakeTable | str, options: Mapping[str, str] | None = None) -> LakeTable:
@@ -40,4 +39,4 @@ def table_at(table: LakeTable | str, options: Mapping[str, str] | None = None) -
         return table
     uri = table.rstrip("/")
     where = Where(topic=uri.rpartition("/")[2])
-    return DeltaLakeTable(lake=Lake.of_table(uri, dict(options or {})), uri=uri, where=where)
+    return DeltaLakeTable(lake=Lake.of_table(uri, options or {}), uri=uri, where=where)

@@ -239,13 +239,13 @@ class DivergenceSearch:
             KafkaIOError: a broker does not answer, or the log has changed since its bounds were read.
             LakeUnavailable: the table cannot be read.
         """
-        comparison = _Comparison.of(self, partition, bound.earliest)
         # A log that shows no other message and is not shorter is searched because its leader does not know the epoch
         # of the table.
         has_unknown_epoch = other_at is None and bound.latest >= self.state.covered[partition][1]
         # A search compares messages byte by byte.
         if not self.has_bytes:
-            return self._after_last_common_commit(comparison, partition, bound, may_be_same=has_unknown_epoch)
+            return self._after_last_common_commit(partition, bound, may_be_same=has_unknown_epoch)
+        comparison = _Comparison.of(self, partition, bound.earliest)
         # The log has messages of the table before `low`, and none of its messages from `high` on. Where it shows
         # nothing, a message may have been compacted, and nothing would load it again. So it is not taken back.
         end = min(bound.latest, self.state.covered[partition][1])
@@ -263,7 +263,8 @@ class DivergenceSearch:
         # The row of the last message may have been erased or retired, so that no row shows another one (fault P26).
         diverged = diverged if other_at is None else min(diverged, other_at)
         if diverged < end or has_unknown_epoch:
-            diverged = self._end_of_rows_before(diverged, comparison, partition, bound)
+            # The log may have other records from there on, at offsets for which the table has no row (fault P28).
+            diverged = comparison.end_of_rows_before(diverged)
         # A topic with the same id was not created again, whatever its log has lost. A log that has only become shorter
         # shows no other message: it was truncated, and not created again.
         common = (
@@ -315,19 +316,7 @@ class DivergenceSearch:
     def _ranges(self, entries: Iterable[tuple[int, LedgerEntry]]) -> Sequence[CommittedRange]:
         return ranges_of(entries, self.state.topic)
 
-    def _end_of_rows_before(
-        self, offset: int, comparison: "_Comparison", partition: BrokerPartition, bound: Bounds
-    ) -> int:
-        """The offset up to which the table has rows before `offset`, not below its beginning or that of the log.
-
-        The log may have other records from there on, at offsets for which the table has no row (fault P28).
-        """
-        begin = max(bound.earliest, self.state.covered[partition][0])
-        return max(begin, comparison.end_of_rows_before(offset))
-
-    def _after_last_common_commit(
-        self, comparison: "_Comparison", partition: BrokerPartition, bound: Bounds, *, may_be_same: bool
-    ) -> Divergence:
+    def _after_last_common_commit(self, partition: BrokerPartition, bound: Bounds, *, may_be_same: bool) -> Divergence:
         """Where the log may have diverged from a typed table, which lacks the bytes of its messages.
 
         The ledger has the digest of the last message of each commit. The log has some of them up to one commit, and
@@ -337,10 +326,10 @@ class DivergenceSearch:
         `may_be_same` says that nothing but an unknown epoch raises a doubt. Then rows stay if no message contradicts
         them; the offsets after the last row are loaded again.
         """
-        cursor = self.state.covered[partition][1]
         if self._may_be_compacted():
-            end = self._end_of_rows_before(cursor, comparison, partition, bound) if may_be_same else bound.earliest
-            return Divergence(offset=end, common=may_be_same)
+            if may_be_same:
+                return self._after_last_row(partition, bound)
+            return Divergence(offset=bound.earliest, common=False)
         comparable = [
             (message, cursor)
             for message, cursor in self._committed_messages(partition)
@@ -348,7 +337,7 @@ class DivergenceSearch:
         ]
         count = bisect_left(comparable, True, key=lambda committed: not self._is_in_log(partition, *committed))
         if not comparable and may_be_same:
-            return Divergence(offset=self._end_of_rows_before(cursor, comparison, partition, bound), common=True)
+            return self._after_last_row(partition, bound)
         if not count:
             return Divergence(offset=bound.earliest, common=self.state.findings.same_topic_id)
         message, after = comparable[count - 1]
@@ -356,6 +345,11 @@ class DivergenceSearch:
         end = message.offset + 1 if partition.broker is None else after
         # The cursor after the last common message can lie behind the end of a log that became shorter.
         return Divergence(offset=min(end, bound.latest), common=True)
+
+    def _after_last_row(self, partition: BrokerPartition, bound: Bounds) -> Divergence:
+        """The end of the rows: the log may have other records at later offsets before the cursor (fault P28)."""
+        comparison = _Comparison.of(self, partition, bound.earliest)
+        return Divergence(offset=comparison.end_of_rows_before(self.state.covered[partition][1]), common=True)
 
     def _may_be_compacted(self) -> bool:
         try:
@@ -401,12 +395,14 @@ class _Comparison:
     Args:
         search: the search.
         ranges: the ranges that have rows.
+        begin: the first offset that both the log and the table can have.
         in_bytes: whether offsets count bytes, as in 0.7.
         lacks_rows: whether rows were erased, filtered, retired or routed to another table.
     """
 
     search: DivergenceSearch
     ranges: Sequence[CommittedRange]
+    begin: int
     in_bytes: bool
     lacks_rows: bool
     _read: CommittedRange | None = None
@@ -419,6 +415,7 @@ class _Comparison:
         return cls(
             search=search,
             ranges=[committed for committed in ranges if committed.rows],
+            begin=max(start, search.state.covered[partition][0]),
             in_bytes=partition.broker is not None,
             lacks_rows=any(committed.exact for committed in ranges),
         )
@@ -442,18 +439,18 @@ class _Comparison:
         return stop, _Shown.NOTHING
 
     def end_of_rows_before(self, offset: int) -> int:
-        """The offset up to which the table has rows before `offset`; 0 if it has none.
+        """The offset up to which the table has rows before `offset`; the beginning if it has none.
 
         In 0.7 a message ends where the next one begins, and each has a row. If rows are lacking, nothing shows where
         the last message before `offset` ends. Then this is the offset of its beginning.
         """
         if self.in_bytes and not self.lacks_rows:
-            return offset
+            return max(self.begin, offset)
         for committed in reversed(self.ranges[: bisect_left(self.ranges, offset, key=lambda part: part.offsets.start)]):
             offsets = self.search.table.row_offsets(self.search.snapshot, committed)
             if number := bisect_left(offsets, offset):
-                return offsets[number - 1] + (0 if self.in_bytes else 1)
-        return 0
+                return max(self.begin, offsets[number - 1] + (0 if self.in_bytes else 1))
+        return self.begin
 
     def _answer(self, offsets: OffsetRange) -> LastMessage | KafkaIOError | None:
         topic = self.search.state.topic.kafka_topic

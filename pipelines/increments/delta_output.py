@@ -23,6 +23,7 @@ from kafka_io.errors import Where, system_reason
 from pipelines.delta.delta_table import DeltaLakeTable
 from pipelines.delta.open_version import DeltaVersion
 from pipelines.delta.write_options import WRITING
+from pipelines.delta.writes import grow_maps
 from pipelines.increments.output import OutputChange, TableWrite, WatchedRows, is_spark_frame
 from pipelines.increments.source import NOTHING, ConsumerProgress
 from pipelines.increments.spark_frames import SparkFiles
@@ -218,7 +219,7 @@ class DeltaWriter:
             handle.alter.add_columns([Field.from_arrow(column) for column in columns])
             failpoint("output columns added")
             self.check_unchanged(handle)
-        self.output.table.grow_maps(handle)
+        grow_maps(handle, self.output.options)
 
     def properties(self, change: OutputChange) -> CommitProperties:
         """The progress and the facts, for the entry of the change."""

@@ -157,12 +157,18 @@ def clean(table: LakeTable, *, keep: timedelta, target_bytes: int, dry_run: bool
             unneeded = delete_removed(table, snapshot, unneeded)
         result = with_deleted(replace(result, empty=snapshot.entry is None), table, unneeded, keep, dry_run=dry_run)
         if not dry_run:
-            newest = table.open_newest()
-            assert newest is not None
+            newest = open_existing(table)
             days = _days_to_merge(newest, target_bytes, datetime.now(UTC).date())
             result = merge(result, table, newest, target_bytes, days)
             table.scrub(snapshot.layout.personal)  # a merge can write bounds of all columns, some of them wrong
     return result
+
+
+def open_existing(table: LakeTable) -> OpenTable:
+    """The newest version of a table that exists."""
+    newest = table.open_newest()
+    assert newest is not None
+    return newest
 
 
 def delete_removed(table: LakeTable, snapshot: TableSnapshot, unneeded: UnneededFiles) -> UnneededFiles:

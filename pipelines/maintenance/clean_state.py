@@ -16,6 +16,7 @@ from pipelines.maintenance.clean import (
     delete_files,
     has_two_small,
     merge,
+    open_existing,
     with_deleted,
 )
 from pipelines.state_tables.files import FILE_BYTES
@@ -60,7 +61,7 @@ def clean_state(topic_table: LakeTable, *, keep: timedelta, target_bytes: int, d
         if not dry_run:
             # An update writes each file again in which a key has changed, so no file must get too large.
             target_bytes = min(target_bytes, FILE_BYTES)
-            newest = _newest(table)
+            newest = open_existing(table)
             days = None if _has_small_files(newest, target_bytes) else ()
             result = merge(result, table, newest, target_bytes, days)
             snapshot = topic_table.newest()
@@ -77,16 +78,9 @@ def _without_progress(result: CleanResult, opened: OpenTable) -> CleanResult:
 
 def _deleted(table: LakeTable, unneeded: UnneededFiles) -> UnneededFiles:
     """Delete the files; returns what was deleted. A file that a RESTORE has brought back meanwhile stays."""
-    unneeded = unneeded.without(file_paths(_newest(table)))
+    unneeded = unneeded.without(file_paths(open_existing(table)))
     delete_files(table, [*unneeded.unnamed, *unneeded.removed])
     return unneeded
-
-
-def _newest(table: LakeTable) -> OpenTable:
-    """The newest version of a state table that exists."""
-    newest = table.open_newest()
-    assert newest is not None
-    return newest
 
 
 def _has_small_files(opened: OpenTable, target_bytes: int) -> bool:

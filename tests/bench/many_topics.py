@@ -166,7 +166,7 @@ def report(count: int, costs: Mapping[tuple[str, str], CommandCost]) -> str:
 
 
 def missed(count: int, costs: Mapping[tuple[str, str], CommandCost]) -> Iterator[str]:
-    """A sentence for each bound that does not hold. Few topics may need the same time per topic."""
+    """A sentence for each bound that does not hold. `count` is the number of topics."""
     for case, bound in MAX_RATIOS.items():
         ratio = costs[case].cpu_s / costs[FOLDER, PEER].cpu_s if case in costs else 0
         if ratio > bound:

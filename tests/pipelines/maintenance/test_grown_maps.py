@@ -239,9 +239,9 @@ def test_rows_of_old_files_are_erased(topic: TypedTopic) -> None:
 def test_large_files_stay(topic: TypedTopic) -> None:
     files = set(DeltaTable(topic.table.uri).file_uris())
     handle = DeltaTable(topic.table.uri)
-    topic.table.grow_maps(handle, max_bytes=1)
+    grow_maps(handle, {}, max_bytes=1)
     assert set(DeltaTable(topic.table.uri).file_uris()) == files
-    topic.table.grow_maps(handle, max_bytes=1 << 27)
+    grow_maps(handle, {}, max_bytes=1 << 27)
     assert len(set(DeltaTable(topic.table.uri).file_uris()) - files) == 1
     [action] = [add for add in topic.table.commits(handle.version()) if add.added][:1]
     assert (action.by_others, action.changed_rows) == (False, False)
@@ -253,7 +253,7 @@ def test_a_copy_of_a_file_has_no_bounds_of_personal_values(kind: _Shape, tmp_pat
         topic.load()
         append(fake.logs[0], [_value(78, kind.new)])
         replace(topic, format_={**kind.format(_NEW), "personal": ["id"]}).load()
-        topic.table.grow_maps(DeltaTable(topic.table.uri), max_bytes=1 << 27)
+        grow_maps(DeltaTable(topic.table.uri), {}, max_bytes=1 << 27)
     newest = max((Path(topic.table.uri) / "_delta_log").glob("*.json")).read_text()
     assert "grown-" in newest
     assert str(_SECRET) not in newest
