@@ -1,12 +1,14 @@
 """TLS: the requirements for brokers, and the handshake on an open connection."""
 
+import errno
+import os
 import re
 import socket
 import ssl
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from kafka_io.closing import closed_on_error
 from kafka_io.errors import ConnectionLost, DeadlineExceeded, KafkaIOError, TlsFailed, system_reason
@@ -77,16 +79,28 @@ def wrapped_in_tls(
 ) -> ssl.SSLSocket:
     """The connection with TLS, before its handshake.
 
-    Python 3.11 leaves the connection open if the other side has reset it before: the new socket owns its file
-    descriptor, and no caller gets this socket. So this function first checks that the other side is still there.
-
     Raises:
-        OSError: the other side has left. `connected` is still open.
+        OSError: the other side has left. The connection may be closed.
     """
-    connected.getpeername()
+    context.sslsocket_class = _ConnectedTlsSocket
     return context.wrap_socket(
         connected, server_hostname=server_hostname, server_side=server_side, do_handshake_on_connect=False
     )
+
+
+class _ConnectedTlsSocket(ssl.SSLSocket):
+    """A socket with TLS that closes itself if the other side has left.
+
+    When it is created, it takes the file descriptor of the connection first and then asks for its other side. Python
+    3.11 leaves it open if the other side has reset the connection by then, and no caller gets a socket to close.
+    """
+
+    def getpeername(self) -> Any:
+        try:
+            return super().getpeername()
+        except OSError as error:
+            self.close()
+            raise ConnectionResetError(errno.ECONNRESET, os.strerror(errno.ECONNRESET)) from error
 
 
 def refusal(error: OSError) -> TlsFailed | None:

@@ -1,6 +1,7 @@
 """A token server on loopback: OAuth 2.0 with the grant `client_credentials`, and the keys (JWKS) of its signatures."""
 
 import json
+import socket
 import ssl
 import threading
 import time
@@ -12,6 +13,9 @@ from urllib.parse import parse_qs, unquote_plus
 
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
 from cryptography.hazmat.primitives.hashes import SHA256
+
+from kafka_io.closing import closed_on_error
+from kafka_io.net.tls import wrapped_in_tls
 
 CLIENT_ID = "penstock"
 CLIENT_SECRET = "canary-of the client/+%"  # a form encodes its characters
@@ -32,9 +36,8 @@ class TokenServer:
         self.requests: list[Mapping[str, str]] = []
         self.failure: tuple[int, bytes] | None = None
         self._key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), lambda *arguments: _Handler(self, *arguments))
-        if tls is not None:
-            self._server.socket = tls.wrap_socket(self._server.socket, server_side=True)
+        self._server = _Server(("127.0.0.1", 0), lambda *arguments: _Handler(self, *arguments))
+        self._server.tls = tls
         self.url = f"{'https' if tls else 'http'}://127.0.0.1:{self._server.server_port}"
 
     def __enter__(self) -> Self:
@@ -68,6 +71,19 @@ class TokenServer:
         public = self._key.public_key().public_numbers()
         numbers = {name: _encoded(value.to_bytes(length)) for name, value, length in _parts(public)}
         return json.dumps({"keys": [{"kty": "RSA", "kid": "1", "use": "sig", "alg": "RS256", **numbers}]}).encode()
+
+
+class _Server(ThreadingHTTPServer):
+    """Speaks TLS with `tls`. The handshake is part of the first read, in the thread of the client."""
+
+    tls: ssl.SSLContext | None = None
+
+    def get_request(self) -> tuple[socket.socket, Any]:
+        client, address = super().get_request()
+        if self.tls is not None:
+            with closed_on_error(client):
+                client = wrapped_in_tls(client, self.tls, server_side=True)
+        return client, address
 
 
 class _Handler(BaseHTTPRequestHandler):

@@ -1,8 +1,10 @@
 """TLS over real sockets: which brokers are trusted, and a TLS stream behaves like a plain one."""
 
+import gc
 import re
 import socket
 import ssl
+import struct
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 from pathlib import Path
@@ -15,7 +17,7 @@ from kafka_io.net.deadline import Deadline
 from kafka_io.net.secret import SecretReference
 from kafka_io.net.security import Tls
 from kafka_io.net.stream import Stream
-from kafka_io.net.tls import tls_context
+from kafka_io.net.tls import tls_context, wrapped_in_tls
 from kafka_io.wire.framing import framed
 from tests.fakes.hostile import Act, HostileServer, Peer, drip, hear, reset, send, stall
 from tests.fakes.tls import CA, GOLDEN, over_tls, serving
@@ -287,3 +289,21 @@ def test_the_next_address_is_tried_after_a_dead_one(
         stream = Stream.connect("broker.example", 9092, Deadline.after(GENEROUS), tls_context(Tls(ca=CA)))
         with closing(stream):
             assert received(stream, 5) == b"hello"
+
+
+class _StillConnected(socket.socket):
+    """A connection that is reset after its other side has been asked for."""
+
+    def getpeername(self) -> tuple[str, int]:
+        return "127.0.0.1", 1
+
+
+def test_a_connection_that_is_reset_while_it_is_wrapped_is_closed() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        client = socket.create_connection(listening.getsockname())
+        accepted, _ = listening.accept()
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        client.close()
+    with _StillConnected(fileno=accepted.detach()) as connected, pytest.raises(ConnectionResetError):
+        wrapped_in_tls(connected, serving(), server_side=True)
+    gc.collect()  # a socket that nothing has closed is a ResourceWarning
