@@ -93,7 +93,7 @@ unit: TESTS = tests/kafka_io tests/pipelines tests/resources
 # gives them 100.
 unit: WORKERS = $(shell nproc)
 unit: $(RUN)
-	$(call SAY,the tests that take less than half a second,: about 90 seconds)
+	$(call SAY,the tests that take less than a tenth of a second,: about 9000 tests in 75 seconds)
 	$(PYTEST) --hypothesis-profile=quick -m 'not (zookeeper or spark or crash or ui or brokers or postgres or prometheus or slow or long or thorough)'
 
 coverage: $(RUN)

@@ -89,6 +89,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     thorough.mark_repeated_releases(items)
     thorough.mark_moved(items)
     thorough.mark_long(items)
+    thorough.mark_slow(items)
     if not any("::" in argument for argument in config.args) and (unknown := thorough.unknown_cases(items)):
         raise pytest.UsageError(f"these cases of STAYING in tests/thorough.py do not exist: {unknown}")
     for item in items:

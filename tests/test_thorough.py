@@ -6,7 +6,7 @@ from unittest.mock import Mock
 import pytest
 
 from tests.sampling import ROOT
-from tests.thorough import LONG, MOVED, STAYING, Moved, unknown_cases
+from tests.thorough import LONG, MOVED, SLOW, STAYING, Moved, unknown_cases
 
 IDS = [moved.tests.rpartition("/")[2] for moved in MOVED]
 
@@ -44,9 +44,10 @@ def test_a_case_that_should_stay_and_does_not_exist_is_found() -> None:
     assert unknown_cases([]) == []
 
 
-def test_long_tests_exist_and_are_sorted() -> None:
-    assert list(LONG) == sorted(set(LONG))
-    for beginning in LONG:
+@pytest.mark.parametrize("tests", [LONG, SLOW], ids=["long", "slow"])
+def test_long_and_slow_tests_exist_and_are_sorted(tests: tuple[str, ...]) -> None:
+    assert list(tests) == sorted(set(tests))
+    for beginning in tests:
         file, _, name = beginning.partition("::")
         is_there = (ROOT / file).is_dir() if file.endswith("/") else named(beginning) or name == "TestTwoRuns"
         assert is_there, beginning

@@ -1,7 +1,8 @@
 """Chooses the tests that `make test` leaves to `make full`, and the cases that both leave to `make thorough`.
 
 `make test` is for each change, so it has no test that takes more than a second of CPU time: these are in
-`long_tests.txt`, by the beginnings of their node ids. `make full` has them, and CI runs it for each commit.
+`long_tests.txt`, by the beginnings of their node ids. `make full` has them, and CI runs it for each commit. `make unit`
+also leaves out the tests in `slow_tests.txt`, whose cases took more than a tenth of a second on average.
 
 The cases of `make thorough` repeat a law that another case tests. Such a case has another seed, another version of
 Kafka's brokers, or another pair of parameters. Each law keeps at least one case in `make full`. Of tests whose cases
@@ -25,7 +26,9 @@ of 0.10 are also in a log of 2.8.2, which test_loads.py loads."""
 _BROKERS = "tests/brokers/"
 _QUICK_RELEASE = "4.1.0"
 """The version of the real brokers that `make test` starts."""
-LONG = tuple(Path(__file__).with_name("long_tests.txt").read_text().splitlines())
+LONG, SLOW = (
+    tuple(Path(__file__).with_name(name).read_text().splitlines()) for name in ("long_tests.txt", "slow_tests.txt")
+)
 _LEADER_KILLED = (
     "tests/brokers/test_matrix_leaders.py::test_a_leader_killed_during_a_read_causes_no_gap_and_no_duplicate"
 )
@@ -480,6 +483,13 @@ def mark_long(items: Iterable[pytest.Item]) -> None:
         is_other_release = item.nodeid.startswith(_BROKERS) and _QUICK_RELEASE not in unit_of(item.nodeid)
         if is_other_release or item.nodeid.startswith(LONG):
             item.add_marker(pytest.mark.long)
+
+
+def mark_slow(items: Iterable[pytest.Item]) -> None:
+    """Mark the tests of SLOW. Others have the mark in their file, with the reason."""
+    for item in items:
+        if item.nodeid.startswith(SLOW):
+            item.add_marker(pytest.mark.slow)
 
 
 def mark_moved(items: Iterable[pytest.Item]) -> None:
