@@ -13,12 +13,10 @@ from datetime import date
 from pathlib import Path
 from typing import Self
 
-import pyarrow.compute as pc
 import pyarrow.fs as pafs
 from deltalake.exceptions import CommitFailedError, DeltaError, DeltaProtocolError, SchemaMismatchError
 
 from kafka_io.errors import Where, system_reason
-from kafka_io.records.last_message import LastMessage
 from pipelines.delta.append import appended_commit, can_append
 from pipelines.delta.compaction import compact
 from pipelines.delta.delta_log_segment import DELTA_LOG, DeltaLogSegment, commit_file
@@ -36,26 +34,19 @@ from pipelines.delta.writes import (
     replace_rows,
 )
 from pipelines.layout.layout import RAW, TableLayout
-from pipelines.layout.rows import decoded_rows
-from pipelines.ledger.committed_range import CommittedRange, ExactCause, StoredSet
-from pipelines.ledger.exact_offsets import ExactOffsets
+from pipelines.ledger.committed_range import CommittedRange
 from pipelines.ledger.ledger import TAKING_OUT, CommitKind, LedgerEntry
 from pipelines.ledger.slice_facts import SliceFacts
-from pipelines.table.exact_sets import ExactSets, store_exact
 from pipelines.table.lake_table import DAMAGED, Compaction, ScrubResult
 from pipelines.table.open_table import file_paths
-from pipelines.table.row_filter import arrow_filter
 from pipelines.table.table_store import CommitConflict, CommitOutcomeUnknown, TableSnapshot
-from pipelines.table.written_files import check_files
 from resources.errors import (
     CommitRefused,
     CommitUnknown,
     LakeRefused,
     LakeUnavailable,
     LogTorn,
-    RewindRefused,
     TableNotProven,
-    TableReplaced,
 )
 from resources.failpoints import failpoint
 from resources.stores import durable
@@ -73,9 +64,6 @@ _OF_ALL_FILES = {CommitKind.CONVERT: convert, CommitKind.REWRITE: replace_files}
 class DeltaLakeTable(TableReader):
     """One topic's table in a lake; see TableStore."""
 
-    new_layout: TableLayout = RAW
-    """The layout of the table, if it is created."""
-
     @classmethod
     def of(cls, lake: Lake, cluster: str, topic: str, new_layout: TableLayout = RAW) -> Self:
         """The table of a topic. Nothing is opened yet."""
@@ -92,18 +80,7 @@ class DeltaLakeTable(TableReader):
 
     def newer(self, snapshot: TableSnapshot) -> TableSnapshot:
         """The newest version of the table of this snapshot, which is never created again."""
-        newest = self.existing(after=snapshot)
-        self._check_same_table(snapshot, newest)
-        assert newest is not None
-        return newest
-
-    def _check_same_table(self, snapshot: TableSnapshot, newest: TableSnapshot | None) -> None:
-        if newest is None or newest.table_id != snapshot.table_id:
-            raise TableReplaced(
-                f"the table {self.uri} was removed while this run used it"
-                f"{', and another table is there now' if newest else ''}; run again to load the topic into a new table",
-                self.where,
-            )
+        return self.check_same_table(snapshot, self.existing(after=snapshot))
 
     def _has_version(self, snapshot: TableSnapshot) -> bool:
         """Whether the version of the snapshot is still the same commit. A write would create a removed table again.
@@ -194,20 +171,11 @@ class DeltaLakeTable(TableReader):
         cleaned = DeltaVersion.of(snapshot).cleaned_before
         if cleaned > target:
             paths_kept = self.paths(cleaned)
-            lost = [path for path in missing if path not in paths_kept]
-            reason = f"may be deleted at any time, because `penstock clean` cleaned up before version {cleaned}"
+            if lost := [path for path in missing if path not in paths_kept]:
+                reason = f"may be deleted at any time, because `penstock clean` cleaned up before version {cleaned}"
+                raise self.not_restorable(lost, target, reason)
         else:
-            with lake_errors(self.uri):
-                infos = filesystem(self.uri, self.lake.options).get_file_info(missing)
-            lost = [info.path for info in infos if info.type != pafs.FileType.File]
-            reason = "was deleted, for example by a vacuum"
-        if lost:
-            and_more = f" (and {len(lost) - 1} more)" if len(lost) > 1 else ""
-            raise RewindRefused(
-                f"the data file {lost[0]}{and_more} of version {target} {reason}; `penstock history "
-                f"{self.where.topic}` lists later versions",
-                self.where,
-            )
+            self.check_files_exist(missing, target)
 
     def announce_clean(self, snapshot: TableSnapshot, before: int) -> None:
         """Announce that housekeeping deletes the files that no version from `before` on contains (fault P14).
@@ -246,18 +214,6 @@ class DeltaLakeTable(TableReader):
             handle = self._newest_handle()
             handle.create_checkpoint()
         self.sync(after=handle.version() - 1)
-
-    def check(self, files: Sequence[SliceFacts]) -> None:
-        """Check that the files exist and are whole; see `check_files`."""
-        check_files(self.uri, self.lake.options, self.where, files)
-
-    def discard(self, files: Sequence[SliceFacts]) -> None:
-        """An object store has no disk that is full: housekeeping deletes the files there."""
-        root = durable.local_path(self.uri)
-        for path in (file.path for facts in files for file in facts.files) if root else ():
-            assert root is not None
-            with suppress(OSError):
-                (root / path).unlink()
 
     def write(
         self,
@@ -415,39 +371,6 @@ class DeltaLakeTable(TableReader):
     def objects_with_bounds(self, names: Collection[str] = (), *, deleted: Collection[str] = ()) -> int:
         """The number of objects of the log in which `scrub` would hide bounds."""
         return objects_with_bounds(self, names, deleted=deleted)
-
-    def count_rows(self, snapshot: TableSnapshot, ranges: Sequence[CommittedRange]) -> list[int]:
-        """The number of rows that the table has of each range: with its partition, offsets and loading time."""
-        rows = snapshot.opened.dataset()
-        with lake_errors(self.uri):
-            return [rows.count_rows(filter=arrow_filter(committed, snapshot.layout)) for committed in ranges]
-
-    @property
-    def sets(self) -> ExactSets:
-        """Reads the exact sets of the table."""
-        return ExactSets.at(self.uri, self.lake.options)
-
-    def exact_sets(self, committed: CommittedRange) -> Mapping[ExactCause, ExactOffsets]:
-        """The sets of the exact causes of a range, without the offsets outside of it."""
-        return self.sets.within(committed)
-
-    def store_exact(self, offsets: ExactOffsets) -> StoredSet:
-        """Store an exact set, so that an entry can name it."""
-        return store_exact(self.uri, self.lake.options, offsets)
-
-    def row_offsets(self, snapshot: TableSnapshot, committed: CommittedRange) -> Sequence[int]:
-        """The offsets of the range's rows, ascending, each once."""
-        rows, offset = snapshot.opened.dataset(), snapshot.layout.name("offset")
-        with lake_errors(self.uri):
-            offsets = rows.to_table(columns=[offset], filter=arrow_filter(committed, snapshot.layout)).column(offset)
-        return sorted(set(offsets.to_pylist()))
-
-    def message(self, snapshot: TableSnapshot, committed: CommittedRange, offset: int) -> LastMessage:
-        """The last message of the range's rows with this offset, as it was read from the log."""
-        row_filter = arrow_filter(committed, snapshot.layout) & (pc.field("offset") == offset)
-        with lake_errors(self.uri):
-            rows = snapshot.opened.dataset().to_table(filter=row_filter)
-        return LastMessage.of(decoded_rows(rows.sort_by("inner").combine_chunks()))
 
     def sync(self, *, after: int) -> None:
         """Force the commit files of versions above `after` to disk, and checkpoints too (fault L10).

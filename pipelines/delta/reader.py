@@ -6,14 +6,13 @@ another store without StoreClient, every one that DeltaLogSegment does not under
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
-from typing import Self, TypeVar
+from typing import TypeVar
 
 import pyarrow.fs as pafs
 from deltalake import DeltaTable
 
-from kafka_io.errors import Where
 from pipelines.delta.delta_log import DeltaLog
 from pipelines.delta.delta_log_segment import (
     DeltaLogSegment,
@@ -28,10 +27,11 @@ from pipelines.delta.snapshot_checks import check_features, checked_snapshot
 from pipelines.delta.table_copy import CopiedVersion, opened_copy
 from pipelines.ledger.ledger import LedgerEntry
 from pipelines.table.open_table import OpenTable, file_paths
+from pipelines.table.stored_table import StoredTable
 from pipelines.table.table_commit import TableCommit
 from pipelines.table.table_store import TableSnapshot
-from resources.errors import CursorMismatch, LakeUnavailable
-from resources.stores.lake import Lake, filesystem, lake_errors
+from resources.errors import LakeUnavailable
+from resources.stores.lake import filesystem, lake_errors
 from resources.stores.object_client import object_client
 from resources.stores.store_client import store_client
 
@@ -41,18 +41,8 @@ _MAX_COMMITS_KEPT = 30
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TableReader:
+class TableReader(StoredTable):
     """The table of a topic at `uri`, as its readers see it."""
-
-    lake: Lake
-    uri: str
-    where: Where
-    checks_cursors: bool = True
-    """Whether `existing` refuses a table whose cursors do not match its rows."""
-
-    def even_if_mismatched(self) -> Self:
-        """The same table, which also opens if its cursors do not match its rows."""
-        return replace(self, checks_cursors=False)
 
     def existing(self, *, after: TableSnapshot | None = None) -> TableSnapshot | None:
         """The newest version; None if there is no table. Of the version `after` of a table only newer entries are read.
@@ -67,7 +57,7 @@ class TableReader:
         """
         snapshot = self.newest(after=after)
         if snapshot is not None and self.checks_cursors:
-            self._check_cursors(snapshot)
+            self.check_cursors(snapshot)
         return snapshot
 
     def check_loadable(self, opened: OpenTable) -> None:
@@ -76,11 +66,7 @@ class TableReader:
         Raises:
             LoadError: see `existing`.
         """
-        self._check_cursors(self._read(DeltaVersion.of_opened(opened)))
-
-    def _check_cursors(self, snapshot: TableSnapshot) -> None:
-        if snapshot.mismatch:
-            raise CursorMismatch(snapshot.mismatch, self.where)
+        self.check_cursors(self._read(DeltaVersion.of_opened(opened)))
 
     def newest(self, *, after: TableSnapshot | None = None) -> TableSnapshot | None:
         """The newest version, even if its cursors do not match, to show or repair it; None if there is no table.
@@ -252,11 +238,3 @@ class TableReader:
             commit, next_commit = files.get_file_info([commit_file(version), commit_file(version + 1)])
         is_newest = commit.type == pafs.FileType.File and next_commit.type == pafs.FileType.NotFound
         return commit.mtime_ns if is_newest else None
-
-    def damaged(self, opened: OpenTable) -> frozenset[str]:
-        """The data files of the version that are missing, or have another size than the table says."""
-        with lake_errors(self.uri):
-            files = opened.files()
-            sizes = dict(zip(files["path"].to_pylist(), files["size_bytes"].to_pylist(), strict=True))
-            infos = filesystem(self.uri, self.lake.options).get_file_info(list(sizes))
-        return frozenset(info.path for info in infos if info.size != sizes[info.path])
