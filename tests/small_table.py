@@ -4,8 +4,11 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pyarrow as pa
+import pytest
 from deltalake import DeltaTable
+from pyiceberg.table import Table
 
+from kafka_io.errors import Where
 from kafka_io.model import Broker, BrokerPartition, Generation, OffsetRange
 from kafka_io.reader.reader import PlannedRange, ReadSettings
 from kafka_io.reader.source import Source
@@ -13,6 +16,8 @@ from pipelines.commit.commit import CommitResult, LoadChange, commit
 from pipelines.delta.delta_table import DeltaLakeTable
 from pipelines.fetch.fetch_task import FetchTask
 from pipelines.fetch.slice_file import SliceFile
+from pipelines.iceberg.embedded_catalog import embedded_catalog
+from pipelines.iceberg.iceberg_table import IcebergLakeTable
 from pipelines.identity.identity import table_state
 from pipelines.layout.rows import table_rows
 from pipelines.ledger.committed_range import CommittedRange
@@ -21,6 +26,8 @@ from pipelines.ledger.slice_facts import SliceFacts
 from pipelines.table.table_store import TableSnapshot, TableStore
 from resources.stores.lake import Lake
 
+ONLY_DELTA = pytest.mark.parametrize("small", ["delta"], indirect=True)
+"""A test that does with deltalake what other programs do."""
 SOURCE = Source(
     cluster="main", generation=Generation.V07, brokers=(Broker(0, "127.0.0.1", 1),), read_settings=ReadSettings()
 )
@@ -57,23 +64,13 @@ class Small:
         return dict(table_state(self.table.snapshot(), self.topic).covered)
 
 
-class SmallTable(Small):
-    """A small Delta table on disk."""
-
-    table: DeltaLakeTable
+class StoredSmall(Small):
+    """A small table on disk. Subclasses have the format."""
 
     def __init__(self, root: Path) -> None:
         super().__init__()
         self.lake = Lake(root=str(root))
         self.uri = self.lake.table_uri("main", "clicks")
-        self.table = DeltaLakeTable.of(self.lake, "main", "clicks")
-        self.table.snapshot()
-
-    def handle(self) -> DeltaTable:
-        """A new deltalake handle of the newest version."""
-        table = self.lake.open(self.uri)
-        assert table is not None
-        return table
 
     def task(self, offsets: OffsetRange) -> FetchTask:
         """The task of a slice."""
@@ -124,6 +121,49 @@ class SmallTable(Small):
             files=file.files,
         )
 
+
+class SmallTable(StoredSmall):
+    """A small Delta table on disk."""
+
+    table: DeltaLakeTable
+
+    def __init__(self, root: Path) -> None:
+        super().__init__(root)
+        self.table = DeltaLakeTable.of(self.lake, "main", "clicks")
+        self.table.snapshot()
+
+    def handle(self) -> DeltaTable:
+        """A new deltalake handle of the newest version."""
+        table = self.lake.open(self.uri)
+        assert table is not None
+        return table
+
     def rows(self) -> int:
         """The number of rows that any reader of Delta sees."""
         return int(self.handle().to_pyarrow_dataset().count_rows())
+
+
+class SmallIcebergTable(StoredSmall):
+    """A small Iceberg table on disk, in an embedded catalog."""
+
+    table: IcebergLakeTable
+
+    def __init__(self, root: Path) -> None:
+        super().__init__(root)
+        self.catalog = embedded_catalog(root)
+        self.table = IcebergLakeTable(
+            lake=self.lake,
+            uri=self.uri,
+            where=Where(cluster="main", topic="clicks"),
+            catalog=self.catalog,
+            identifier=("main", "clicks"),
+        )
+        self.table.snapshot()
+
+    def handle(self) -> Table:
+        """What pyiceberg knows of the newest snapshot."""
+        return self.catalog.load_table(self.table.identifier)
+
+    def rows(self) -> int:
+        """The number of rows that any reader of Iceberg sees."""
+        return int(self.handle().scan().to_arrow().num_rows)

@@ -22,6 +22,8 @@ _SIMPLE: Mapping[str, pa.DataType] = {
     "date": pa.date32(),
     "timestamp": pa.timestamp("us", tz="UTC"),
 }
+_NARROW: Mapping[str, pa.DataType] = {"byte": pa.int8(), "short": pa.int16(), "integer": pa.int32()}
+"""The types of metadata columns that no column for a field has."""
 _PRECISION = 38
 _COMMENT = COMMENT.decode()
 _OWN_KEYS = {key.decode() for key in (ALIASES, CONNECT, FIELD, TYPE, JSON_READING)}
@@ -63,7 +65,7 @@ def _delta_type(kind: pa.DataType) -> Any:
         return {"type": "array", "elementType": _delta_type(kind.value_type), "containsNull": True}
     if pa.types.is_decimal(kind):
         return f"decimal({kind.precision},{kind.scale})"
-    return next(name for name, simple in _SIMPLE.items() if simple == kind)
+    return next(name for name, simple in {**_SIMPLE, **_NARROW}.items() if simple == kind)
 
 
 def _arrow_field(field: DeltaField) -> pa.Field | None:

@@ -16,7 +16,6 @@ from kafka_io.model import BrokerPartition, OffsetRange
 from kafka_io.records.last_message import LastMessage
 from pipelines.commit.commit import commit, committable
 from pipelines.delta import delta_table as table_module
-from pipelines.delta.delta_table import DeltaLakeTable
 from pipelines.layout.layout import TYPED
 from pipelines.ledger.committed_range import CommittedRange
 from pipelines.ledger.coverage import extended
@@ -26,6 +25,7 @@ from pipelines.maintenance.rewind import plan_rewind, rewind
 from pipelines.table.table_store import CommitConflict, CommitOutcomeUnknown
 from pipelines.verify.verify import verify
 from resources.errors import CommitRefused, CommitUnknown, FileRefused, LakeRefused, LakeUnavailable
+from tests.small_table import ONLY_DELTA
 from tests.unreliable import Unreliable
 
 if TYPE_CHECKING:
@@ -44,13 +44,13 @@ def test_rows_and_cursor_become_visible_together(small: "SmallTable") -> None:
     result = small.commit(small.write(0, 50), small.write(0, 20, partition=1))
     assert (result.version, small.rows()) == (1, 7)
     assert small.covered() == {A: (0, 50), B: (0, 20)}
-    assert small.handle().transaction_version(small.topic.app_id(A)) == 50
+    assert next(small.table.commits(1)).transactions[small.topic.app_id(A)] == 50
 
 
 def test_a_slice_of_gaps_alone_moves_the_cursor_without_a_file(small: "SmallTable") -> None:
     small.commit(small.write(0, 50, rows=0))
     assert small.covered() == {A: (0, 50)}
-    assert small.handle().file_uris() == []
+    assert small.table.snapshot().opened.files().num_rows == 0
 
 
 def test_a_failed_slice_holds_back_only_the_later_slices_of_its_partition() -> None:  # fault S07
@@ -300,7 +300,7 @@ def test_a_load_is_refused_by_a_table_that_became_typed_while_it_was_fetched(sma
     small.commit(small.write(0, 20, partition=1))
     typed = replace(small.table.snapshot(), layout=TYPED)
     with (
-        patch.object(DeltaLakeTable, "newer", return_value=typed),
+        patch.object(type(small.table), "newer", return_value=typed),
         pytest.raises(CommitRefused, match="the table became typed meanwhile; run again"),
     ):
         small.commit(facts, snapshot=snapshot)
@@ -326,7 +326,7 @@ def test_a_commit_that_always_conflicts_ends_after_waits_that_grow(small: "Small
     snapshot, waits = small.table.snapshot(), list[float]()
     change = small.loading(small.write(0, 50))
     with (
-        patch.object(DeltaLakeTable, "write", side_effect=CommitConflict("another was first")),
+        patch.object(type(small.table), "write", side_effect=CommitConflict("another was first")),
         pytest.raises(LakeUnavailable, match="the commit did not land: another was first"),
     ):
         commit(small.table, snapshot, change, sleep=waits.append)
@@ -335,6 +335,7 @@ def test_a_commit_that_always_conflicts_ends_after_waits_that_grow(small: "Small
     assert all(1 <= wait <= 2 for wait in waits[8:])
 
 
+@ONLY_DELTA
 def test_a_commit_whose_rows_the_table_does_not_accept_is_refused_at_once(small: "SmallTable") -> None:  # fault N16
     facts = small.write(0, 50)
     refusal = SchemaMismatchError("cannot cast the column theirs")

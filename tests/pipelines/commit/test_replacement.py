@@ -16,6 +16,7 @@ from pipelines.rewrites.replay import ReplayChange
 from pipelines.verify.verify import verify
 from resources.errors import CommitRefused, ReplayRefused
 from tests.pipelines.loaded import call_compaction
+from tests.small_table import ONLY_DELTA
 
 if TYPE_CHECKING:
     from tests.small_table import SmallTable
@@ -79,6 +80,7 @@ def test_a_cut_is_in_the_ledger_with_the_choice(small: "SmallTable") -> None:
     )
 
 
+@ONLY_DELTA
 def test_a_cut_through_a_range_that_lost_rows_is_refused(small: "SmallTable") -> None:
     small.commit(small.write(0, 80))
     small.handle().delete('"offset" = 10')
@@ -88,6 +90,7 @@ def test_a_cut_through_a_range_that_lost_rows_is_refused(small: "SmallTable") ->
     assert small.rows() == 7
 
 
+@ONLY_DELTA
 def test_a_part_of_a_range_is_replaced_if_all_that_the_range_lacks_is_in_it(small: "SmallTable") -> None:  # fault P04
     small.commit(small.write(0, 80))
     small.handle().delete('"offset" = 10')

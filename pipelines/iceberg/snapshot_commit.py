@@ -1,0 +1,221 @@
+"""Writes one snapshot of an Iceberg table: files, the entry and new columns, in one request to the catalog.
+
+pyiceberg's own `append` commits on top of any newer snapshot, so that two loads of the same offsets both land. And its
+transactions delete the manifest list of a snapshot that has landed, if a proxy has sent the request twice and the
+second answer is 409. So this module builds the request itself, and sends it once.
+"""
+
+import uuid
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from pyiceberg.manifest import (
+    DataFile,
+    ManifestEntry,
+    ManifestEntryStatus,
+    ManifestFile,
+    ManifestWriter,
+    write_manifest,
+    write_manifest_list,
+)
+from pyiceberg.partitioning import PartitionSpec
+from pyiceberg.schema import Schema
+from pyiceberg.table import Table
+from pyiceberg.table.refs import MAIN_BRANCH, SnapshotRefType
+from pyiceberg.table.snapshots import (
+    Operation,
+    Snapshot,
+    SnapshotSummaryCollector,
+    Summary,
+    update_snapshot_summaries,
+)
+from pyiceberg.table.update import (
+    AddSchemaUpdate,
+    AddSnapshotUpdate,
+    AssertCurrentSchemaId,
+    AssertRefSnapshotId,
+    AssertTableUUID,
+    SetCurrentSchemaUpdate,
+    SetPropertiesUpdate,
+    SetSnapshotRefUpdate,
+    TableRequirement,
+    TableUpdate,
+)
+
+TAG = "penstock"
+"""The tag on Penstock's newest snapshot. No expiry of snapshots removes it, and no two loads can both move it."""
+_COMPRESSION: Final = "deflate"
+_NEWEST_SCHEMA = -1  # in SetCurrentSchemaUpdate: the one that was added last
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SnapshotChange:
+    """What a new snapshot changes.
+
+    Args:
+        added: the new data files.
+        removed: the paths of data files that are not in the table any more, as its manifests have them.
+        summary: what the snapshot says of itself, besides the numbers of files and rows.
+        properties: properties of the table that are set in the same request.
+        schema: the columns of the table, if they change.
+    """
+
+    added: Sequence[DataFile] = ()
+    removed: Collection[str] = ()
+    summary: Mapping[str, str] = field(default_factory=dict)
+    properties: Mapping[str, str] = field(default_factory=dict)
+    schema: Schema | None = None
+
+
+def commit_snapshot(table: Table, change: SnapshotChange) -> Snapshot:
+    """Write a snapshot on top of the one that `table` has; returns it.
+
+    Raises:
+        ValueError: a file to remove is not in the table.
+        Exception: any error of the catalog or the store. Only the table itself shows whether the snapshot landed.
+    """
+    draft = _SnapshotDraft.of(table, change)
+    manifests = [*draft.kept_manifests(), *draft.added_manifest()]
+    snapshot = draft.snapshot(manifests)
+    table.catalog.commit_table(table, tuple(draft.requirements()), tuple(draft.updates(snapshot)))
+    return snapshot
+
+
+@dataclass(slots=True, kw_only=True)
+class _SnapshotDraft:
+    """A snapshot while it is written.
+
+    `counts` collects the numbers of files and rows for its summary.
+    """
+
+    table: Table
+    change: SnapshotChange
+    snapshot_id: int
+    counts: SnapshotSummaryCollector
+    name: str
+    _manifests_written: int = 0
+
+    @classmethod
+    def of(cls, table: Table, change: SnapshotChange) -> "_SnapshotDraft":
+        """An empty draft on top of the newest snapshot that `table` knows."""
+        return cls(
+            table=table,
+            change=change,
+            snapshot_id=table.metadata.new_snapshot_id(),
+            counts=SnapshotSummaryCollector(),
+            name=str(uuid.uuid4()),
+        )
+
+    @property
+    def parent(self) -> Snapshot | None:
+        """The snapshot on which the commit was planned; None for a table without any."""
+        return self.table.metadata.snapshot_by_name(MAIN_BRANCH)
+
+    def kept_manifests(self) -> Iterator[ManifestFile]:
+        """The manifests of the parent. Those with removed files are written again without them.
+
+        Raises:
+            ValueError: the parent does not have a removed file.
+        """
+        left = set(self.change.removed)
+        for manifest in self.parent.manifests(self.table.io) if self.parent else ():
+            entries = manifest.fetch_manifest_entry(self.table.io, discard_deleted=True) if left else []
+            removed = [entry for entry in entries if entry.data_file.file_path in left]
+            left -= {entry.data_file.file_path for entry in removed}
+            if not removed:
+                yield manifest
+                continue
+            yield self._without(manifest, entries, removed)
+        if left:
+            raise ValueError(f"the table does not have the data file {min(left)}")
+
+    def _without(
+        self, manifest: ManifestFile, entries: Sequence[ManifestEntry], removed: Sequence[ManifestEntry]
+    ) -> ManifestFile:
+        metadata = self.table.metadata
+        spec = metadata.specs()[manifest.partition_spec_id]
+        with self._manifest_writer(spec) as writer:
+            for entry in entries:
+                if entry in removed:
+                    writer.delete(entry)
+                    self.counts.remove_file(entry.data_file, metadata.schema(), spec)
+                else:
+                    writer.existing(entry)
+        return writer.to_manifest_file()
+
+    def added_manifest(self) -> Iterator[ManifestFile]:
+        """The manifest with the added files; none if there are none."""
+        if not self.change.added:
+            return
+        metadata = self.table.metadata
+        with self._manifest_writer(metadata.spec()) as writer:
+            for file in self.change.added:
+                entry = ManifestEntry.from_args(
+                    status=ManifestEntryStatus.ADDED,
+                    snapshot_id=self.snapshot_id,
+                    sequence_number=None,
+                    file_sequence_number=None,
+                    data_file=file,
+                )
+                writer.add_entry(entry)
+                self.counts.add_file(file, metadata.schema(), metadata.spec())
+        yield writer.to_manifest_file()
+
+    def _manifest_writer(self, spec: PartitionSpec) -> ManifestWriter:
+        self._manifests_written += 1
+        path = self._metadata_path(f"{self.name}-m{self._manifests_written}.avro")
+        schema = self.change.schema or self.table.metadata.schema()
+        return write_manifest(2, spec, schema, self.table.io.new_output(path), self.snapshot_id, _COMPRESSION)
+
+    def _metadata_path(self, name: str) -> str:
+        return self.table.location_provider().new_metadata_location(name)
+
+    def snapshot(self, manifests: Sequence[ManifestFile]) -> Snapshot:
+        """Write the manifest list; returns the snapshot."""
+        metadata, parent = self.table.metadata, self.parent
+        parent_id = parent.snapshot_id if parent else None
+        sequence = metadata.next_sequence_number()
+        path = self._metadata_path(f"snap-{self.snapshot_id}-0-{self.name}.avro")
+        output = self.table.io.new_output(path)
+        with write_manifest_list(2, output, self.snapshot_id, parent_id, sequence, _COMPRESSION) as writer:
+            writer.add_manifests(list(manifests))
+        operation = Operation.OVERWRITE if self.change.removed else Operation.APPEND
+        summary = Summary(operation=operation, **self.counts.build(), **self.change.summary)
+        return Snapshot.model_validate(
+            {
+                "snapshot-id": self.snapshot_id,
+                "parent-snapshot-id": parent_id,
+                "manifest-list": path,
+                "sequence-number": sequence,
+                "summary": update_snapshot_summaries(summary, parent.summary if parent else None),
+                "schema-id": None if self.change.schema else metadata.current_schema_id,
+            }
+        )
+
+    def requirements(self) -> Iterator[TableRequirement]:
+        """What must be true of the table when the request arrives."""
+        metadata = self.table.metadata
+        tagged = metadata.refs.get(TAG)
+        yield AssertTableUUID(uuid=metadata.table_uuid)
+        yield on_snapshot(MAIN_BRANCH, self.parent)
+        if tagged:  # a catalog can refuse to look for a tag of a table without snapshots
+            yield on_snapshot(TAG, metadata.snapshot_by_id(tagged.snapshot_id))
+        yield AssertCurrentSchemaId.model_validate({"current-schema-id": metadata.current_schema_id})
+
+    def updates(self, snapshot: Snapshot) -> Iterator[TableUpdate]:
+        """The changes of the table's metadata, in the order in which the catalog does them."""
+        if self.change.schema:
+            yield AddSchemaUpdate(schema=self.change.schema)
+            yield SetCurrentSchemaUpdate.model_validate({"schema-id": _NEWEST_SCHEMA})
+        if self.change.properties:
+            yield SetPropertiesUpdate(updates=dict(self.change.properties))
+        yield AddSnapshotUpdate(snapshot=snapshot)
+        for name, kind in ((MAIN_BRANCH, SnapshotRefType.BRANCH), (TAG, SnapshotRefType.TAG)):
+            fields = {"ref-name": name, "type": kind, "snapshot-id": snapshot.snapshot_id}
+            yield SetSnapshotRefUpdate.model_validate(fields)
+
+
+def on_snapshot(ref: str, snapshot: Snapshot | None) -> AssertRefSnapshotId:
+    """The requirement that a branch or a tag names this snapshot; None demands that there is no such branch or tag."""
+    return AssertRefSnapshotId.model_validate({"ref": ref, "snapshot-id": snapshot.snapshot_id if snapshot else None})
