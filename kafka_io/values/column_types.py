@@ -8,6 +8,8 @@ from pyarrow import types
 # map). With these costs one sum keeps all three limits.
 STRUCT_COST, LIST_COST, MAP_COST = 6, 5, 8
 MAX_NESTING = 246
+TYPE = b"type"
+"""The key of the metadata of a union's member that has the names of its type."""
 
 
 def nesting(kind: pa.DataType) -> int:
@@ -51,12 +53,14 @@ def is_promotion(column: pa.DataType, field: pa.DataType) -> bool:
 
 
 def is_union(kind: pa.DataType) -> bool:
-    """Whether a type is that of a union of several types: a struct of `member0`, `member1`, as Spark's from_avro."""
-    return (
-        types.is_struct(kind)
-        and kind.num_fields > 0
-        and all(kind.field(index).name == f"member{index}" for index in range(kind.num_fields))
-    )
+    """Whether a type is that of a union of several types: a struct of `member0`, `member1`, as Spark's from_avro.
+
+    A record can have fields with these names, too. But only members of unions say which type they have.
+    """
+    if not types.is_struct(kind):
+        return False
+    has_names = all(member.name == f"member{index}" for index, member in enumerate(kind))
+    return has_names and any(TYPE in (member.metadata or {}) for member in kind)
 
 
 def content_field(kind: pa.ListType | pa.MapType) -> pa.Field:

@@ -28,9 +28,17 @@ import pyarrow as pa
 from pyarrow import types
 
 from kafka_io.errors import InvalidSchema
-from kafka_io.values.column_types import content_field, content_type, holds, is_promotion, is_union, with_content_type
+from kafka_io.values.column_types import (
+    TYPE,
+    content_field,
+    content_type,
+    holds,
+    is_promotion,
+    is_union,
+    with_content_type,
+)
 
-COMMENT, ALIASES, FIELD, TYPE, CONNECT, TAGS = b"comment", b"aliases", b"field", b"type", b"connect", b"tags"
+COMMENT, ALIASES, FIELD, CONNECT, TAGS = b"comment", b"aliases", b"field", b"connect", b"tags"
 _CONFLUENT_TAGS = "confluent:tags"
 _KINDS = frozenset({"null", "boolean", "int", "long", "float", "double", "bytes", "string", "array", "map"})
 """The types of Avro that have no names of their own."""

@@ -5,7 +5,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from kafka_io.values.columns import ALIASES, COMMENT, CONNECT, FIELD, TYPE
+from kafka_io.values.column_types import TYPE
+from kafka_io.values.columns import ALIASES, COMMENT, CONNECT, FIELD
 from kafka_io.values.json.reading import JSON_READING
 
 DeltaField = Mapping[str, Any]

@@ -46,8 +46,8 @@ from kafka_io.values.avro.schema import (
     Union,
     type_names,
 )
-from kafka_io.values.column_types import LIST_COST, MAP_COST, MAX_NESTING, STRUCT_COST
-from kafka_io.values.columns import TYPE, described, with_connect
+from kafka_io.values.column_types import LIST_COST, MAP_COST, MAX_NESTING, STRUCT_COST, TYPE
+from kafka_io.values.columns import described, with_connect
 
 VALUE = "value"
 """Column of a schema that is not a record."""

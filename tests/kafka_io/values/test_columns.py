@@ -6,15 +6,26 @@ import pyarrow as pa
 import pytest
 
 from kafka_io.errors import InvalidSchema
-from kafka_io.values.column_types import holds, is_union
-from kafka_io.values.columns import COMMENT, FIELD, TYPE, assign, assign_members, described, grow, grow_until_stable
+from kafka_io.values.column_types import TYPE, holds, is_union
+from kafka_io.values.columns import COMMENT, FIELD, assign, assign_members, described, grow, grow_until_stable
 
 RECORD = pa.struct([("a", pa.int64())])
 LONG, DOUBLE, TEXT, BYTES = pa.int64(), pa.float64(), pa.string(), pa.binary()
 
 
 def union(*members: pa.DataType) -> pa.DataType:
-    return pa.struct([(f"member{index}", member) for index, member in enumerate(members)])
+    """The type of a union's column. Its members say that their types have no names of their own."""
+    return pa.struct(
+        [pa.field(f"member{index}", member, True, {TYPE: b"null"}) for index, member in enumerate(members)]
+    )
+
+
+def test_a_record_whose_fields_have_the_names_of_members_is_no_union() -> None:  # fault A29
+    record = pa.struct([("member0", TEXT)])
+    assert (is_union(record), is_union(union(TEXT)), is_union(pa.struct([]))) == (False, True, False)
+    columns = grow(pa.schema([]), [pa.field("x", record)])
+    renamed = described("x", pa.struct([described("list", TEXT, aliases=("member0",))]))
+    assert grow(columns, [renamed]).field("x").type == columns.field("x").type
 
 
 @pytest.mark.parametrize(
