@@ -119,7 +119,7 @@ simulate: $(RUN)
 RUNS ?= 10000
 crash: $(RUN)
 ifeq ($(KILLS),)
-	$(BIN)/python -m tests.crash --runs $(RUNS) $(if $(SEED),--seed $(SEED))
+	$(BIN)/python -m tests.crash --runs $(RUNS) $(if $(SEED),--seed $(SEED)) $(if $(WORLD),--world $(WORLD))
 else
 	$(BIN)/python -m tests.crash.consumer_kills --kills $(KILLS) $(if $(SEED),--seed $(SEED)) $(if $(AT),--at "$(AT)")
 endif

@@ -7,6 +7,7 @@ from resources.errors import ExtraMissing
 _MODULES = {
     "dagster": ("dagster", "psutil"),
     "duckdb": ("duckdb",),
+    "iceberg": ("pyiceberg", "sqlalchemy"),
     "kerberos": ("gssapi",),
     "postgres": ("psycopg",),
     "spark": ("pyspark", "py4j", "pandas"),

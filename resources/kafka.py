@@ -14,7 +14,7 @@ from kafka_io.records.decoded_batch import DecodeLimits
 from kafka_io.schema_registry.client import SchemaRegistry
 from resources.extras import check_extra
 from resources.settings.settings import Caps, ClusterSettings, Settings, SettingsError
-from resources.settings.suggestion import known_names
+from resources.suggestion import known_names
 
 if TYPE_CHECKING:  # a load needs no producer
     from kafka_io.producer.message import Delivered

@@ -3,7 +3,11 @@
 No topic has a slash in its name, so `events/orders` is a table of the topic `events` and of no other one.
 """
 
-_SEPARATOR = "/"
+import re
+
+SEPARATOR = "/"
+"""What stands between the topic and the route."""
+_PLAIN_NAME = re.compile(r"[A-Za-z0-9._-]+")
 
 
 def topic_of(name: str) -> str:
@@ -12,7 +16,7 @@ def topic_of(name: str) -> str:
     >>> topic_of("events/orders"), topic_of("events")
     ('events', 'events')
     """
-    return name.partition(_SEPARATOR)[0]
+    return name.partition(SEPARATOR)[0]
 
 
 def route_of(name: str) -> str:
@@ -21,7 +25,7 @@ def route_of(name: str) -> str:
     >>> route_of("events/orders"), route_of("events")
     ('orders', '')
     """
-    return name.partition(_SEPARATOR)[2]
+    return name.partition(SEPARATOR)[2]
 
 
 def table_name(topic: str, route: str) -> str:
@@ -30,4 +34,15 @@ def table_name(topic: str, route: str) -> str:
     >>> table_name("events", "orders"), table_name("events", "")
     ('events/orders', 'events')
     """
-    return f"{topic}{_SEPARATOR}{route}" if route else topic
+    return f"{topic}{SEPARATOR}{route}" if route else topic
+
+
+def names_topic(section: str, topic: str) -> bool:
+    """Whether the NAME of a section `[topics.NAME]` matches a topic: as a name, or as a regular expression.
+
+    >>> names_topic("web.clicks", "web.clicks"), names_topic("web.clicks", "webxclicks"), names_topic("web.*", "webx")
+    (True, False, True)
+    """
+    if _PLAIN_NAME.fullmatch(section):
+        return section == topic
+    return re.fullmatch(section, topic, re.DOTALL) is not None

@@ -16,7 +16,6 @@ from pipelines.commit.commit import CommitResult, LoadChange, commit
 from pipelines.delta.delta_table import DeltaLakeTable
 from pipelines.fetch.fetch_task import FetchTask
 from pipelines.fetch.slice_file import SliceFile
-from pipelines.iceberg.embedded_catalog import embedded_catalog
 from pipelines.iceberg.iceberg_table import IcebergLakeTable
 from pipelines.identity.identity import table_state
 from pipelines.layout.rows import table_rows
@@ -25,6 +24,7 @@ from pipelines.ledger.ledger import TopicIdentity
 from pipelines.ledger.slice_facts import SliceFacts
 from pipelines.table.table_store import TableSnapshot, TableStore
 from resources.stores.lake import Lake
+from resources.stores.table_catalog import TableCatalog
 
 ONLY_DELTA = pytest.mark.parametrize("small", ["delta"], indirect=True)
 """A test that does with deltalake what other programs do."""
@@ -148,9 +148,9 @@ class SmallIcebergTable(StoredSmall):
 
     table: IcebergLakeTable
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, catalog_uri: str = "") -> None:
         super().__init__(root)
-        self.catalog = embedded_catalog(root)
+        self.catalog = TableCatalog(uri=catalog_uri).open(str(root), {})
         self.table = IcebergLakeTable(
             lake=self.lake,
             uri=self.uri,
@@ -167,3 +167,7 @@ class SmallIcebergTable(StoredSmall):
     def rows(self) -> int:
         """The number of rows that any reader of Iceberg sees."""
         return int(self.handle().scan().to_arrow().num_rows)
+
+
+FORMATS: Mapping[str, type[SmallTable] | type[SmallIcebergTable]] = {"delta": SmallTable, "iceberg": SmallIcebergTable}
+"""The small tables of all formats, for laws that hold for each of them."""

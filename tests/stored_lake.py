@@ -23,7 +23,7 @@ from kafka_io.testing.v07.config import BrokerConfig07
 from kafka_io.testing.v07.server import BrokerServer07
 from pipelines.cli.main import main
 from resources.machines.zookeeper_server import ZooKeeperServer
-from resources.stores.topic_names import encode
+from resources.topic_names import encode
 from tests.golden.write_lake import PORTS
 
 GOLDEN = Path(__file__).parent / "golden"

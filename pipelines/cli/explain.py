@@ -14,7 +14,7 @@ from pipelines.cli.output.result import CommandResult, prints_result
 from resources.explanations.codes import RETIRED, ROWS, code_of, typed_code
 from resources.explanations.texts import explanations
 from resources.printed import printed
-from resources.settings.suggestion import did_you_mean
+from resources.suggestion import did_you_mean
 
 _HEADING = "bold"
 _WIDTH = 100  # of a line of text; wider terminals would make lines that are hard to read

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
@@ -16,6 +16,7 @@ from pipelines.cli.output import console
 from pipelines.cli.output.result import CommandResult, ends_of, prints_result
 from resources.printed import printed
 from resources.settings.settings import Settings
+from resources.table_formats import TableFormat
 
 if TYPE_CHECKING:
     from pipelines.cli.config_tests.result import CheckResult
@@ -42,6 +43,9 @@ class CreatedSettings:
 @click.option("--bootstrap", metavar="HOST:PORT", help="The brokers, separated by commas, for Kafka from 0.8 on.")
 @click.option("--zookeeper", metavar="HOST:PORT", help="The ZooKeeper of the cluster, for Kafka 0.7 to 3.x.")
 @click.option("--lake", metavar="PATH", help="A folder, or a URI such as s3://bucket/lake.")
+@click.option(
+    "--table-format", type=click.Choice(get_args(TableFormat)), help="The format of the tables. [default: delta]"
+)
 @click.option("--cluster", "name", metavar="NAME", default="main", help="Your name for the cluster.")
 @click.option("--tls", is_flag=True, help="Encrypt connections. The authorities of the system are trusted.")
 @click.option("--sasl", "mechanism", metavar="MECHANISM", help="Log in, for example with SCRAM-SHA-512.")
@@ -54,36 +58,40 @@ def init_command(
     bootstrap: str | None,
     zookeeper: str | None,
     lake: str | None,
+    table_format: TableFormat | None,
     name: str,
     tls: bool,
     **login: str | None,
 ) -> CommandResult:
     """Write a settings file for a cluster and a lake, and test both.
 
-    Without --bootstrap and --zookeeper the command asks for the address, and without --lake for the lake. It tests
-    them as `penstock config check` does, and lists the topics. If a test fails, it says how to repair the problem, and
-    writes nothing. It never overwrites a file.
+    Without --bootstrap and --zookeeper the command asks for the address, without --lake for the lake, and without
+    --table-format for the format of the tables. It tests them as `penstock config check` does, and lists the topics. If
+    a test fails, it says how to repair the problem, and writes nothing. It never overwrites a file.
 
     \b
     Examples:
       penstock init
       penstock init --bootstrap localhost:9092 --lake lake
+      penstock init --bootstrap localhost:9092 --lake lake --table-format iceberg
     """
     file = Settings.path(options.settings_file)
     _check_absent(file)
     if not bootstrap and not zookeeper:
         bootstrap, zookeeper = _ask_for_address()
     lake = lake or _ask("Lake (a folder, or a URI such as s3://bucket/lake)", "--lake", default=_DEFAULT_LAKE)
+    table_format = table_format or _ask_for_format()
     sasl = {key: value for key, value in login.items() if value}
     security = {**({"tls": True} if tls else {}), **({"sasl": sasl} if sasl else {})}
     parts = {"bootstrap": bootstrap, "zookeeper": zookeeper, "security": security}
     cluster: dict[str, Any] = {key: value for key, value in parts.items() if value}
-    settings = Settings.of({"lake": lake, "clusters": {name: cluster}}, folder=file.parent, place="the answers")
+    answers = {"lake": lake, "table_format": table_format, "clusters": {name: cluster}}
+    settings = Settings.of(answers, folder=file.parent, place="the answers")
     with _lake_folder(settings) as keep_folder:
         checks, topics = _test(settings, name)
         errors = [error for check in checks for error in check.errors]
         if not errors:
-            _write(file, settings_text(lake, name, cluster))
+            _write(file, settings_text(lake, name, cluster, table_format))
             keep_folder()
     created = CreatedSettings(
         settings=str(file),
@@ -115,6 +123,15 @@ def _ask_for_address() -> tuple[str | None, str | None]:
     """The brokers, or the address of ZooKeeper; the other one is None."""
     brokers = _ask("Brokers (host:port,...; empty for ZooKeeper)", "--bootstrap or --zookeeper", default="")
     return (brokers, None) if brokers else (None, _ask("ZooKeeper (host:port,...)", "--zookeeper"))
+
+
+def _ask_for_format() -> TableFormat:
+    """The format that the user chooses. Without a terminal, it is the default."""
+    if not has_terminal():
+        return "delta"
+    formats = click.Choice(get_args(TableFormat))
+    chosen: TableFormat = click.prompt("Format of the tables", default="delta", type=formats, err=True)
+    return chosen
 
 
 def _ask(question: str, option: str, *, default: str | None = None) -> str:

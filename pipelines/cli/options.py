@@ -17,7 +17,7 @@ from pipelines.cli.output import log_lines
 from resources.machines.own_process import keep_pandas_out
 from resources.settings.choices import Choices
 from resources.settings.settings import Settings
-from resources.settings.suggestion import did_you_mean, known_names, no_topic
+from resources.suggestion import did_you_mean, known_names, no_topic
 from resources.table_names import route_of, topic_of
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from pipelines.cli.output.result import CommandResult, prints_result
 from resources import quantities
 from resources.printed import printed
 from resources.settings.settings import Settings
-from resources.settings.suggestion import no_topic
+from resources.suggestion import no_topic
 from resources.table_names import route_of, topic_of
 
 _CODECS = ("none", "gzip", "snappy", "lz4", "zstd")

@@ -17,7 +17,7 @@ from pipelines.cli.output.terminal import quieted
 from resources.explanations.explanation import ExitCode
 from resources.printed import printed
 from resources.settings.settings import Settings
-from resources.settings.suggestion import did_you_mean
+from resources.suggestion import did_you_mean
 from resources.table_names import route_of, topic_of
 
 if TYPE_CHECKING:

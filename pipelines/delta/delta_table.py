@@ -13,7 +13,6 @@ from datetime import date
 from pathlib import Path
 from typing import Self
 
-import pyarrow.fs as pafs
 from deltalake.exceptions import CommitFailedError, DeltaError, DeltaProtocolError, SchemaMismatchError
 
 from kafka_io.errors import Where, system_reason
@@ -37,7 +36,7 @@ from pipelines.layout.layout import RAW, TableLayout
 from pipelines.ledger.committed_range import CommittedRange
 from pipelines.ledger.ledger import TAKING_OUT, CommitKind, LedgerEntry
 from pipelines.ledger.slice_facts import SliceFacts
-from pipelines.table.lake_table import DAMAGED, Compaction, ScrubResult
+from pipelines.table.lake_table import Compaction, ScrubResult
 from pipelines.table.open_table import file_paths
 from pipelines.table.table_store import CommitConflict, CommitOutcomeUnknown, TableSnapshot
 from resources.errors import (
@@ -50,7 +49,7 @@ from resources.errors import (
 )
 from resources.failpoints import failpoint
 from resources.stores import durable
-from resources.stores.lake import Lake, filesystem, lake_errors
+from resources.stores.lake import Lake, lake_errors
 from resources.stores.store_client import store_client
 from resources.stores.store_errors import is_refusal, reason_of
 
@@ -131,6 +130,7 @@ class DeltaLakeTable(TableReader):
 
     def _create(self) -> TableSnapshot:
         failpoint("no table found")
+        self.check_no_other_format("metadata", "iceberg")
         layout, client = self.new_layout, store_client(self.uri, self.lake.options)
         schema, partition_by = layout.table_schema, [layout.partition_column]
         with lake_errors(self.uri):
@@ -156,12 +156,8 @@ class DeltaLakeTable(TableReader):
         Raises:
             LakeUnavailable: that failed, for example because another writer was first.
         """
-        files = filesystem(self.uri, self.lake.options)
         with lake_errors(self.uri):
-            for info in files.get_file_info(sorted(damaged)):
-                if info.type == pafs.FileType.File:
-                    files.create_dir(DAMAGED, recursive=True)
-                    files.move(info.path, f"{DAMAGED}/{info.base_name}")
+            self.set_aside(damaged)
             DeltaVersion.of(snapshot).writer.repair(post_commithook_properties=AFTER_COMMIT)
         return self.newer(snapshot)
 
@@ -207,6 +203,9 @@ class DeltaLakeTable(TableReader):
         """
         with lake_errors(self.uri):
             return compact(self._newest_handle(), self.lake.options, days, target_bytes, self._check_overtaken)
+
+    def forget(self, before: int) -> None:
+        """Nothing: the Delta log is the ledger, and is kept for ever."""
 
     def checkpoint(self) -> None:
         """Write a checkpoint of the newest version: who opens the table reads it instead of older commits."""

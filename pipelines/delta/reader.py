@@ -198,6 +198,10 @@ class TableReader(StoredTable):
     def _delta_log(self) -> DeltaLog:
         return DeltaLog(uri=self.uri, options=self.lake.options, where=self.where)
 
+    def oldest(self, version: int) -> int:
+        """This version: a Delta table keeps its whole log."""
+        return version
+
     def paths(self, version: int) -> set[str]:
         """The paths of the data files of a version."""
         with lake_errors(self.uri):

@@ -5,8 +5,6 @@ which it was planned as the newest one, and the tag `penstock` on Penstock's new
 after the planned one, or nothing of it is visible. No answer of a catalog says that a commit failed: whoever gets an
 error reads the table and looks for its snapshot. Nothing is deleted after an error.
 
-**Versions** are the sequence numbers of snapshots, which grow by one with each commit of anybody.
-
-**What is not here yet.** No setting leads to this room. It merges no files and lets no snapshot expire, and if another
-program lets some expire, `verify` lacks their ranges. A scrub leaves the bounds of deleted files in old manifests.
+**Versions** are the sequence numbers of snapshots, which grow by one with each commit of anybody. A snapshot may
+expire, and its ledger entry stays (`stored_ledger`). docs/iceberg.md says what is missing.
 """

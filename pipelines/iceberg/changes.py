@@ -10,12 +10,12 @@ from pipelines.iceberg.data_files import manifest_file
 from pipelines.iceberg.open_version import IcebergVersion
 from pipelines.iceberg.replacement import files_with, replaced_files
 from pipelines.iceberg.snapshot_commit import SnapshotChange
-from pipelines.iceberg.snapshots import summary_of
 from pipelines.layout.delta_schema import DeltaField, delta_fields
 from pipelines.layout.layout import TableLayout
 from pipelines.ledger.committed_range import CommittedRange
 from pipelines.ledger.ledger import TAKING_OUT, CommitKind, LedgerEntry
 from pipelines.ledger.slice_facts import SliceFacts
+from resources.errors import LakeRefused
 from resources.failpoints import failpoint
 
 _REPLACING = {CommitKind.REPLAY, CommitKind.CUT, CommitKind.REDECODE}
@@ -60,7 +60,16 @@ def change_of(
     replaced: Sequence[CommittedRange],
     target: IcebergVersion | None,
 ) -> SnapshotChange:
-    """The snapshot of an entry on top of a version. `target` is the version that a rewind brings back."""
+    """The snapshot of an entry on top of a version. `target` is the version that a rewind brings back.
+
+    Raises:
+        LakeRefused: another engine has deleted rows by delete files.
+    """
+    if opened.has_deletes and target is None:
+        raise LakeRefused(
+            f"another engine has deleted rows of the table {opened.uri} by delete files (merge on read), which "
+            "Penstock does not read: `penstock rewind` goes back to the version before that"
+        )
     columns = _Columns.after(opened, entry)
     if target is not None:
         return _rewound(opened, entry, target)
@@ -76,7 +85,7 @@ def change_of(
     return SnapshotChange(
         added=[manifest_file(location, file, columns.schema, opened.table.spec(), columns.layout) for file in files],
         removed={f"{location}/{path}" for path in removed},
-        summary=summary_of(entry),
+        entry=entry,
         properties=columns.properties(),
         schema=columns.schema if columns.fields is not None else None,
     )
@@ -88,5 +97,6 @@ def _rewound(opened: IcebergVersion, entry: LedgerEntry, target: IcebergVersion)
     return SnapshotChange(
         added=[file for path, file in then.items() if path not in now],
         removed=now.keys() - then.keys(),
-        summary=summary_of(entry),
+        drops_deletes=True,
+        entry=entry,
     )

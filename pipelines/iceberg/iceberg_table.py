@@ -1,12 +1,13 @@
 """A topic's Iceberg table: snapshots with their cursors, and one commit for each ledger entry."""
 
+import time
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date
 
 from pyiceberg.catalog import Catalog
-from pyiceberg.exceptions import CommitFailedException, NoSuchTableError, TableAlreadyExistsError
+from pyiceberg.exceptions import CommitFailedException, NoSuchTableError
 from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import assign_fresh_schema_ids
 from pyiceberg.table import Table
@@ -17,9 +18,12 @@ from pyiceberg.transforms import IdentityTransform
 
 from pipelines.iceberg.changes import change_of
 from pipelines.iceberg.columns import column_properties, iceberg_schema
+from pipelines.iceberg.compaction import merge_of, small_files
+from pipelines.iceberg.housekeeping import delete_unneeded, expire, older_snapshots, snapshot_files
 from pipelines.iceberg.open_version import IcebergVersion
 from pipelines.iceberg.snapshot_commit import TAG, SnapshotChange, commit_snapshot, on_snapshot
-from pipelines.iceberg.snapshots import HOUSEKEEPING, ancestors, commits, newest_snapshot
+from pipelines.iceberg.snapshots import COMMIT, CREATED, HOUSEKEEPING, ancestors, commits, newest_snapshot
+from pipelines.iceberg.stored_ledger import StoredLedger
 from pipelines.layout.delta_schema import delta_fields
 from pipelines.ledger.committed_range import CommittedRange
 from pipelines.ledger.ledger import LedgerEntry
@@ -29,14 +33,19 @@ from pipelines.table.open_table import OpenTable, file_paths
 from pipelines.table.stored_table import StoredTable
 from pipelines.table.table_commit import TableCommit, newest_commits
 from pipelines.table.table_store import CommitConflict, CommitOutcomeUnknown, TableSnapshot
-from resources.errors import LakeUnavailable, LogTorn, TableForeign
+from resources.errors import LakeUnavailable, LogTorn, RewindRefused, TableForeign
 from resources.failpoints import failpoint
-from resources.stores import durable
 from resources.stores.lake import lake_errors
+from resources.stores.table_catalog import catalog_errors, create_table, table_location
 
 _CLEANED = "penstock.cleaned-before"
 _FIRST_PARTITION_ID = 1000  # the spec reserves the ids from here on for fields of partitions
-_PROPERTIES = {"format-version": "2"}
+_PROPERTIES = {
+    "format-version": "2",
+    "write.metadata.delete-after-commit.enabled": "true",
+    "write.metadata.previous-versions-max": "20",
+}
+"""Each commit makes a file with all metadata. Engines that keep these properties delete old ones; so does `forget`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,7 +107,7 @@ class IcebergLakeTable(StoredTable):
 
     def _snapshot_of(self, opened: IcebergVersion) -> TableSnapshot:
         table = opened.table
-        newest = newest_commits(commits(table, opened.snapshot, with_files=False))
+        newest = newest_commits(self._commits(table, opened.snapshot, upto=opened.version, with_files=False))
         if newest.entry is None and opened.snapshot is not None:
             raise TableForeign(f"the table {self.uri} has snapshots, but none of Penstock", self.where)
         return TableSnapshot(
@@ -130,17 +139,18 @@ class IcebergLakeTable(StoredTable):
 
     def _create(self) -> TableSnapshot:
         failpoint("no table found")
+        self.check_no_other_format("_delta_log", "delta")
         fields = delta_fields(self.new_layout.table_schema)
         schema = assign_fresh_schema_ids(iceberg_schema(fields))  # with the ids that the catalog will give
         column = schema.find_field(self.new_layout.partition_column)
         spec = PartitionSpec(PartitionField(column.field_id, _FIRST_PARTITION_ID, IdentityTransform(), column.name))
-        properties = {**_PROPERTIES, **column_properties(schema, fields)}
+        created = {CREATED: str(time.time_ns() // 1_000_000)}
+        properties = {**_PROPERTIES, **created, **column_properties(schema, fields)}
         with lake_errors(self.uri):
-            self.catalog.create_namespace_if_not_exists(self.identifier[:-1])
-            with suppress(TableAlreadyExistsError):  # another run may have created it
-                self.catalog.create_table(
-                    self.identifier, schema, _location(self.uri), partition_spec=spec, properties=properties
-                )
+            place = table_location(self.uri)
+            create_table(
+                self.catalog, self.identifier, schema=schema, location=place, partition_spec=spec, properties=properties
+            )
         failpoint("table made")
         snapshot = self.existing()
         if snapshot is None:
@@ -160,11 +170,15 @@ class IcebergLakeTable(StoredTable):
     def commits_of(self, opened: OpenTable) -> Iterator[TableCommit]:
         """See LakeTable."""
         version = IcebergVersion.of_opened(opened)
-        return commits(version.table, version.snapshot, with_files=True)
+        return self._commits(version.table, version.snapshot, upto=version.version, with_files=True)
+
+    def _commits(self, table: Table, newest: Snapshot | None, *, upto: int, with_files: bool) -> Iterator[TableCommit]:
+        records = StoredLedger.of(table.properties).newest_first(self.uri, self.lake.options)
+        return commits(table, newest, records, upto=upto, with_files=with_files)
 
     def _commits_until(self, newest: int, after: int, *, with_files: bool) -> Iterator[TableCommit]:
         table = self._existing_table()
-        for commit in commits(table, self._at(table, newest), with_files=with_files):
+        for commit in self._commits(table, newest_snapshot(table), upto=newest, with_files=with_files):
             if commit.version <= after:
                 return
             yield commit
@@ -188,6 +202,12 @@ class IcebergLakeTable(StoredTable):
         """See LakeTable."""
         table = self._existing_table()
         return self._opened(table, self._at(table, version))
+
+    def oldest(self, version: int) -> int:
+        """See LakeTable. Snapshots before it may have expired."""
+        table = self._existing_table()
+        known = [snapshot.sequence_number or 0 for snapshot in ancestors(table, newest_snapshot(table))]
+        return min((number for number in known if number >= version), default=version)
 
     def paths(self, version: int) -> set[str]:
         """See LakeTable."""
@@ -214,7 +234,8 @@ class IcebergLakeTable(StoredTable):
         with lake_errors(self.uri):
             change = change_of(opened, entry, new_slices, replaced, target)
         try:
-            written = commit_snapshot(opened.table, change)
+            with catalog_errors():
+                written = commit_snapshot(opened, change)
         except Exception as error:
             landed = self._landed(entry, after=snapshot.version)
             if landed is not None:
@@ -233,11 +254,12 @@ class IcebergLakeTable(StoredTable):
         """
         try:
             table = self._existing_table()
-            for commit in commits(table, newest_snapshot(table), with_files=False):
-                if commit.version <= after:
+            for snapshot in ancestors(table, newest_snapshot(table)):
+                version = snapshot.sequence_number or 0
+                if version <= after:
                     break
-                if commit.entry is not None and commit.entry.commit == entry.commit:
-                    return commit.version
+                if snapshot.summary is not None and snapshot.summary[COMMIT] == entry.commit:
+                    return version
         except LakeUnavailable as error:
             raise CommitOutcomeUnknown(error.reason) from error
         return None
@@ -247,7 +269,15 @@ class IcebergLakeTable(StoredTable):
 
     def check_restorable(self, snapshot: TableSnapshot, target: int) -> None:
         """See TableStore."""
-        missing = sorted(self.paths(target) - file_paths(snapshot.opened))
+        try:
+            paths = self.paths(target)
+        except LogTorn as error:
+            raise RewindRefused(
+                f"the snapshot of version {target} has expired, so its files are not known; `penstock history "
+                f"{self.where.topic}` lists later versions",
+                self.where,
+            ) from error
+        missing = sorted(paths - file_paths(snapshot.opened))
         cleaned = self.cleaned_before(snapshot)
         if missing and cleaned > target:
             reason = f"may be deleted at any time, because `penstock clean` cleaned up before version {cleaned}"
@@ -276,42 +306,90 @@ class IcebergLakeTable(StoredTable):
             raise CommitConflict(str(error)) from error
 
     def drop(self, snapshot: TableSnapshot, damaged: Collection[str]) -> TableSnapshot:
-        """See LakeTable. What is left of the files stays where it is."""
+        """See LakeTable."""
         opened = IcebergVersion.of(snapshot)
-        change = SnapshotChange(
-            removed=[f"{opened.table.location()}/{path}" for path in damaged], summary={HOUSEKEEPING: "drop"}
-        )
+        removed = [f"{opened.table.location()}/{path}" for path in damaged]
         with lake_errors(self.uri):
-            commit_snapshot(opened.table, change)
+            self.set_aside(damaged)
+            commit_snapshot(opened, SnapshotChange(removed=removed, summary={HOUSEKEEPING: "drop"}))
         return self.newer(snapshot)
 
     def compact(self, days: Sequence[date | None] | None, target_bytes: int) -> Compaction:
-        """Nothing is merged: engines with procedures for Iceberg, such as Spark, merge files between two commits."""
-        del days, target_bytes
-        return Compaction()
+        """See LakeTable. Each new file is a commit of its own."""
+        done, opened = Compaction(), self._open_existing()
+        with lake_errors(self.uri):
+            while paths := small_files(opened, days, target_bytes):
+                change = merge_of(opened, paths)
+                failpoint("compaction announced")
+                try:
+                    commit_snapshot(opened, change)
+                except CommitFailedException:
+                    return done.interrupted()
+                failpoint("after compaction")
+                done, opened = done.plus(len(paths), len(change.added)), self._open_existing()
+        return done
+
+    def _open_existing(self) -> IcebergVersion:
+        table = self._existing_table()
+        return self._opened(table, newest_snapshot(table))
 
     def checkpoint(self) -> None:
         """Nothing: the newest metadata file has all that opening a table needs."""
 
+    def forget(self, before: int) -> None:
+        """See LakeTable. Snapshots expire, and files that no snapshot needs are deleted."""
+        opened = self._open_existing()
+        with lake_errors(self.uri):
+            times = [commit.time for commit in self._commits_until(before, before - 1, with_files=False)]
+            self._expire(opened, older_snapshots(opened.table, before))
+            delete_unneeded(self._open_existing(), times[0] if times and before else None)
+
+    def _expire(self, opened: IcebergVersion, snapshots: Sequence[Snapshot]) -> bool:
+        """Let snapshots expire; whether that was done, because nobody else committed at the same time."""
+        with suppress(CommitFailedException):
+            if snapshots:
+                expire(opened, snapshots)
+            return True
+        return False
+
     def scrub(self, names: Collection[str] = (), *, deleted: Collection[str] = (), after: int = -1) -> ScrubResult:
-        """See LakeTable. Manifests of earlier snapshots are left as they are, and the result says so."""
+        """See LakeTable. Snapshots with deleted files expire, and with them the manifests that have bounds of them.
+
+        Nobody can read such a snapshot any more.
+        """
         del after
         opened = self.open_newest()
-        personal = opened.layout.personal.union(names) if opened else frozenset()
-        reason = "the manifests of earlier snapshots keep the bounds of files that are not in the table any more"
-        return ScrubResult(columns=tuple(sorted(personal)), unsupported=reason if deleted else "")
+        if opened is None:
+            return ScrubResult()
+        columns = tuple(sorted(opened.layout.personal.union(names)))
+        with lake_errors(self.uri):
+            lost = self._with_files(opened.table, deleted)
+            if not lost:
+                return ScrubResult(columns=columns)
+            can_expire = {snapshot.snapshot_id for snapshot in older_snapshots(opened.table, opened.version)}
+            if kept := [snapshot for snapshot in lost if snapshot.snapshot_id not in can_expire]:
+                number = kept[0].sequence_number
+                reason = f"a branch or a tag keeps version {number}, which has bounds of deleted files in its manifests"
+                return ScrubResult(columns=columns, unsupported=reason)
+            outdated = {opened.relative(path) for snapshot in lost for path in snapshot_files(opened.table, snapshot)}
+            if not self._expire(opened, lost):
+                return ScrubResult(columns=columns, unsupported="another writer was first; run the command again")
+            others = delete_unneeded(self._open_existing(), None, outdated)
+        return ScrubResult(columns=columns, commits=len(lost), others=others)
 
     def objects_with_bounds(self, names: Collection[str] = (), *, deleted: Collection[str] = ()) -> int:
         """The number of snapshots whose manifests have bounds of deleted files."""
         del names
-        paths, table = set(deleted), self._load()
-        if table is None or not paths:
+        table = self._load()
+        if table is None:
             return 0
         with lake_errors(self.uri):
-            versions = (self._opened(table, snapshot) for snapshot in ancestors(table, newest_snapshot(table)))
-            return sum(not paths.isdisjoint(file_paths(version)) for version in versions)
+            return len(self._with_files(table, deleted))
 
-
-def _location(uri: str) -> str:
-    folder = durable.local_path(uri)
-    return uri if folder is None else folder.absolute().as_uri()
+    def _with_files(self, table: Table, paths: Collection[str]) -> list[Snapshot]:
+        """The snapshots that have one of these data files."""
+        searched = set(paths)
+        snapshots = table.metadata.snapshots if searched else []
+        return [
+            snapshot for snapshot in snapshots if not searched.isdisjoint(file_paths(self._opened(table, snapshot)))
+        ]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pyiceberg.io.pyarrow import schema_to_pyarrow
-from pyiceberg.manifest import DataFile
+from pyiceberg.manifest import DataFile, ManifestContent, ManifestFile
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Snapshot
@@ -81,17 +81,38 @@ class IcebergVersion(OpenTable):
 
     def _data_files(self) -> Iterator[DataFile]:
         io = self.table.io
-        for manifest in self.snapshot.manifests(io) if self.snapshot else ():
-            yield from (entry.data_file for entry in manifest.fetch_manifest_entry(io, discard_deleted=True))
+        for manifest in self.manifests:
+            if manifest.content is ManifestContent.DATA:
+                yield from (entry.data_file for entry in manifest.fetch_manifest_entry(io, discard_deleted=True))
+
+    @cached_property
+    def manifests(self) -> Sequence[ManifestFile]:
+        """The manifests of the version."""
+        return self.snapshot.manifests(self.table.io) if self.snapshot else []
+
+    @property
+    def has_deletes(self) -> bool:
+        """Whether another engine has deleted rows by files that only say which rows these are."""
+        return any(manifest.content is ManifestContent.DELETES for manifest in self.manifests)
 
     def path(self, file: DataFile) -> str:
         """The path of a data file, relative to the table."""
-        return file.file_path.removeprefix(f"{self.table.location()}/")
+        return self.relative(file.file_path)
+
+    def relative(self, place: str) -> str:
+        """A place in the table as a path relative to the table."""
+        return place.removeprefix(f"{self.table.location()}/")
 
     def files(self) -> pa.Table:
         rows = [self._described(file) for file in self.data_files]
-        columns = {"path": pa.string(), "size_bytes": pa.int64(), "num_records": pa.int64()}
         own = {column.name: column.type for column in self.schema()}
+        day = self.layout.partition_column
+        columns = {
+            "path": pa.string(),
+            "size_bytes": pa.int64(),
+            "num_records": pa.int64(),
+            f"partition.{day}": own[day],
+        }
         for name in dict.fromkeys(key for row in rows for key in row if key not in columns):
             part, _, column = name.partition(".")
             columns[name] = pa.int64() if part == "null_count" else own[column]

@@ -1,7 +1,8 @@
 """Puts rows in the place of others: the files that have some of them are written again, in one snapshot."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import reduce
+from itertools import chain
 from operator import or_
 
 import pyarrow as pa
@@ -37,21 +38,32 @@ def replaced_files(
     layout: TableLayout,
 ) -> list[DataFile]:
     """Write the rows of these files that are not of the ranges, and the rows of the new slices, into new files."""
-    kept = _kept(opened, paths, ranges)
+    kept = _rows_of(opened, paths, ~_filter(opened, ranges))
+    staged = _staged(new_slices, layout, filesystem(opened.uri, opened.options))
+    return _written(opened, chain(kept, staged), layout)
+
+
+def merged_files(opened: IcebergVersion, paths: Collection[str]) -> list[DataFile]:
+    """Write the rows of these files, which have the same value of the partition column, into one new file."""
+    return _written(opened, _rows_of(opened, paths), opened.layout)
+
+
+def _written(opened: IcebergVersion, batches: Iterable[pa.RecordBatch], layout: TableLayout) -> list[DataFile]:
     schema = pa.schema([*layout.file_schema, *_others(opened), layout.partition_field])
-    store = filesystem(opened.uri, opened.options)
-    batches = (_with_columns(batch, schema) for batch in (*kept, *_staged(new_slices, layout, store)))
-    return write_row_files(batches, layout, opened.uri, opened.options)
+    complete = (_with_columns(batch, schema) for batch in batches)
+    return write_row_files(complete, layout, opened.uri, opened.options)
 
 
 def _filter(opened: IcebergVersion, ranges: Sequence[CommittedRange]) -> pc.Expression:
     return reduce(or_, (arrow_filter(committed, opened.layout) for committed in ranges))
 
 
-def _kept(opened: IcebergVersion, paths: Collection[str], ranges: Sequence[CommittedRange]) -> Iterator[pa.RecordBatch]:
+def _rows_of(
+    opened: IcebergVersion, paths: Collection[str], rows: pc.Expression | None = None
+) -> Iterator[pa.RecordBatch]:
     dataset = opened.dataset()
     files = [file for file in dataset.get_fragments() if file.path in set(paths)]
-    yield from _of(dataset, files).to_batches(filter=~_filter(opened, ranges))
+    yield from _of(dataset, files).to_batches(filter=rows)
 
 
 def _others(opened: IcebergVersion) -> list[pa.Field]:

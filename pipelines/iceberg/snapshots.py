@@ -1,25 +1,28 @@
-"""The snapshots of a table as commits: what each one says of itself, down from the newest one to the first."""
+"""The snapshots of a table as commits, down from the newest one to the first, also those of Penstock that expired."""
 
-import base64
 import json
-import zlib
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 
-from pyiceberg.manifest import DataFile, ManifestEntryStatus
+from pyiceberg.manifest import DataFile, ManifestContent, ManifestEntryStatus
 from pyiceberg.table import Table
 from pyiceberg.table.refs import MAIN_BRANCH
 from pyiceberg.table.snapshots import Operation, Snapshot
 from pyiceberg.types import IntegerType, LongType
 
 from pipelines.iceberg.data_files import bound
-from pipelines.ledger.ledger import KEY, SEQUENCE, LedgerEntry
+from pipelines.iceberg.stored_ledger import LedgerRecord
+from pipelines.ledger.ledger import SEQUENCE, LedgerEntry
 from pipelines.table.table_commit import TableCommit
-from resources.errors import EntryUnknown
 
+COMMIT = "penstock.commit"
+"""The key of a summary with the id of the ledger entry that the snapshot committed."""
 HOUSEKEEPING = "penstock.housekeeping"
 """The key of a summary by which a commit of Penstock without an entry says what it did."""
+CREATED = "penstock.created-ms"
+"""The table property with the time at which Penstock created the table."""
 _CREATED = "CREATE TABLE"
+_EXPIRED = "expired snapshot"
 
 
 def ancestors(table: Table, newest: Snapshot | None) -> Iterator[Snapshot]:
@@ -35,41 +38,47 @@ def newest_snapshot(table: Table) -> Snapshot | None:
     return table.metadata.snapshot_by_name(MAIN_BRANCH)
 
 
-def summary_of(entry: LedgerEntry) -> Mapping[str, str]:
-    """The part of a summary that keeps a ledger entry."""
-    return {KEY: base64.b64encode(zlib.compress(entry.to_json().encode())).decode()}
+def commits(
+    table: Table, newest: Snapshot | None, records: Iterator[LedgerRecord], *, upto: int, with_files: bool
+) -> Iterator[TableCommit]:
+    """The commits of the table down from a snapshot, newest first, without those of versions above `upto`.
 
-
-def commits(table: Table, newest: Snapshot | None, *, with_files: bool) -> Iterator[TableCommit]:
-    """The commits of the table up to a snapshot, newest first. The last one created the table, unless some expired.
-
-    Only `with_files` reads manifests, for the data files that each commit added.
+    The last one created the table. Of snapshots that expired, only those of Penstock are known, by their `records` in
+    the ledger, which are newest first. Only `with_files` reads manifests, for the data files that each commit added.
 
     Raises:
-        EntryUnknown: a summary has an entry of a newer Penstock.
+        EntryUnknown: an entry is of a newer Penstock.
+        LogTorn: a file of the ledger is missing or damaged.
     """
-    has_all = True
+    oldest, record = 0, next(records, None)
     for snapshot in ancestors(table, newest):
-        has_all = snapshot.parent_snapshot_id is None
-        yield _commit(table, snapshot, with_files=with_files)
-    if has_all:
-        created = datetime.fromtimestamp(0, UTC) if newest else _time(table.metadata.last_updated_ms)
-        yield TableCommit(version=0, time=created, operation=_CREATED, digest=str(table.metadata.table_uuid))
+        oldest = snapshot.sequence_number or 0
+        while record is not None and record.version > oldest:  # newer than what is asked for
+            record = next(records, None)
+        if oldest <= upto:
+            entry = record.entry() if record is not None and record.snapshot_id == snapshot.snapshot_id else None
+            yield _commit(table, snapshot, entry, with_files=with_files)
+    while record is not None:
+        if record.version < oldest and record.version <= upto:
+            yield _expired(record)
+        record = next(records, None)
+    yield TableCommit(
+        version=0, time=_time(_created_ms(table)), operation=_CREATED, digest=str(table.metadata.table_uuid)
+    )
 
 
 def added_files(table: Table, snapshot: Snapshot) -> Iterator[DataFile]:
     """The data files that a snapshot added."""
     for manifest in snapshot.manifests(table.io):
-        if manifest.added_snapshot_id == snapshot.snapshot_id:
+        if manifest.added_snapshot_id == snapshot.snapshot_id and manifest.content is ManifestContent.DATA:
             for entry in manifest.fetch_manifest_entry(table.io, discard_deleted=True):
                 if entry.status is ManifestEntryStatus.ADDED:
                     yield entry.data_file
 
 
-def _commit(table: Table, snapshot: Snapshot, *, with_files: bool) -> TableCommit:
+def _commit(table: Table, snapshot: Snapshot, entry: LedgerEntry | None, *, with_files: bool) -> TableCommit:
     summary, version = snapshot.summary, snapshot.sequence_number or 0
     assert summary is not None, "format version 2 demands it"
-    entry = _entry(version, summary[KEY])
     by_others = entry is None and summary.operation is not Operation.REPLACE and summary[HOUSEKEEPING] is None
     files = list(added_files(table, snapshot)) if with_files else []
     prefix = f"{table.location()}/"
@@ -88,15 +97,17 @@ def _commit(table: Table, snapshot: Snapshot, *, with_files: bool) -> TableCommi
     )
 
 
-def _entry(version: int, text: str | None) -> LedgerEntry | None:
-    if text is None:
-        return None
-    try:
-        return LedgerEntry.from_json(zlib.decompress(base64.b64decode(text)).decode())
-    except EntryUnknown as error:
-        raise EntryUnknown(f"{error.reason} (version {version} of the table)") from error.__cause__
-    except (ValueError, zlib.error) as error:
-        raise EntryUnknown(f"the entry in version {version} of the table is damaged: {error}") from error
+def _expired(record: LedgerRecord) -> TableCommit:
+    """A commit of Penstock whose snapshot has expired."""
+    entry = record.entry()
+    return TableCommit(
+        version=record.version,
+        time=_time(record.time_ms),
+        operation=_EXPIRED,
+        entry=entry,
+        transactions=_cursors(entry),
+        digest=str(record.snapshot_id),
+    )
 
 
 def _writer(operation: Operation, engine: str | None, version: str | None) -> str:
@@ -122,6 +133,10 @@ def _cursors(entry: LedgerEntry) -> Mapping[str, int]:
     """The cursors as a Delta table stores them beside the entry. Here they are only in the entry."""
     cursors = {entry.topic.app_id(partition): cursor for partition, (_, cursor) in entry.covered.items()}
     return {SEQUENCE: entry.sequence, **cursors}
+
+
+def _created_ms(table: Table) -> int:
+    return int(table.properties.get(CREATED, table.metadata.last_updated_ms))
 
 
 def _time(ms: int) -> datetime:

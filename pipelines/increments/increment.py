@@ -25,7 +25,7 @@ from pipelines.increments.source import NOTHING, SourceVersion
 from pipelines.increments.source_columns import SOURCE_COLUMNS, of_source_rows
 from pipelines.reports.table_notes import SeenConsumer, TableNotes, now
 from pipelines.table.lake_table import LakeTable
-from resources.errors import LakeUnavailable, OutputRefused, RowsReplaced, RowsRetired, SourceFilesCleaned
+from resources.errors import LakeUnavailable, LogTorn, OutputRefused, RowsReplaced, RowsRetired, SourceFilesCleaned
 from resources.failpoints import failpoint
 
 if TYPE_CHECKING:  # Spark is imported by those who have a session
@@ -104,7 +104,10 @@ class Increment:
 
     def _as_of_since(self, rows: SpanRows) -> SpanRows:
         """The same rows in the old version of the table."""
-        opened = self.source.table.opened_at(self.since)
+        try:
+            opened = self.source.table.opened_at(self.since)
+        except LogTorn as error:  # its snapshot has expired
+            raise self._source_cleaned() from error
         newer = rows.opened if opened.layout.is_typed == rows.layout.is_typed else None
         return replace(rows, opened=opened, layout=opened.layout, newer=newer)
 
@@ -115,11 +118,14 @@ class Increment:
             # Only a missing file is the work of housekeeping (fault N46). Any other error of a store may pass.
             if not isinstance(error.__cause__, FileNotFoundError):
                 raise
-            raise SourceFilesCleaned(
-                f"version {self.since} of the table {self.source.table.uri} has lost files, so its removed rows cannot "
-                "be read: `penstock clean` keeps them for some time, and the increment comes after that time",
-                self.source.table.where,
-            ) from error
+            raise self._source_cleaned() from error
+
+    def _source_cleaned(self) -> SourceFilesCleaned:
+        return SourceFilesCleaned(
+            f"version {self.since} of the table {self.source.table.uri} has lost files, so its removed rows cannot "
+            "be read: `penstock clean` keeps them for some time, and the increment comes after that time",
+            self.source.table.where,
+        )
 
     def dataset(self) -> "pads.Dataset":
         """All rows of the source at the version of the increment, for transforms that compute groups of rows again."""

@@ -107,7 +107,9 @@ class UnneededFiles:
             if not before:
                 needed.update(commit.added)
                 before = commit.version if commit.time <= since else 0
+        before = table.oldest(before)
         needed |= table.paths(before)
+        named |= needed  # commits that nobody keeps any more have added some of them
         files = list(data_files(table))
         beside = (info for folder in (QUARANTINE_FOLDER, OFFSETS_FOLDER) for info in files_in(table, folder))
         kept = [info for info in beside if info.path not in named]
@@ -160,6 +162,7 @@ def clean(table: LakeTable, *, keep: timedelta, target_bytes: int, dry_run: bool
             newest = open_existing(table)
             days = _days_to_merge(newest, target_bytes, datetime.now(UTC).date())
             result = merge(result, table, newest, target_bytes, days)
+            table.forget(unneeded.before)
             table.scrub(snapshot.layout.personal)  # a merge can write bounds of all columns, some of them wrong
     return result
 

@@ -95,7 +95,7 @@ class Lineage:
         """The columns of a table after a load; none if there is no table."""
         if load.version is None:
             return ()
-        return version_and_columns(load.table, Lake.of(self._settings).options, warn, load.version)[1]
+        return version_and_columns(Lake.of(self._settings), load.table, warn, load.version)[1]
 
 
 def topic_dataset(settings: Settings, cluster: str, table: str) -> DatasetName:
@@ -124,7 +124,7 @@ def new_job(
 
 
 def version_and_columns(
-    uri: str, options: Mapping[str, str], warn: Callable[[str], object], version: int | None = None
+    lake: Lake, uri: str, warn: Callable[[str], object], version: int | None = None
 ) -> tuple[int | None, Columns]:
     """The number of a version of a table, by default of the newest one, and the columns in it.
 
@@ -132,7 +132,7 @@ def version_and_columns(
     """
     try:
         with lake_errors(uri):
-            opened = open_version(uri, options, version)
+            opened = open_version(lake, uri, version)
             return opened.version, schema_fields(opened.fields())
     except Exception as error:  # noqa: BLE001 - whatever the store says, the job has ended
         warn(f"the lineage of this run lacks the columns of the table: {error}")

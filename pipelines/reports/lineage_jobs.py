@@ -28,9 +28,9 @@ class JobReport:
         warn: is called with each warning.
     """
 
-    def __init__(self, lake_options: Mapping[str, str], warn: Warn) -> None:
+    def __init__(self, lake: Lake, warn: Warn) -> None:
         self.end = JobEnd()
-        self._lake_options = lake_options
+        self._lake = lake
         self._warn = warn
 
     def read(self, version: int) -> None:
@@ -38,7 +38,7 @@ class JobReport:
         self.end = replace(self.end, source_version=version)
 
     def wrote(self, name: Callable[[], DatasetName]) -> None:
-        """The job wrote into a dataset that is no Delta table; `name` gives its name."""
+        """The job wrote into a dataset that is no table of a lake; `name` gives its name."""
         try:
             self.end = replace(self.end, outputs=[JobOutput(name=name())])
         except LocatedError as error:
@@ -47,9 +47,12 @@ class JobReport:
     def wrote_table(
         self, uri: str, *, rows: int | None = None, version: int | None = None, options: Mapping[str, str] | None = None
     ) -> None:
-        """The job wrote rows into a Delta table, whose newest version counts unless another one is given."""
-        options = self._lake_options if options is None else options
-        number, columns = version_and_columns(uri, options, self._warn, version)
+        """The job wrote rows into a table, whose newest version counts unless another one is given.
+
+        With `options` of a store, it is a Delta table outside of the lake.
+        """
+        lake = self._lake if options is None else Lake.of_table(uri, options)
+        number, columns = version_and_columns(lake, uri, self._warn, version)
         output = JobOutput(name=DatasetName.of_table(uri), version=number, columns=columns, rows=rows)
         self.end = replace(self.end, outputs=[output])
 
@@ -97,7 +100,7 @@ class JobLineage:
             yield None
             return
         job = new_job(self.settings, kind, self.cluster, topic, source=source, run_id=self.run_id, consumer=consumer)
-        report = JobReport(Lake.of(self.settings).options, self.warn)
+        report = JobReport(Lake.of(self.settings), self.warn)
         self._send(self.sender, job.started(datetime.now(UTC)))
         try:
             yield report

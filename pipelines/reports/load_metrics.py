@@ -12,10 +12,10 @@ from time import time
 
 from pipelines.reports.outcome import TopicLoad
 from pipelines.reports.report_places import ReportPlaces
+from resources import topic_names
 from resources.errors import MetricsNotWritten
 from resources.metrics_output import MetricName, MetricsPage
 from resources.settings.metrics import MetricsSettings
-from resources.stores import topic_names
 from resources.table_names import route_of
 
 JOB = "penstock_load"

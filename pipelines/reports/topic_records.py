@@ -13,7 +13,7 @@ import msgspec
 import pyarrow.fs as pafs
 
 from kafka_io.typed_json import decode_json
-from resources.stores import topic_names
+from resources import topic_names
 from resources.stores.lake import Lake, each_of, filesystem, list_folder, tables_at_once, write_file
 
 _FOLDER = "_penstock"  # no encoded topic begins with an underscore

@@ -23,10 +23,10 @@ from pipelines.layout.layout import TableLayout
 from pipelines.state_tables.unavailable import placeholder_condition
 from pipelines.table.lake_table import LakeTable
 from pipelines.table.table_store import TableSnapshot
+from resources import topic_names
 from resources.errors import OutputRefused
 from resources.settings.topic_options import TopicOptions
 from resources.settings.topic_state import RECORD_KEY
-from resources.stores import topic_names
 
 DELETED, POSITION = "_deleted", "_state_position"
 PLACE = ("broker", "partition", "offset", "inner", "loaded_at")

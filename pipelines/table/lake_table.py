@@ -125,6 +125,9 @@ class LakeTable(TableStore, Protocol):
     def opened_at(self, version: int) -> OpenTable:
         """An older version of the table, which exists."""
 
+    def oldest(self, version: int) -> int:
+        """The oldest version from this one on whose files are known."""
+
     def paths(self, version: int) -> set[str]:
         """The paths of the data files of a version, relative to the table."""
 
@@ -165,6 +168,9 @@ class LakeTable(TableStore, Protocol):
 
     def checkpoint(self) -> None:
         """Make the newest version cheap to open, and make it survive a loss of power."""
+
+    def forget(self, before: int) -> None:
+        """Let go of metadata that only versions before this one need. The ledger stays complete."""
 
     def scrub(self, names: Collection[str] = (), *, deleted: Collection[str] = (), after: int = -1) -> ScrubResult:
         """Remove bounds of personal columns and of deleted files from the metadata, and put wrong ones right."""

@@ -1,6 +1,6 @@
 """What a table of any format does with its files: it checks, counts and reads them, and keeps sets of offsets."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Self
@@ -16,11 +16,12 @@ from pipelines.ledger.committed_range import CommittedRange, ExactCause, StoredS
 from pipelines.ledger.exact_offsets import ExactOffsets
 from pipelines.ledger.slice_facts import SliceFacts
 from pipelines.table.exact_sets import ExactSets, store_exact
+from pipelines.table.lake_table import DAMAGED
 from pipelines.table.open_table import OpenTable
 from pipelines.table.row_filter import arrow_filter
 from pipelines.table.table_store import TableSnapshot
 from pipelines.table.written_files import check_files
-from resources.errors import CursorMismatch, RewindRefused, TableReplaced
+from resources.errors import CursorMismatch, LakeRefused, RewindRefused, TableReplaced
 from resources.stores import durable
 from resources.stores.lake import Lake, filesystem, lake_errors
 
@@ -69,6 +70,29 @@ class StoredTable:
                 self.where,
             )
         return newest
+
+    def check_no_other_format(self, folder: str, name: str) -> None:
+        """Check, before the table is created, that its place has no table of another format, which has this folder.
+
+        Raises:
+            LakeRefused: it has one.
+        """
+        with lake_errors(self.uri):
+            other = filesystem(self.uri, self.lake.options).get_file_info(folder)
+        if other.type == pafs.FileType.Directory:
+            raise LakeRefused(
+                f'the topic has a table of the format {name} at {self.uri}: keep `table_format = "{name}"` for it in '
+                "the settings, or move this table away",
+                self.where,
+            )
+
+    def set_aside(self, damaged: Collection[str]) -> None:
+        """Move what is left of damaged files into the folder DAMAGED, where no reader finds it."""
+        files = filesystem(self.uri, self.lake.options)
+        for info in files.get_file_info(sorted(damaged)):
+            if info.type == pafs.FileType.File:
+                files.create_dir(DAMAGED, recursive=True)
+                files.move(info.path, f"{DAMAGED}/{info.base_name}")
 
     def check_files_exist(self, paths: Sequence[str], target: int) -> None:
         """Check that a rewind to version `target` can bring back these data files.

@@ -30,7 +30,7 @@ from pipelines.plan.positions import TableCursor, TopicPosition
 from pipelines.tail.query import TailCursors, TailQuery, TailRefused, offsets_of, table_cursors
 from resources.kafka import open_cluster
 from resources.settings.settings import Settings
-from resources.settings.suggestion import no_topic
+from resources.suggestion import no_topic
 from resources.table_names import route_of, topic_of
 
 T = TypeVar("T")

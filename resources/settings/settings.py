@@ -30,6 +30,7 @@ from kafka_io.net.secret import SecretReference, is_reference
 from kafka_io.net.security import FILE, PLAINTEXT, Sasl, Security, Tls
 from kafka_io.schema_registry.settings import SchemaRegistrySettings
 from kafka_io.zookeeper.node_values import check_name
+from resources.settings.catalog import CatalogSettings, catalog_section
 from resources.settings.choices import Choices
 from resources.settings.lineage import LineageSettings
 from resources.settings.metrics import MetricsSettings
@@ -46,10 +47,11 @@ from resources.settings.section import (
     with_dotted_names,
     with_new_names,
 )
-from resources.settings.suggestion import did_you_mean
 from resources.settings.topic_formats import TopicFormat
 from resources.settings.topic_options import TopicOptions
 from resources.settings.topic_sections import TopicRules, TopicSections, topics_of_file
+from resources.suggestion import did_you_mean
+from resources.table_formats import TableFormat, TableFormats
 
 PATH_VARIABLE = "PENSTOCK_SETTINGS"
 DEFAULT_PATH = "penstock.toml"
@@ -159,6 +161,9 @@ class ClusterSettings(Section):
 
     rack: str = ""
     """Rack of the workers. Brokers from 2.4 on can then name a closer replica to read from."""
+
+    table_format: TableFormat | None = None
+    """Format of the tables of this cluster, instead of that of the file."""
 
     topics: TopicRules | None = None
     """Rules for this cluster, instead of those of the file."""
@@ -300,6 +305,13 @@ class Settings(Section):
     """Options of the object store, passed to deltalake. A secret is a reference: `env:NAME`, `file:PATH` or
     `command:LINE`."""
 
+    table_format: TableFormat = "delta"
+    """Format of the tables: "delta", or "iceberg" with a `catalog`. It is chosen before the first load of a topic. See
+    docs/iceberg.md."""
+
+    catalog: Annotated[CatalogSettings, BeforeValidator(catalog_section)] = CatalogSettings()
+    """Where Iceberg tables are registered: "sqlite", or a section."""
+
     parquet_codec: Literal["zstd", "snappy"] = "zstd"
     """Compression of the Parquet files. "snappy" needs less CPU; its files are almost twice as large."""
 
@@ -383,6 +395,8 @@ class Settings(Section):
         check_names("secrets", self.secrets)
         self._check_secrets()
         self._check_topics()
+        if self.table_formats.has_iceberg and self.catalog.type == "sqlite" and "://" in self.lake:
+            raise ValueError('catalog: Iceberg tables in an object store need `type = "sql"`')
         if REST in self.schedules:
             raise ValueError(f"schedules.{REST}: this name is reserved for the topics of no other schedule")
         for name, schedule in self.schedules.items():
@@ -394,6 +408,16 @@ class Settings(Section):
         if self.caps.fetch_bytes > self.caps.max_fetch_bytes:
             raise ValueError("caps.fetch_bytes is greater than caps.max_fetch_bytes")
         return self
+
+    @property
+    def table_formats(self) -> TableFormats:
+        """The formats of the tables."""
+        own = {name: cluster.table_format for name, cluster in self.clusters.items()}
+        return TableFormats(
+            of_lake=self.table_format,
+            of_clusters={name: format_ for name, format_ in own.items() if format_},
+            of_topics={name: options.table_format for name, options in self.topics.sections.items()},
+        )
 
     def rules(self, cluster: str) -> TopicRules:
         """The topic rules of a cluster: its own, otherwise those of the file."""

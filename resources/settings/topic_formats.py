@@ -33,7 +33,6 @@ _ALWAYS_WITH_SCHEMAS = frozenset({"avro", "protobuf"})
 _DAYS_OF_ALL_TABLES = {"loaded", "event_day"}
 """The values of `partition_by` that name no column."""
 _MESSAGE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*")
-_PLAIN_NAME = re.compile(r"[A-Za-z0-9._-]+")
 ALL_MESSAGES = "*"
 """The value of `message` for values of any message type."""
 _AVRO_FRAME = re.compile(r"single_object|azure:[0-9a-f]{32}|glue:[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
@@ -454,13 +453,6 @@ class TopicFormat(Section):
 
 
 RAW_FORMAT = TopicFormat()
-
-
-def names_topic(name: str, topic: str) -> bool:
-    """Whether the NAME of a section matches a topic."""
-    if _PLAIN_NAME.fullmatch(name):
-        return name == topic
-    return re.fullmatch(name, topic, re.DOTALL) is not None
 
 
 def check_name(name: str) -> None:

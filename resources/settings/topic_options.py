@@ -12,6 +12,7 @@ from resources.settings.time_windows import TimeWindows, WindowLength
 from resources.settings.topic_audit import TopicAudit, counts_format
 from resources.settings.topic_formats import RAW_FORMAT, TopicFormat
 from resources.settings.topic_state import UNAVAILABLE_VALUE, StateSettings
+from resources.table_formats import TableFormat
 
 _MAX_KEEP_DAYS = 36_500
 
@@ -102,6 +103,9 @@ class TopicOptions(BaseModel, frozen=True):
     tables: TopicTables | None = None
     """Further tables for records of other types. By default all records of the topic are in one table."""
 
+    table_format: TableFormat | None = None
+    """Format of the table, "delta" or "iceberg", instead of that of the cluster or of the file."""
+
     keep_days: Annotated[int, Field(ge=1, le=_MAX_KEEP_DAYS)] | None = None
     """Days that rows stay in the table. `penstock clean --delete` takes out whole files whose rows were all loaded
     longer ago; with `partition_by`, files of days that are longer ago. All rows stay by default. The files are deleted
@@ -165,7 +169,7 @@ def parts_of_topic(section: Any, info: ValidationInfo) -> Any:
         return section
     keys = dict(section)
     audit, catalog = taken(keys, TopicAudit), taken(keys, TopicCatalog)
-    own = {name: keys.pop(name) for name in ("state", "tables", "keep_days") if name in keys}
+    own = {name: keys.pop(name) for name in ("state", "tables", "keep_days", "table_format") if name in keys}
     return {
         # It refuses the keys that no part has.
         "format": TopicFormat.model_validate(keys, context=info.context),

@@ -8,9 +8,9 @@ from pydantic import BaseModel, BeforeValidator, Field, TypeAdapter, ValidationI
 from resources.settings.schedules import Patterns, matches
 from resources.settings.section import Section, taken
 from resources.settings.topic_audit import counts_problem
-from resources.settings.topic_formats import check_name, names_topic
+from resources.settings.topic_formats import check_name
 from resources.settings.topic_options import DEFAULT_TOPIC, TopicOptions, parts_of_topic
-from resources.table_names import topic_of
+from resources.table_names import names_topic, topic_of
 
 
 class TopicRules(Section):

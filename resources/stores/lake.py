@@ -1,10 +1,10 @@
-"""The lake: one Delta table per topic under one root. Paths and options are passed to deltalake unchanged."""
+"""The lake: one table per topic under one root. Paths and options are passed to deltalake unchanged."""
 
 import os
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -17,13 +17,18 @@ from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundErr
 from deltalake.fs import DeltaStorageHandler
 
 from kafka_io.errors import Where
+from resources import topic_names
 from resources.errors import LakeRefused, LakeUnavailable, TopicUnknown
-from resources.stores import durable, topic_names
+from resources.stores import durable
 from resources.stores.object_client import object_client
 from resources.stores.store_errors import is_refusal, reason_of
 from resources.stores.store_options import store_options
+from resources.stores.table_catalog import EMBEDDED, TableCatalog, catalog_errors, names_of, table_identifier
+from resources.table_formats import ALL_DELTA, TableFormats
 
 if TYPE_CHECKING:  # workers need no settings, and pydantic is slow to import
+    from pyiceberg.catalog import Catalog
+
     from resources.settings.settings import Settings
 
 ItemT = TypeVar("ItemT")
@@ -42,13 +47,19 @@ _RETRY_OPTIONS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lake:
-    """The place of the tables: `root` is a folder or a URI, `options` are those of its object store.
+    """The place of the tables. It has references to secrets, and never the secrets: tasks of Spark have the options.
 
-    Options contain references to secrets, and never the secrets: plans and tasks of Spark contain these options.
+    Args:
+        root: a folder or a URI.
+        options: the options of its object store.
+        formats: which table has which format.
+        catalog: the catalog of Iceberg tables.
     """
 
     root: str
     options: Mapping[str, str] = field(default_factory=dict)
+    formats: TableFormats = ALL_DELTA
+    catalog: TableCatalog = EMBEDDED
 
     @classmethod
     def of(cls, settings: "Settings") -> Self:
@@ -66,7 +77,12 @@ class Lake:
                 Where(),
             )
         retry_options = {} if folder else _RETRY_OPTIONS
-        return cls(root=settings.lake, options={**retry_options, **settings.lake_options})
+        return cls(
+            root=settings.lake,
+            options={**retry_options, **settings.lake_options},
+            formats=settings.table_formats,
+            catalog=TableCatalog(uri=settings.catalog.uri or ""),
+        )
 
     @classmethod
     def of_table(cls, uri: str, options: Mapping[str, str]) -> Self:
@@ -83,15 +99,40 @@ class Lake:
             raise TopicUnknown("no topic has an empty name", Where(cluster=cluster))
         return "/".join((self.root.rstrip("/"), cluster, *topic_names.folders(topic)))
 
+    def iceberg_place(self, uri: str) -> tuple[str, str] | None:
+        """The cluster and the topic whose Iceberg table has this URI; None if it is the URI of anything else."""
+        cluster, _, folder = uri.removeprefix(f"{self.root.rstrip('/')}/").partition("/")
+        topic = _topic_of(folder.split("/"))
+        is_table = topic is not None and self.table_uri(cluster, topic) == uri
+        return (cluster, topic) if is_table and topic and self.formats.of(cluster, topic) == "iceberg" else None
+
     def topics(self, cluster: str) -> list[str]:
         """The topics of a cluster that have a table, sorted by name."""
         root = "/".join((self.root.rstrip("/"), cluster))
         with lake_errors(root):
             files = filesystem(root, self.options)
             folders = list(_topic_folders(files, []))
-            are_tables = each_of(root, partial(_is_table, files), folders, at_once=tables_at_once(root))
+            in_catalog = self._names_in_catalog(cluster) if self.formats.has_iceberg else frozenset[str]()
+            is_table = partial(self._is_table, files, cluster, in_catalog)
+            are_tables = each_of(root, is_table, folders, at_once=tables_at_once(root))
             tables = [folder for folder, is_table in zip(folders, are_tables, strict=True) if is_table]
         return sorted(map(topic_names.decode_folders, tables))
+
+    def _names_in_catalog(self, cluster: str) -> frozenset[str]:
+        """The names of all tables that the catalog has of a cluster."""
+        return frozenset() if self.catalog.is_new(self.root) else names_of(self.open_catalog(), cluster)
+
+    def _is_table(
+        self, files: pafs.FileSystem, cluster: str, in_catalog: frozenset[str], folder: Sequence[str]
+    ) -> bool:
+        topic = _topic_of(folder)
+        if topic is not None and self.formats.of(cluster, topic) == "iceberg":
+            return table_identifier(cluster, topic)[1] in in_catalog
+        return _has_delta_log(files, folder)
+
+    def open_catalog(self) -> "Catalog":
+        """The catalog of Iceberg tables. Raises as `TableCatalog.open`."""
+        return self.catalog.open(self.root, self.options)
 
     def clusters(self) -> list[str]:
         """The names of the clusters that have a folder in the lake, sorted."""
@@ -101,14 +142,16 @@ class Lake:
         return sorted(name for name in folders if not name.startswith("_"))
 
     def has_table(self, cluster: str, topic: str) -> bool:
-        """Whether the topic has a table. This asks only for its folder, however many tables there are.
+        """Whether the topic has a table. This asks only for this table, however many there are.
 
         Raises:
             LakeUnavailable: the store does not answer.
         """
         uri = self.table_uri(cluster, topic)
         with lake_errors(uri):
-            return _is_table(filesystem(uri, self.options), [])
+            if self.formats.of(cluster, topic) == "iceberg":
+                return table_identifier(cluster, topic)[1] in self._names_in_catalog(cluster)
+            return _has_delta_log(filesystem(uri, self.options), [])
 
     def open(self, uri: str) -> DeltaTable | None:
         """The newest version of a table; None if there is no table.
@@ -174,15 +217,26 @@ def _topic_folders(files: pafs.FileSystem, folder: list[str]) -> Iterator[list[s
             yield path
 
 
-def _is_table(files: pafs.FileSystem, folder: Sequence[str]) -> bool:
+def _topic_of(folder: Sequence[str]) -> str | None:
+    """The topic of a table's folder; None for another folder."""
+    with suppress(ValueError):
+        return topic_names.decode_folders(list(folder))
+    return None
+
+
+def _has_delta_log(files: pafs.FileSystem, folder: Sequence[str]) -> bool:
     return bool(files.get_file_info("/".join([*folder, "_delta_log"])).type == pafs.FileType.Directory)
 
 
 @contextmanager
 def lake_errors(uri: str) -> Iterator[None]:
-    """Turn errors of the store inside a `with` block into LakeUnavailable, or LakeRefused if they would come again."""
+    """Turn errors of the store inside a `with` block into LakeUnavailable, or LakeRefused if they would come again.
+
+    A catalog is a store, too.
+    """
     try:
-        yield
+        with catalog_errors():
+            yield
     except (DeltaError, OSError, pa.ArrowException) as error:
         kind = LakeRefused if is_refusal(error) else LakeUnavailable
         raise kind(f"the table {uri} cannot be read or written: {reason_of(error)}", Where()) from error

@@ -11,19 +11,20 @@ import sys
 import time
 import traceback
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 from resources.failpoints import parsed
 from resources.machines.zookeeper_server import ZooKeeperServer
 from tests.crash.chance import Failed, attempt
-from tests.crash.stage import Stage
+from tests.crash.stage import ALL_WORLDS, Stage
 from tests.failpoints import FAILPOINTS
 
 _PROGRESS_SECONDS = 10.0
 _ENDED = ("loaded", "killed", "refused")
 
 
-def run(runs: int, seed: int, folder: Path) -> Counter[str]:
+def run(runs: int, seed: int, folder: Path, worlds: Sequence[str] = tuple(sorted(ALL_WORLDS))) -> Counter[str]:
     """Play the stories of `runs` seeds, one after the other; returns how often drivers ended in which way, and where.
 
     Raises:
@@ -38,7 +39,7 @@ def run(runs: int, seed: int, folder: Path) -> Counter[str]:
         Stage(zookeeper.connect, stage_folder) as stage,
     ):
         for number in range(runs):
-            outcomes += attempt(stage, seed + number, folder)
+            outcomes += attempt(stage, seed + number, folder, worlds)
             now = time.monotonic()
             if now - printed >= _PROGRESS_SECONDS or number == runs - 1:
                 printed = now
@@ -70,9 +71,13 @@ def main() -> None:
         default=Path(".cache/crash"),
         help="folder of the lakes; the lake of a failed story is kept",
     )
+    parser.add_argument(
+        "--world", choices=sorted(ALL_WORLDS), help="world of all stories; by default each story chooses one"
+    )
     options = parser.parse_args()
+    worlds = [options.world] if options.world else sorted(ALL_WORLDS)
     try:
-        run(options.runs, options.seed, options.folder)
+        run(options.runs, options.seed, options.folder, worlds)
     except Failed:
         sys.exit(traceback.format_exc())
 

@@ -8,12 +8,14 @@ from typing import Any
 
 from kafka_io.errors import SchemaRegistryUnavailable
 from kafka_io.model import BrokerPartition
-from pipelines.delta.delta_table import DeltaLakeTable
+from pipelines.formats.tables import lake_table
 from pipelines.ledger.ledger import CommitKind
+from pipelines.table.lake_table import LakeTable
 from pipelines.table.table_store import TableSnapshot
 from pipelines.verify.verify import verify
 from resources.explanations.explanation import ExitCode
 from resources.stores.lake import Lake
+from resources.table_formats import TableFormats
 from tests.crash.avro_values import check_avro_table
 from tests.crash.child import DriverOptions
 from tests.crash.drivers import Driver, Ended
@@ -54,9 +56,10 @@ class Trial:
     _drivers: int = 0
 
     @property
-    def table(self) -> DeltaLakeTable:
+    def table(self) -> LakeTable:
         """The topic's table."""
-        return DeltaLakeTable.of(Lake(root=str(self.home / "lake")), "main", TOPIC)
+        formats = TableFormats(of_lake=self.world.table_format)
+        return lake_table(Lake(root=str(self.home / "lake"), formats=formats), "main", TOPIC)
 
     def new_driver_files(self, **settings: Any) -> tuple[Path, Path]:
         """Create the folder and the settings file of one more driver."""
@@ -138,7 +141,7 @@ def _changed_anything(ended: Ended) -> bool:
     return False
 
 
-def _check_cursors(table: DeltaLakeTable, snapshot: TableSnapshot) -> None:
+def _check_cursors(table: LakeTable, snapshot: TableSnapshot) -> None:
     """Check that only a cut or a rewind moves a cursor back (fault L06)."""
     before: Mapping[BrokerPartition, tuple[int, int]] = {}
     for version, entry in reversed(list(table.entries(snapshot))):
@@ -148,7 +151,7 @@ def _check_cursors(table: DeltaLakeTable, snapshot: TableSnapshot) -> None:
         before = entry.covered
 
 
-def _check_values(table: DeltaLakeTable, snapshot: TableSnapshot) -> None:
+def _check_values(table: LakeTable, snapshot: TableSnapshot) -> None:
     """Check the columns and the cells of a table with Avro values."""
     entries = reversed(list(table.entries(snapshot)))
     added = [column["name"] for _, entry in entries for column in entry.columns]

@@ -9,12 +9,18 @@ from typing import Self
 
 from tests.crash.harness import Trial, undisturbed
 from tests.crash.stories import Story, count_failpoints
-from tests.crash.worlds import Numbers, World, modern_world, old_world
+from tests.crash.worlds import Numbers, World, iceberg_world, modern_world, old_world
 
 WORLDS: dict[str, Callable[[str, Path], AbstractContextManager[World]]] = {
     "0.7": old_world,
     "modern": lambda _zookeeper, folder: modern_world(folder),
 }
+
+ALL_WORLDS: dict[str, Callable[[str, Path], AbstractContextManager[World]]] = {
+    **WORLDS,
+    "iceberg": lambda _zookeeper, folder: iceberg_world(folder),
+}
+"""The worlds of random stories. Iceberg tables cannot be copied to another place, as the other tests do."""
 
 
 class Stage:
@@ -37,15 +43,19 @@ class Stage:
         """A new lake in `home` that loads from the world with this name."""
         if world not in self._worlds:
             folder = self._folder / world
-            opened = self._running.enter_context(WORLDS[world](self._zookeeper, folder))
+            opened = self._running.enter_context(ALL_WORLDS[world](self._zookeeper, folder))
             self._worlds[world] = opened, undisturbed(opened, folder / "undisturbed")
         opened, published = self._worlds[world]
         return Trial(world=opened, home=home, published=published)
 
     def can_play(self, world: str, story: Story) -> bool:
-        """Whether the world has all variants that the story needs."""
-        variants = self.trial(world, self._folder / world).world.variants
-        return all(act.settings.get("variant", "current") in {"current", *variants} for act in story.acts)
+        """Whether the world has all that the story needs."""
+        opened = self.trial(world, self._folder / world).world
+        variants = opened.variants
+        has_format = opened.table_format in story.formats
+        return has_format and all(
+            act.settings.get("variant", "current") in {"current", *variants} for act in story.acts
+        )
 
     def failpoint_counts(self, world: str, story: Story) -> list[Counter[str]]:
         """The number of times that each act of the story passes each failpoint in this world."""

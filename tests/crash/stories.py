@@ -9,6 +9,7 @@ from pathlib import Path
 
 from deltalake import DeltaTable
 
+from resources.table_formats import TableFormat
 from tests.crash.child import DriverOptions
 from tests.crash.drivers import Ended
 from tests.crash.harness import LOAD, Act, Trial
@@ -25,7 +26,8 @@ class Story:
     """A list of acts; after the last one the table has the complete topic.
 
     The act `rival` runs while the driver of another act is stopped at the failpoint `rival_at`. It has the settings of
-    that act besides its own. Its driver is killed at the failpoint `rival_end`, if there is one.
+    that act besides its own. Its driver is killed at the failpoint `rival_end`, if there is one. `formats` are the
+    formats of tables with which the story can be played.
     """
 
     name: str
@@ -33,6 +35,7 @@ class Story:
     rival_at: str = ""
     rival: Act | None = None
     rival_end: str = ""
+    formats: tuple[TableFormat, ...] = ("delta", "iceberg")
 
 
 def _old_stage(trial: Trial) -> None:
@@ -104,6 +107,7 @@ STORIES = (
     ),
     Story(
         name="redecode",
+        formats=("delta",),
         acts=(
             Act(settings={"value_format": "text"}),
             Act(arguments=("redecode", TOPIC, "--json"), settings={"value_format": "text"}, prepare=_undecoded),

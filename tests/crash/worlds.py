@@ -9,7 +9,7 @@ import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -22,6 +22,7 @@ from kafka_io.producer.message import Message
 from kafka_io.testing.modern.config import ModernBrokerConfig
 from kafka_io.testing.modern.server import ModernBrokerServer
 from kafka_io.testing.schema_registry.server import EmbeddedSchemaRegistry
+from resources.table_formats import TableFormat
 from tests.crash.avro_values import EARLIER, SCHEMAS, avro_value
 from tests.live import live_cluster, numbered
 from tests.nodes import empty_chroot
@@ -48,12 +49,14 @@ class World:
             of `days` have the times of three days. `avro` has messages with the same numbers in Avro, and `avro-1` only
             the first of them, which have the first schema.
         registry: has the schemas of the Avro values.
+        table_format: the format of the tables.
     """
 
     name: str
     cluster: str
     variants: Mapping[str, str] = field(default_factory=dict)
     registry: EmbeddedSchemaRegistry | None = None
+    table_format: TableFormat = "delta"
 
     def settings(
         self,
@@ -81,6 +84,7 @@ class World:
         spark_lines = "\n".join(f'"{key}" = "{value}"' for key, value in (spark or {}).items())
         return f"""start = "{start}"
 lake = "lake"
+table_format = "{self.table_format}"
 [clusters.main]
 {self.variants.get(variant, self.cluster)}
 [topics.{TOPIC}]
@@ -111,6 +115,13 @@ def old_world(zookeeper: str, folder: Path) -> Iterator[World]:
     with live_cluster(empty_chroot(zookeeper), folder) as cluster:
         cluster.publish(TOPIC, MESSAGES, batch=_BATCH)
         yield World(name="0.7", cluster=f'zookeeper = "{cluster.zookeeper}"')
+
+
+@contextmanager
+def iceberg_world(folder: Path) -> Iterator[World]:
+    """The modern world, whose topics become Iceberg tables."""
+    with modern_world(folder) as world:
+        yield replace(world, name="iceberg", table_format="iceberg")
 
 
 @contextmanager

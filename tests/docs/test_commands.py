@@ -88,7 +88,7 @@ def test_every_command_on_a_page_works(command: str, world: World) -> None:
 def test_a_command_that_begins_works_in_a_folder_without_settings(command: str, world: World) -> None:
     (world.home / "penstock.toml").unlink()
     address = f"127.0.0.1:{world.port}"
-    result = CliRunner().invoke(main, words_of(command.replace("localhost:9092", address)), input=f"{address}\n\n")
+    result = CliRunner().invoke(main, words_of(command.replace("localhost:9092", address)), input=f"{address}\n\n\n")
     assert result.exit_code == 0, result.output
 
 

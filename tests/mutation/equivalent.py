@@ -75,8 +75,8 @@ EQUIVALENT: Mapping[tuple[str, str, str], str] = {
         "offset < bound.earliest -> offset <= bound.earliest",
     ): "plan calls this only for an offset outside of the log, and the log's earliest offset is inside",
     (
-        "pipelines/delta/delta_table.py",
-        "DeltaLakeTable.drop",
+        "pipelines/table/stored_table.py",
+        "StoredTable.set_aside",
         "True -> False",
     ): "the folder is inside of the table's, which exists",
     (

@@ -12,8 +12,8 @@ import pytest
 
 from pipelines.defs.build import build_defs
 from pipelines.defs.catalog.topic_keys import key_name
+from resources import topic_names
 from resources.settings.settings import PATH_VARIABLE
-from resources.stores import topic_names
 from tests.golden.write_lake import SHOWN, TABLES, digest, gaps_of
 from tests.stored_lake import RELEASES, StoredLake, servers, unpacked
 from tests.thorough import first

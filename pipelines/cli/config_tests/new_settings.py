@@ -4,11 +4,13 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from resources.table_formats import TableFormat
+
 _HEAD = """\
 # The settings of Penstock. docs/settings.md explains every key, and `penstock config reference` prints the same.
 # After a change, run `penstock config check`.
 
-# Where the tables are: a folder (relative to this file) or a URI. Each topic is one Delta table, LAKE/CLUSTER/TOPIC.
+# Where the tables are: a folder (relative to this file) or a URI. Each topic is one table, LAKE/CLUSTER/TOPIC.
 """
 _LAKE_OPTIONS = """
 # Options of an object store. A secret is a reference, never the secret: env:NAME or file:PATH.
@@ -18,6 +20,14 @@ _LAKE_OPTIONS = """
 
 # The cluster. The last part of the section's name is yours: it is a folder of the lake.
 """
+_FORMATS: Mapping[TableFormat, str] = {
+    "delta": "",
+    "iceberg": """
+# Iceberg tables, and the catalog that has their names: here the file LAKE/_catalog.db. See docs/iceberg.md.
+table_format = "iceberg"
+catalog = "sqlite"
+""",
+}
 _SECURITY = """
 # TLS and a login, if the brokers need them.
 # [clusters.{cluster}.security]
@@ -43,11 +53,12 @@ _TAIL = """
 """
 
 
-def settings_text(lake: str, cluster: str, settings: Mapping[str, Any]) -> str:
+def settings_text(lake: str, cluster: str, settings: Mapping[str, Any], table_format: TableFormat = "delta") -> str:
     """The text of a settings file with one cluster; `settings` is its section."""
     security = settings.get("security")
     addresses = {key: value for key, value in settings.items() if key != "security"}
-    parts = [_HEAD, f"lake = {_toml(lake)}\n", _LAKE_OPTIONS, *_section(f"clusters.{cluster}", addresses)]
+    parts = [_HEAD, f"lake = {_toml(lake)}\n", _FORMATS[table_format], _LAKE_OPTIONS]
+    parts += _section(f"clusters.{cluster}", addresses)
     parts += ["\n", *_section(f"clusters.{cluster}.security", security)] if security else []
     parts += [] if security else [_SECURITY.format(cluster=cluster)]
     return "".join([*parts, _TAIL])

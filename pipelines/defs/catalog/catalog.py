@@ -70,6 +70,7 @@ class Catalog:
             schedule=self.settings.schedule_of(cluster, topic),
             settings=self.settings.options_of(name),
             table=self._lake.table_uri(cluster, name),
+            table_format=self._lake.formats.of(cluster, name),
             state=self._state(cluster, topic),
             key_prefix=self.key_prefix,
             source_prefix=("kafka",) if self.name == DEFAULT_NAME else ("kafka", self.name),
@@ -114,7 +115,7 @@ class Catalog:
     @cached_property
     def resources(self) -> dict[str, dg.IOManagerDefinition]:
         """The IO manager by its key. Dagster wants the same object in all assets."""
-        return {self.io_key: dg.IOManagerDefinition.hardcoded_io_manager(TableInputs(self._lake.options))}
+        return {self.io_key: dg.IOManagerDefinition.hardcoded_io_manager(TableInputs(self._lake))}
 
     @property
     def suffix(self) -> str:

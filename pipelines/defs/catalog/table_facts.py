@@ -156,13 +156,13 @@ class TableInputs(dg.IOManager):
     Loads write the tables themselves, so Dagster never asks this IO manager to store something.
     """
 
-    def __init__(self, options: Mapping[str, str]) -> None:
-        self._options = dict(options)
+    def __init__(self, lake: Lake) -> None:
+        self._lake = lake
 
     def load_input(self, context: dg.InputContext) -> object:
-        """The table of the upstream asset, as the library of its format opens it: a `DeltaTable`."""
+        """The table of the upstream asset as a library opens it: a `DeltaTable`, or a `Table` of pyiceberg."""
         metadata = context.upstream_output.definition_metadata if context.upstream_output else {}
-        return native_table(str(metadata["dagster/uri"]), self._options)
+        return native_table(self._lake, str(metadata["dagster/uri"]))
 
     def handle_output(self, context: dg.OutputContext, obj: Any) -> None:
         """Loads store nothing here."""

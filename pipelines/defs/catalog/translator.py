@@ -11,11 +11,17 @@ import dagster as dg
 from pipelines.defs.catalog.topic_keys import key_name
 from resources.settings.schedules import REST
 from resources.settings.topic_options import DEFAULT_TOPIC, TopicOptions
+from resources.stores.table_catalog import table_identifier
+from resources.table_formats import TableFormat
 from resources.table_names import table_name
 
 GONE, NOT_ALLOWED = "gone", "not_allowed"
 """States of topics that are loaded no more: the cluster has the topic no longer, or the settings do not allow it."""
 STATE_TAG = "penstock/state"
+
+
+KIND_OF: Mapping[TableFormat, str] = {"delta": "deltalake", "iceberg": "iceberg"}
+"""Dagster's word for the format of a table."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +35,7 @@ class TopicProps:
         schedule: the name of its schedule in the settings; `topics` if no section takes it.
         settings: the section `[topics.NAME]` of the topic or of its table, or the defaults.
         table: the URI of the table.
+        table_format: the format of the table.
         state: empty for a topic that is loaded; otherwise `gone` or `not_allowed`.
         key_prefix: the first parts of the key of its asset.
         source_prefix: the first parts of the key of the Kafka topic.
@@ -40,6 +47,7 @@ class TopicProps:
     schedule: str = REST
     settings: TopicOptions = DEFAULT_TOPIC
     table: str = ""
+    table_format: TableFormat = "delta"
     state: str = ""
     key_prefix: tuple[str, ...] = ("lake",)
     source_prefix: tuple[str, ...] = ("kafka",)
@@ -59,6 +67,12 @@ class TopicProps:
     def table_name(self) -> str:
         """The name of the table: that of the topic, or `events/orders`."""
         return table_name(self.name, self.route)
+
+    @property
+    def name_for_readers(self) -> str:
+        """The name by which query engines find the table: its URI, or its name in the catalog of Iceberg tables."""
+        is_named = self.table_format == "iceberg"
+        return ".".join(table_identifier(self.cluster, self.table_name)) if is_named else self.table
 
     @property
     def metadata(self) -> Mapping[str, str]:
@@ -96,12 +110,12 @@ class PenstockTranslator:
             owners=list(catalog.owners),
             tags={**self.extra_tags, **catalog.tags},
             description=catalog.description or _description(topic),
-            kinds={"kafka", "deltalake"},  # most loads are too small for Spark
+            kinds={"kafka", KIND_OF[topic.table_format]},  # most loads are too small for Spark
             automation_condition=condition_of(catalog.automation),
             freshness_policy=_freshness_policy(catalog.freshness_minutes),
             metadata={
                 # Dagster takes tables with the same name, in lower-case letters, for one table (fault E18).
-                "dagster/table_name": topic.table,
+                "dagster/table_name": topic.name_for_readers,
                 "dagster/uri": topic.table,
                 **topic.metadata,
                 "penstock/format": topic.settings.format.format,
@@ -110,7 +124,8 @@ class PenstockTranslator:
 
 
 def _description(topic: TopicProps) -> str:
-    table = f"The Delta table {topic.table_name} of" if topic.route else "The Delta table of"
+    of_format = f"The {topic.table_format.capitalize()} table"
+    table = f"{of_format} {topic.table_name} of" if topic.route else f"{of_format} of"
     several = " A run that loads it also loads all other tables of the topic." if topic.has_several_tables else ""
     return f"{table} the Kafka topic {topic.name}.{several}"
 

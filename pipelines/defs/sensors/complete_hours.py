@@ -17,6 +17,7 @@ import msgspec
 
 from pipelines.defs.catalog.catalog import Catalog, TopicSchedule, cluster_named
 from pipelines.defs.catalog.known_topics import KnownTopics, TopicStorage
+from pipelines.defs.catalog.translator import KIND_OF
 from pipelines.defs.sensors.reload import reload_definitions
 from pipelines.defs.sensors.sensor_cursors import cursor_from
 from pipelines.formats.tables import lake_table
@@ -91,7 +92,7 @@ def complete_specs(schedule: TopicSchedule) -> Iterator[dg.AssetSpec]:
                 deps=[table.key],
                 group_name=table.group_name,
                 owners=list(table.owners),
-                kinds={"deltalake"},
+                kinds={KIND_OF[props.table_format]},
                 partitions_def=topic.partitions(topic.first_ms),
                 description=f"The complete {topic.key.path[-1]} of the {of_what}.",
                 metadata=props.metadata,

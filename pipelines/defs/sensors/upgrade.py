@@ -6,7 +6,7 @@ import dagster as dg
 
 from pipelines.defs.catalog.catalog import Catalog
 from pipelines.defs.catalog.known_topics import TopicStorage
-from resources.stores import topic_names
+from resources import topic_names
 
 _NOTE = "This load was reported before each topic had an asset; the event is copied from the asset {key}."
 

@@ -14,7 +14,9 @@ from pipelines.cli import init
 from pipelines.cli.config_tests.new_settings import settings_text
 from pipelines.cli.main import main
 from resources.explanations.explanation import ExitCode
+from resources.settings.catalog import CatalogSettings
 from resources.settings.settings import Settings
+from resources.stores.lake import Lake
 from tests.fakes.cluster import FakeCluster, Log
 
 
@@ -61,7 +63,7 @@ def test_the_settings_that_it_writes_are_those_of_the_options(address: str, home
 
 @pytest.mark.usefixtures("terminal")
 def test_it_asks_for_what_the_options_do_not_say(address: str, home: Path) -> None:
-    result = penstock("init", stdin=f"{address}\n\n")
+    result = penstock("init", stdin=f"{address}\n\n\n")
     assert (result.exit_code, Settings.load().lake) == (0, f"{home}/lake")
     assert result.stdout.splitlines()[-7:] == [
         "topics: clicks",
@@ -77,9 +79,19 @@ def test_it_asks_for_what_the_options_do_not_say(address: str, home: Path) -> No
 @pytest.mark.usefixtures("terminal")
 def test_without_brokers_it_asks_for_zookeeper(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(init, "_test", lambda _settings, _name: ([], []))
-    assert penstock("init", stdin="\n127.0.0.1:1/kafka\nother\n").exit_code == 0
+    assert penstock("init", stdin="\n127.0.0.1:1/kafka\nother\ndelta\n").exit_code == 0
     assert Settings.load().clusters["main"].zookeeper == "127.0.0.1:1/kafka"
     assert Settings.load().lake.endswith("/other")
+
+
+@pytest.mark.usefixtures("terminal")
+def test_it_asks_for_the_format_and_writes_what_iceberg_tables_need(address: str, home: Path) -> None:
+    assert penstock("init", stdin=f"{address}\n\niceberg\n").exit_code == 0
+    settings = Settings.load()
+    assert (settings.table_format, settings.catalog) == ("iceberg", CatalogSettings(type="sqlite"))
+    assert list((home / "lake").iterdir()) == [], "nothing is created before the first load"
+    assert penstock("load", "clicks").exit_code == 0
+    assert Lake.of(settings).open_catalog().list_tables("main") == [("main", "clicks")]
 
 
 @pytest.mark.parametrize(("words", "option"), [((), "--bootstrap or --zookeeper"), (("--bootstrap", "b"), "--lake")])

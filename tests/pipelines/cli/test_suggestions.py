@@ -8,7 +8,7 @@ from click.testing import CliRunner, Result
 
 from pipelines.cli.main import main
 from resources.explanations.explanation import ExitCode
-from resources.settings.suggestion import did_you_mean, known_names
+from resources.suggestion import did_you_mean, known_names
 
 SETTINGS = """
 lake = "lake"

@@ -1,13 +1,10 @@
 """The laws of commits hold for tables of each format."""
 
-from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
-from tests.small_table import SmallIcebergTable, SmallTable
-
-FORMATS: Mapping[str, type[SmallTable] | type[SmallIcebergTable]] = {"delta": SmallTable, "iceberg": SmallIcebergTable}
+from tests.small_table import FORMATS, SmallIcebergTable, SmallTable
 
 
 @pytest.fixture(params=FORMATS)

@@ -1,18 +1,11 @@
 """An Iceberg table has each row once, whoever commits at the same time, and whatever answers of a catalog are lost."""
 
-import random
-from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from threading import Thread
-from typing import Any
 from unittest.mock import patch
 
 import pyarrow as pa
 import pytest
-from pyiceberg.catalog import Catalog
-from pyiceberg.exceptions import CommitFailedException, CommitStateUnknownException, ServiceUnavailableError
 from requests import ConnectionError as ConnectionClosed
 
 from kafka_io.model import BrokerPartition
@@ -20,48 +13,16 @@ from pipelines.commit.commit import commit
 from pipelines.iceberg.snapshot_commit import TAG
 from pipelines.maintenance.rewind import plan_rewind, rewind
 from pipelines.verify.verify import verify
-from resources.errors import CommitRefused, CommitUnknown, CursorMismatch, LakeUnavailable, TableNotProven
+from resources.errors import CommitUnknown, CursorMismatch, TableNotProven
+from tests.pipelines.iceberg.lossy_catalog import LOST, LossyCatalog
 from tests.small_table import SmallIcebergTable
 
 A = BrokerPartition(0, 0)
-LOST = (
-    CommitStateUnknownException("502"),
-    ServiceUnavailableError("503"),
-    ConnectionClosed("closed"),
-    CommitFailedException("409: a proxy repeated the request"),
-)
-"""What pyiceberg raises if the answer to a commit is lost, or if that to a repeated request comes in its place."""
 
 
 @pytest.fixture
 def small(tmp_path: Path) -> SmallIcebergTable:
     return SmallIcebergTable(tmp_path / "lake")
-
-
-class LossyCatalog:
-    """A catalog that commits, and then raises one of the errors of LOST; or that raises it without a commit."""
-
-    def __init__(self, catalog: Catalog, fails: Callable[[], str], errors: Sequence[Exception] = LOST) -> None:
-        self._catalog, self._fails, self._errors, self.lost = catalog, fails, errors, 0
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._catalog, name)
-
-    def load_table(self, identifier: Any) -> Any:
-        """The table, whose commits go through this catalog."""
-        table = self._catalog.load_table(identifier)
-        table.catalog = self  # type: ignore[assignment]
-        return table
-
-    def commit_table(self, table: Any, requirements: Any, updates: Any) -> Any:
-        """Commit, unless the answer or the request is lost."""
-        how = self._fails()
-        if how != "before":
-            answer = self._catalog.commit_table(table, requirements, updates)
-        if how:
-            self.lost += 1
-            raise self._errors[self.lost % len(self._errors)]
-        return answer
 
 
 @pytest.mark.parametrize("error", LOST, ids=lambda error: type(error).__name__)
@@ -79,38 +40,6 @@ def test_a_commit_of_which_nothing_is_known_deletes_nothing(small: SmallIcebergT
     with patch.object(LossyCatalog, "load_table", side_effect=OSError("away")), pytest.raises(CommitUnknown):
         commit(table, snapshot, entry, sleep=lambda _: None)
     assert (small.rows(), verify(small.table).problems) == (5, ())
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("loses", [False, True], ids=["calm", "lost answers"])
-def test_four_racing_loads_have_each_row_once(small: SmallIcebergTable, tmp_path: Path, *, loses: bool) -> None:
-    commits = 15
-
-    def load(number: int) -> None:
-        rng = random.Random(number)
-        how = ["", "", "before", "after"] if loses else [""]
-        catalog = LossyCatalog(small.catalog, lambda: rng.choice(how))
-        own = SmallIcebergTable(tmp_path / "lake")
-        own.table = replace(own.table, catalog=catalog)  # type: ignore[arg-type]
-        own._loaded_at = 1_000_000 * number
-        while True:
-            snapshot = own.table.snapshot()
-            cursor = snapshot.entry.covered[A][1] if snapshot.entry else 0
-            if cursor >= 50 * commits:
-                return
-            change = own.loading(own.write(cursor, cursor + 50), snapshot=snapshot)
-            with suppress(CommitRefused, CommitUnknown, LakeUnavailable):  # the next round reads the table again
-                commit(own.table, snapshot, change, sleep=lambda _: None)
-
-    threads = [Thread(target=load, args=(number,)) for number in range(1, 5)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert small.rows() == 5 * commits
-    assert verify(small.table).problems == ()
-    entries = [entry.commit for _, entry in small.table.entries(small.table.snapshot())]
-    assert len(entries) == len(set(entries)) == commits
 
 
 def test_rows_that_another_program_appends_are_named_and_stop_the_next_load(small: SmallIcebergTable) -> None:
@@ -165,3 +94,8 @@ def test_the_newest_snapshot_of_penstock_survives_an_expiry_of_snapshots(small: 
     assert small.covered() == {A: (0, 100)}
     small.commit(small.write(100, 150))
     assert small.rows() == 15
+
+
+def test_an_empty_table_has_no_files_and_all_columns_of_its_files(small: SmallIcebergTable) -> None:
+    files = small.table.snapshot().opened.files()
+    assert (files.num_rows, files.schema.field("partition.date").type) == (0, pa.date32())

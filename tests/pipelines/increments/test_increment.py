@@ -36,7 +36,7 @@ from tests.fakes.cluster import FakeCluster
 from tests.fakes.typed import TypedTopic, append, log_of
 from tests.pipelines.increments.stored_outputs import rows_of
 from tests.pipelines.increments.table_histories import TableHistory, copied, without_log
-from tests.small_table import SmallTable
+from tests.small_table import FORMATS, ONLY_DELTA, SmallIcebergTable, SmallTable
 
 A = BrokerPartition(0, 0)
 
@@ -55,6 +55,12 @@ def values(increment: Increment) -> pa.RecordBatchReader:
     return increment.arrow(["value"])
 
 
+@pytest.fixture(params=FORMATS)
+def small(request: pytest.FixtureRequest, tmp_path: Path) -> SmallTable | SmallIcebergTable:
+    """The source, in each format."""
+    return FORMATS[request.param](tmp_path / "lake")
+
+
 def apply(table: SmallTable, output: DeltaOutput, **options: Any) -> Any:
     return apply_increment(table.table, values, consumer="c", into=output, **options)
 
@@ -69,6 +75,7 @@ def cut(small: SmallTable, start: int, stop: int) -> None:
     commit(small.table, snapshot, change)
 
 
+@ONLY_DELTA
 def test_a_new_consumer_starts_from_everything_and_then_gets_what_is_new(
     small: SmallTable, output: DeltaOutput
 ) -> None:
@@ -283,6 +290,7 @@ def test_a_table_that_was_loaded_again_is_not_taken_for_the_former(
 
 
 # fault N44
+@ONLY_DELTA
 def test_an_older_copy_of_a_table_is_refused(small: SmallTable, tmp_path: Path, output: DeltaOutput) -> None:
     small.commit(small.write(0, 10))
     copy = copied(small, tmp_path / "copy")
@@ -292,6 +300,7 @@ def test_an_older_copy_of_a_table_is_refused(small: SmallTable, tmp_path: Path, 
         apply_increment(str(copy), values, consumer="c", into=output)
 
 
+@ONLY_DELTA
 def test_a_moved_table_continues(small: SmallTable, tmp_path: Path, output: DeltaOutput) -> None:
     small.commit(small.write(0, 10))
     apply(small, output)
@@ -303,6 +312,7 @@ def test_a_moved_table_continues(small: SmallTable, tmp_path: Path, output: Delt
 
 
 # fault N45
+@ONLY_DELTA
 def test_a_log_that_was_cleaned_up_is_an_error_of_its_own(small: SmallTable, output: DeltaOutput) -> None:
     for start in range(0, 50, 10):
         small.commit(small.write(start, start + 10))
@@ -319,6 +329,7 @@ def test_a_log_that_was_cleaned_up_is_an_error_of_its_own(small: SmallTable, out
         apply(small, output)
 
 
+@ONLY_DELTA
 def test_a_damaged_entry_is_not_taken_for_a_clean_up(small: SmallTable, output: DeltaOutput) -> None:
     small.commit(small.write(0, 10))
     small.handle().create_checkpoint()

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from resources.settings.settings import Settings, SettingsError
-from resources.settings.topic_formats import names_topic
+from resources.table_names import names_topic
 
 MINIMAL = 'lake = "lake"\n[clusters.main]\nbootstrap = "127.0.0.1:9092"\n'
 

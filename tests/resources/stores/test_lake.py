@@ -37,13 +37,13 @@ def test_an_object_store_is_asked_about_several_folders_at_the_same_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     everyone = threading.Barrier(len(TOPICS) + 2)
-    is_table = lake._is_table
+    is_table = lake._has_delta_log
 
     def after_the_others_asked(files: pafs.FileSystem, folder: Sequence[str]) -> bool:
         everyone.wait(TIMEOUT_S)
         return is_table(files, folder)
 
-    monkeypatch.setattr(lake, "_is_table", after_the_others_asked)
+    monkeypatch.setattr(lake, "_has_delta_log", after_the_others_asked)
     monkeypatch.setattr(durable, "local_path", lambda _: None)
     assert with_tables(tmp_path).topics("main") == list(TOPICS)
 

@@ -53,7 +53,7 @@ def test_a_lake_is_opened_with_secrets_that_its_options_name(
     assert opened is not None
     assert opened.version() == 0
     assert filesystem(uri, lake.options).get_file_info("_delta_log").type is pafs.FileType.Directory
-    assert TableInputs(lake.options)._options[KEY_OPTION] == lake.options[KEY_OPTION]
+    assert TableInputs(lake)._lake.options[KEY_OPTION] == lake.options[KEY_OPTION]
     monkeypatch.setenv("LAKE_KEY", "another")
     (tmp_path / "lake.key").write_text("another")
     with pytest.raises(LakeRefused, match="does not accept the credentials"):

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from resources.errors import TopicUnknown
 from resources.stores.lake import Lake
-from resources.stores.topic_names import decode, decode_folders, encode, folders
+from resources.topic_names import decode, decode_folders, encode, folders
 
 topics = st.text(st.characters(codec="utf-8", exclude_characters="/\0"), min_size=1, max_size=255)
 

@@ -1,0 +1,95 @@
+"""Housekeeping of an Iceberg table's metadata: snapshots expire, and files that no snapshot needs are deleted.
+
+The ledger does not need the snapshots of its entries; see `stored_ledger`. What a snapshot gives beyond that is the way
+back to its version.
+"""
+
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+
+import pyarrow.fs as pafs
+from pyiceberg.table import Table
+from pyiceberg.table.refs import MAIN_BRANCH
+from pyiceberg.table.snapshots import Snapshot
+from pyiceberg.table.update import AssertTableUUID, RemoveSnapshotsUpdate
+
+from pipelines.iceberg.open_version import IcebergVersion
+from pipelines.iceberg.snapshot_commit import TAG, on_snapshot
+from pipelines.iceberg.snapshots import ancestors, newest_snapshot
+from pipelines.iceberg.stored_ledger import LEDGER_FOLDER, StoredLedger
+from resources.stores.lake import filesystem, list_folder
+
+_METADATA = "metadata"
+_KINDS = (".avro", ".metadata.json")
+
+
+def older_snapshots(table: Table, before: int) -> list[Snapshot]:
+    """The snapshots of main of versions before this one that can expire: no branch and no tag of others needs them."""
+    needed = _needed_by_others(table)
+    return [
+        snapshot
+        for snapshot in ancestors(table, newest_snapshot(table))
+        if (snapshot.sequence_number or 0) < before and snapshot.snapshot_id not in needed
+    ]
+
+
+def _needed_by_others(table: Table) -> set[int]:
+    """The snapshots that main and the tag of Penstock name, and all of the branches and tags of others."""
+    needed = set[int]()
+    for name, ref in table.metadata.refs.items():
+        named = table.metadata.snapshot_by_id(ref.snapshot_id)
+        snapshots = [named] if name in {MAIN_BRANCH, TAG} else ancestors(table, named)
+        needed.update(snapshot.snapshot_id for snapshot in snapshots if snapshot)
+    return needed
+
+
+def expire(opened: IcebergVersion, snapshots: Sequence[Snapshot]) -> None:
+    """Let snapshots expire, in one request that demands that nobody has committed since the version was opened.
+
+    Raises:
+        CommitFailedException: somebody has.
+    """
+    table, ids = opened.table, [snapshot.snapshot_id for snapshot in snapshots]
+    requirements = (
+        AssertTableUUID(uuid=table.metadata.table_uuid),
+        on_snapshot(MAIN_BRANCH, newest_snapshot(table)),
+    )
+    update = RemoveSnapshotsUpdate.model_validate({"snapshot-ids": ids})
+    table.catalog.commit_table(table, requirements, (update,))
+
+
+def delete_unneeded(opened: IcebergVersion, since: datetime | None, also: Collection[str] = ()) -> int:
+    """Delete files of the metadata that the table does not need and that are older than `since`; returns their number.
+
+    Younger ones can belong to a commit in progress. `also` are paths that are deleted however young they are.
+    """
+    files = filesystem(opened.uri, opened.options)
+    needed = {opened.relative(path) for path in metadata_files(opened.table)}
+    ledger = StoredLedger.of(opened.table.properties).files(opened.uri, opened.options)
+    infos = [info for info in list_folder(files, _METADATA) if info.base_name.endswith(_KINDS)]
+    infos += list_folder(files, LEDGER_FOLDER)
+    deleted = 0
+    for info in infos:
+        is_old = since is not None and (info.mtime or datetime.now(UTC)) < since
+        if info.type != pafs.FileType.File or info.path in needed or info.path in ledger:
+            continue
+        if is_old or info.path in also:
+            with suppress(FileNotFoundError):  # another housekeeping may have deleted it
+                files.delete_file(info.path)
+            deleted += 1
+    return deleted
+
+
+def metadata_files(table: Table) -> Iterator[str]:
+    """The places of all files that belong to the metadata of a table."""
+    yield table.metadata_location
+    yield from (earlier.metadata_file for earlier in table.metadata.metadata_log)
+    for snapshot in table.metadata.snapshots:
+        yield from snapshot_files(table, snapshot)
+
+
+def snapshot_files(table: Table, snapshot: Snapshot) -> Iterator[str]:
+    """The places of the manifest list and of the manifests of a snapshot."""
+    yield snapshot.manifest_list
+    yield from (manifest.manifest_path for manifest in snapshot.manifests(table.io))
