@@ -5,12 +5,11 @@ from typing import Any
 
 from pyiceberg.catalog import Catalog
 from pyiceberg.exceptions import CommitFailedException, CommitStateUnknownException, ServiceUnavailableError
-from requests import ConnectionError as ConnectionClosed
 
 LOST = (
     CommitStateUnknownException("502"),
     ServiceUnavailableError("503"),
-    ConnectionClosed("closed"),
+    ConnectionResetError("closed"),
     CommitFailedException("409: a proxy repeated the request"),
 )
 """What pyiceberg raises if the answer to a commit is lost, or if that to a repeated request comes in its place."""

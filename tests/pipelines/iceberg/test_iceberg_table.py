@@ -6,7 +6,6 @@ from unittest.mock import patch
 
 import pyarrow as pa
 import pytest
-from requests import ConnectionError as ConnectionClosed
 
 from kafka_io.model import BrokerPartition
 from pipelines.commit.commit import commit
@@ -34,7 +33,7 @@ def test_a_commit_whose_answer_is_lost_has_landed_once(small: SmallIcebergTable,
 
 
 def test_a_commit_of_which_nothing_is_known_deletes_nothing(small: SmallIcebergTable) -> None:
-    table = replace(small.table, catalog=LossyCatalog(small.catalog, lambda: "after", [ConnectionClosed("closed")]))  # type: ignore[arg-type]
+    table = replace(small.table, catalog=LossyCatalog(small.catalog, lambda: "after", [ConnectionResetError("closed")]))  # type: ignore[arg-type]
     snapshot, facts = table.snapshot(), small.write(0, 50)
     entry = small.loading(facts, snapshot=snapshot)
     with patch.object(LossyCatalog, "load_table", side_effect=OSError("away")), pytest.raises(CommitUnknown):
