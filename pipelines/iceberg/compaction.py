@@ -14,8 +14,11 @@ from pipelines.iceberg.snapshots import HOUSEKEEPING
 def small_files(opened: IcebergVersion, days: Collection[date | None] | None, target_bytes: int) -> list[str]:
     """The paths of small files of one day that fit into one file of the target size; none if no two do.
 
-    The smallest come first, and as many as fit, so that a merged file is not merged with the next ones.
+    The smallest come first, and as many as fit, so that a merged file is not merged with the next ones. In a table with
+    delete files of other engines nothing is merged: these name the rows by their files, and the rows would come back.
     """
+    if opened.has_deletes:
+        return []
     files, column = opened.files(), f"partition.{opened.layout.partition_column}"
     by_day: dict[date | None, list[tuple[int, str]]] = defaultdict(list)
     for path, size, day in zip(*(files[name].to_pylist() for name in ("path", "size_bytes", column)), strict=True):

@@ -10,12 +10,12 @@ from datetime import UTC, datetime
 
 import pyarrow.fs as pafs
 from pyiceberg.table import Table
-from pyiceberg.table.refs import MAIN_BRANCH
+from pyiceberg.table.refs import MAIN_BRANCH, SnapshotRefType
 from pyiceberg.table.snapshots import Snapshot
 from pyiceberg.table.update import AssertTableUUID, RemoveSnapshotsUpdate
 
 from pipelines.iceberg.open_version import IcebergVersion
-from pipelines.iceberg.snapshot_commit import TAG, on_snapshot
+from pipelines.iceberg.snapshot_commit import on_snapshot
 from pipelines.iceberg.snapshots import ancestors, newest_snapshot
 from pipelines.iceberg.stored_ledger import LEDGER_FOLDER, StoredLedger
 from resources.stores.lake import filesystem, list_folder
@@ -35,12 +35,12 @@ def older_snapshots(table: Table, before: int) -> list[Snapshot]:
 
 
 def _needed_by_others(table: Table) -> set[int]:
-    """The snapshots that main and the tag of Penstock name, and all of the branches and tags of others."""
-    needed = set[int]()
+    """The snapshots that main and tags name, and all of other branches."""
+    needed = {ref.snapshot_id for ref in table.metadata.refs.values()}
     for name, ref in table.metadata.refs.items():
-        named = table.metadata.snapshot_by_id(ref.snapshot_id)
-        snapshots = [named] if name in {MAIN_BRANCH, TAG} else ancestors(table, named)
-        needed.update(snapshot.snapshot_id for snapshot in snapshots if snapshot)
+        if ref.snapshot_ref_type is SnapshotRefType.BRANCH and name != MAIN_BRANCH:
+            newest = table.metadata.snapshot_by_id(ref.snapshot_id)
+            needed.update(snapshot.snapshot_id for snapshot in ancestors(table, newest))
     return needed
 
 

@@ -106,6 +106,25 @@ def test_a_rewind_and_a_replay_give_the_rows_once(penstock: Penstock, port: int,
     assert "proven orders: 2 rows" in penstock("verify", "orders").output
 
 
+def test_rows_that_another_program_deletes_are_named_and_a_replay_brings_them_back(
+    penstock: Penstock, port: int, tmp_path: Path
+) -> None:
+    publish(port, "orders", [{"id": number} for number in range(5)])
+    penstock("load", "orders")
+    lake = Lake.of(Settings.load(tmp_path / "penstock.toml"))
+    lake.open_catalog().load_table("web_shop.orders").delete("id = 3")
+    words = ["--settings", str(tmp_path / "penstock.toml")]
+    verified = CliRunner().invoke(main, [*words, "verify", "orders"])
+    assert verified.exit_code == 5
+    assert "version 2 changed rows of the table, and Penstock did not write it (overwrite by" in verified.output
+    publish(port, "orders", [{"id": 5}])
+    assert CliRunner().invoke(main, [*words, "load", "orders"]).exit_code != 0
+    penstock("replay", "orders", "--from", "earliest", "--to", "latest")
+    penstock("load", "orders")
+    assert sorted(rows_by_name(tmp_path, "web_shop.orders")["id"].to_pylist()) == [0, 1, 2, 3, 4, 5]
+    assert "proven orders: 6 rows" in penstock("verify", "orders").output
+
+
 def test_no_byte_of_an_erased_row_is_left(penstock: Penstock, port: int, tmp_path: Path) -> None:
     publish(port, "orders", [{"id": 1, "name": "zelda"}, {"id": 2, "name": "anna"}, {"id": 3, "name": "tom"}])
     penstock("load", "orders")

@@ -9,11 +9,12 @@ import pytest
 from kafka_io.model import BrokerPartition
 from pipelines.iceberg import snapshot_commit, stored_ledger
 from pipelines.iceberg.housekeeping import snapshot_files
+from pipelines.iceberg.open_version import IcebergVersion
 from pipelines.iceberg.stored_ledger import LEDGER_FOLDER
 from pipelines.maintenance.clean import clean
 from pipelines.maintenance.rewind import plan_rewind, rewind
 from pipelines.verify.verify import verify
-from resources.errors import EntryUnknown, LogTorn, RewindRefused
+from resources.errors import EntryUnknown, LakeRefused, LogTorn, RewindRefused
 from tests.small_table import SmallIcebergTable
 
 A = BrokerPartition(0, 0)
@@ -91,6 +92,15 @@ def test_a_snapshot_that_a_tag_of_others_names_does_not_expire(small: SmallIcebe
     small.handle().manage_snapshots().create_tag(second, "audit").commit()
     clean(small.table, keep=AT_ONCE, target_bytes=1, dry_run=False)
     assert small.handle().scan(snapshot_id=second).to_arrow().num_rows == 10
+
+
+def test_a_table_with_delete_files_of_other_engines_is_only_rewound(small: SmallIcebergTable) -> None:
+    with patch.object(IcebergVersion, "has_deletes", new=True):
+        assert small.table.compact(None, MIB).merged == 0
+        with pytest.raises(LakeRefused, match="which Penstock does not read: `penstock rewind`"):
+            small.commit(small.write(150, 200))
+        rewind(plan_rewind(small.table, 1, run="back"))
+    assert small.rows() == 5
 
 
 def test_a_merge_of_small_files_and_a_load_at_the_same_time_both_land(small: SmallIcebergTable) -> None:
