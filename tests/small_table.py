@@ -24,7 +24,7 @@ from pipelines.ledger.ledger import TopicIdentity
 from pipelines.ledger.slice_facts import SliceFacts
 from pipelines.table.table_store import TableSnapshot, TableStore
 from resources.stores.lake import Lake
-from resources.stores.table_catalog import TableCatalog
+from resources.stores.table_catalog import EMBEDDED, TableCatalog
 
 ONLY_DELTA = pytest.mark.parametrize("small", ["delta"], indirect=True)
 """A test that does with deltalake what other programs do."""
@@ -148,9 +148,9 @@ class SmallIcebergTable(StoredSmall):
 
     table: IcebergLakeTable
 
-    def __init__(self, root: Path, catalog_uri: str = "") -> None:
+    def __init__(self, root: Path, catalog: TableCatalog = EMBEDDED) -> None:
         super().__init__(root)
-        self.catalog = TableCatalog(uri=catalog_uri).open(str(root), {})
+        self.catalog = catalog.open(str(root), {})
         self.table = IcebergLakeTable(
             lake=self.lake,
             uri=self.uri,

@@ -62,23 +62,33 @@ def expire(opened: IcebergVersion, snapshots: Sequence[Snapshot]) -> None:
 def delete_unneeded(opened: IcebergVersion, since: datetime | None, also: Collection[str] = ()) -> int:
     """Delete files of the metadata that the table does not need and that are older than `since`; returns their number.
 
-    Younger ones can belong to a commit in progress. `also` are paths that are deleted however young they are.
+    Younger ones can belong to a commit in progress. `also` are names that are deleted however young they are. Only the
+    names are compared, which are never used again: servers write the same place in several ways.
     """
     files = filesystem(opened.uri, opened.options)
-    needed = {opened.relative(path) for path in metadata_files(opened.table)}
+    needed = {_name(place) for place in metadata_files(opened.table)}
     ledger = StoredLedger.of(opened.table.properties).files(opened.uri, opened.options)
     infos = [info for info in list_folder(files, _METADATA) if info.base_name.endswith(_KINDS)]
     infos += list_folder(files, LEDGER_FOLDER)
     deleted = 0
     for info in infos:
         is_old = since is not None and (info.mtime or datetime.now(UTC)) < since
-        if info.type != pafs.FileType.File or info.path in needed or info.path in ledger:
+        if info.type != pafs.FileType.File or info.base_name in needed or info.path in ledger:
             continue
-        if is_old or info.path in also:
+        if is_old or info.base_name in also:
             with suppress(FileNotFoundError):  # another housekeeping may have deleted it
                 files.delete_file(info.path)
             deleted += 1
     return deleted
+
+
+def _name(place: str) -> str:
+    return place.rpartition("/")[2]
+
+
+def metadata_names(table: Table, snapshots: Sequence[Snapshot]) -> set[str]:
+    """The names of the manifest lists and the manifests of some snapshots."""
+    return {_name(place) for snapshot in snapshots for place in snapshot_files(table, snapshot)}
 
 
 def metadata_files(table: Table) -> Iterator[str]:

@@ -19,7 +19,7 @@ from pyiceberg.transforms import IdentityTransform
 from pipelines.iceberg.changes import change_of
 from pipelines.iceberg.columns import column_properties, iceberg_schema
 from pipelines.iceberg.compaction import merge_of, small_files
-from pipelines.iceberg.housekeeping import delete_unneeded, expire, older_snapshots, snapshot_files
+from pipelines.iceberg.housekeeping import delete_unneeded, expire, metadata_names, older_snapshots
 from pipelines.iceberg.open_version import IcebergVersion
 from pipelines.iceberg.snapshot_commit import TAG, SnapshotChange, commit_snapshot, on_snapshot
 from pipelines.iceberg.snapshots import COMMIT, CREATED, HOUSEKEEPING, ancestors, commits, newest_snapshot
@@ -371,7 +371,7 @@ class IcebergLakeTable(StoredTable):
                 number = kept[0].sequence_number
                 reason = f"a branch or a tag keeps version {number}, which has bounds of deleted files in its manifests"
                 return ScrubResult(columns=columns, unsupported=reason)
-            outdated = {opened.relative(path) for snapshot in lost for path in snapshot_files(opened.table, snapshot)}
+            outdated = metadata_names(opened.table, lost)
             if not self._expire(opened, lost):
                 return ScrubResult(columns=columns, unsupported="another writer was first; run the command again")
             others = delete_unneeded(self._open_existing(), None, outdated)

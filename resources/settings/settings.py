@@ -396,7 +396,7 @@ class Settings(Section):
         self._check_secrets()
         self._check_topics()
         if self.table_formats.has_iceberg and self.catalog.type == "sqlite" and "://" in self.lake:
-            raise ValueError('catalog: Iceberg tables in an object store need `type = "sql"`')
+            raise ValueError('catalog: Iceberg tables in an object store need `type = "sql"` or "rest"')
         if REST in self.schedules:
             raise ValueError(f"schedules.{REST}: this name is reserved for the topics of no other schedule")
         for name, schedule in self.schedules.items():

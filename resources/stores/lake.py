@@ -81,7 +81,9 @@ class Lake:
             root=settings.lake,
             options={**retry_options, **settings.lake_options},
             formats=settings.table_formats,
-            catalog=TableCatalog(uri=settings.catalog.uri or ""),
+            catalog=TableCatalog(
+                type=settings.catalog.type, uri=settings.catalog.uri or "", properties=settings.catalog.properties
+            ),
         )
 
     @classmethod

@@ -4,14 +4,13 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from kafka_io.errors import Where
-from kafka_io.net.secret import SecretReference, is_reference
 from resources.errors import LakeRefused, LakeUnavailable
 from resources.extras import check_extra
 from resources.stores import durable
@@ -26,8 +25,14 @@ _EXTRA = ("iceberg", "a lake with Iceberg tables")
 _OTHER = re.compile(r"[^a-z0-9_]")
 _HASHED = re.compile(r"_[0-9a-f]{8}$")
 _MAX_NAME = 200
-_ERRORS = {"pyiceberg.exceptions.RESTError", "sqlalchemy.exc.SQLAlchemyError"}
-_OPENINGS = 2
+_ERRORS = {
+    "pyiceberg.exceptions.RESTError",
+    "requests.exceptions.RequestException",
+    "sqlalchemy.exc.SQLAlchemyError",
+}
+_REFUSALS = {
+    f"pyiceberg.exceptions.{name}" for name in ("BadRequestError", "ForbiddenError", "OAuthError", "UnauthorizedError")
+}
 _BUSY_S = 30  # how long a writer waits for another one that has locked the file of the embedded catalog
 _IO_OPTIONS = {
     "endpoint": "s3.endpoint",
@@ -70,10 +75,14 @@ class TableCatalog:
     """A catalog that was not opened yet.
 
     Args:
-        uri: the address of its database, or a reference to this address; empty for the file in the lake.
+        type: "sqlite" is a file in the lake, "sql" a database, and "rest" a server.
+        uri: the address of the database or the server, or a reference to it.
+        properties: what pyiceberg needs to know besides. Values can be references to secrets.
     """
 
+    type: Literal["sqlite", "sql", "rest"] = "sqlite"
     uri: str = ""
+    properties: Mapping[str, str] = field(default_factory=dict)
 
     def is_new(self, root: str) -> bool:
         """Whether this is the embedded catalog of a lake that has none yet. To ask creates nothing.
@@ -83,33 +92,42 @@ class TableCatalog:
         """
         check_extra(*_EXTRA)
         folder = durable.local_path(root)
-        return not self.uri and folder is not None and not (folder / CATALOG_FILE).exists()
+        return self.type == "sqlite" and folder is not None and not (folder / CATALOG_FILE).exists()
 
     def open(self, root: str, options: Mapping[str, str]) -> "Catalog":
         """The catalog of the lake at `root`, with the options of its store. A process opens a catalog once.
 
         Raises:
             ExtraMissing: pyiceberg is not installed.
-        LakeRefused: the lake with an embedded catalog is no folder.
+            LakeRefused: the lake with an embedded catalog is no folder.
             SecretMissing: a variable or file does not exist, or is empty.
         """
-        folder = durable.local_path(root)
-        address = self.uri
-        if is_reference(address):
-            address = SecretReference.parse(address).read().reveal().decode(errors="replace").strip()
-        elif not address:
-            if folder is None:
-                raise LakeRefused("an embedded catalog needs a lake in a folder", Where())
-            folder.mkdir(parents=True, exist_ok=True)
-            address = f"sqlite:///{folder.absolute() / CATALOG_FILE}?timeout={_BUSY_S}"
+        check_extra(*_EXTRA)
+        own = store_options({"uri": self.uri, **self.properties})
         properties = {
-            "warehouse": table_location(root),
             "py-io-impl": "resources.stores.table_io.LakeFileIO",
             LAKE_ROOT: root,
             LAKE_OPTIONS: json.dumps(options),
             **io_options(options),
+            **{name: value.strip() for name, value in own.items()},
         }
-        return _opened(address, tuple(sorted(properties.items())))
+        if self.type == "sqlite":
+            properties["uri"] = _embedded(root)
+        if self.type != "rest":
+            properties["warehouse"] = table_location(root)
+        elif "credential" in properties:
+            properties.setdefault("oauth2-server-uri", f"{properties['uri'].rstrip('/')}/v1/oauth/tokens")
+        with catalog_errors():
+            return _opened(self.type == "rest", tuple(sorted(properties.items())))
+
+
+def _embedded(root: str) -> str:
+    """The address of the file in the lake, whose folder is created."""
+    folder = durable.local_path(root)
+    if folder is None:
+        raise LakeRefused("an embedded catalog needs a lake in a folder", Where())
+    folder.mkdir(parents=True, exist_ok=True)
+    return f"sqlite:///{folder.absolute() / CATALOG_FILE}?timeout={_BUSY_S}"
 
 
 EMBEDDED = TableCatalog()
@@ -122,18 +140,17 @@ def io_options(options: Mapping[str, str]) -> Mapping[str, str]:
 
 
 @cache
-def _opened(address: str, properties: tuple[tuple[str, str], ...]) -> "Catalog":
-    check_extra(*_EXTRA)
-    from pyiceberg.catalog.sql import SqlCatalog  # noqa: PLC0415 - only Iceberg tables need it
+def _opened(is_rest: bool, properties: tuple[tuple[str, str], ...]) -> "Catalog":
+    from pyiceberg.catalog.rest import RestCatalog  # noqa: PLC0415 - only Iceberg tables need it
+    from pyiceberg.catalog.sql import SqlCatalog  # noqa: PLC0415
     from sqlalchemy.exc import SQLAlchemyError  # noqa: PLC0415
 
-    for attempt in range(1, _OPENINGS + 1):
-        try:
-            return SqlCatalog("penstock", uri=address, **dict(properties))
-        except SQLAlchemyError:  # another process may create the tables of the database at the same time
-            if attempt == _OPENINGS:
-                raise
-    raise AssertionError("the last attempt returns or raises")
+    if is_rest:
+        return RestCatalog("penstock", **dict(properties))
+    try:
+        return SqlCatalog("penstock", **dict(properties))
+    except SQLAlchemyError:  # another process may create the tables of the database at the same time
+        return SqlCatalog("penstock", **dict(properties))
 
 
 def create_table(catalog: "Catalog", identifier: tuple[str, ...], **arguments: Any) -> None:
@@ -170,26 +187,22 @@ def names_of(catalog: "Catalog", cluster: str) -> frozenset[str]:
 
 @contextmanager
 def catalog_errors() -> Iterator[None]:
-    """Turn errors of a catalog inside a `with` block into LakeUnavailable with a short reason."""
+    """Turn errors of a catalog inside a `with` block into LakeUnavailable, or LakeRefused if they would come again.
+
+    A conflict of commits stays as it is. The modules of the errors are not imported: if they are not there, the error
+    is none of theirs.
+    """
     try:
         yield
     except Exception as error:
-        reason = _reason(error)
-        if reason is None:
+        kinds = {f"{kind.__module__}.{kind.__name__}" for kind in type(error).__mro__}
+        if kinds.isdisjoint(_ERRORS):
             raise
+        lines = str(getattr(error, "orig", None) or error).splitlines()
+        reason = lines[0] if lines else type(error).__name__
+        if kinds & _REFUSALS:
+            raise LakeRefused(f"the catalog of the Iceberg tables refuses the request: {reason}", Where()) from error
         raise LakeUnavailable(f"the catalog of the Iceberg tables does not answer: {reason}", Where()) from error
-
-
-def _reason(error: Exception) -> str | None:
-    """The first line of what a catalog says; None for an error of something else.
-
-    The modules of the errors are not imported: if they are not there, the error is none of theirs.
-    """
-    kinds = {f"{kind.__module__}.{kind.__name__}" for kind in type(error).__mro__}
-    if kinds.isdisjoint(_ERRORS):
-        return None
-    lines = str(getattr(error, "orig", None) or error).splitlines()
-    return lines[0] if lines else type(error).__name__
 
 
 def table_location(uri: str) -> str:

@@ -3,6 +3,7 @@
 from tests.brokers.apicurio import unpacked_archive
 from tests.brokers.jars import classpath
 from tests.brokers.releases import RELEASES
+from tests.catalogs.rest_catalog import jars
 from tests.postgres_server import jar
 
 if __name__ == "__main__":
@@ -10,3 +11,4 @@ if __name__ == "__main__":
         classpath(version)
     unpacked_archive()
     jar()
+    jars()

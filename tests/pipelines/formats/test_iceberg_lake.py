@@ -16,6 +16,7 @@ from kafka_io.testing.modern.server import ModernBrokerServer
 from pipelines.cli.main import main
 from resources.settings.settings import Settings
 from resources.stores.lake import Lake
+from tests.catalogs.rest_catalog import SECRET, rest_catalog
 from tests.fakes.object_store import BUCKET, object_store
 from tests.kafka_io.testing.modern.talk import Client
 
@@ -165,7 +166,7 @@ def test_a_lake_in_an_object_store_has_its_catalog_in_a_database(port: int, tmp_
         text = SETTINGS.format(port=port).replace('"a lake"', f'"s3://{BUCKET}/lake"')
         settings.write_text(f"{text}[lake_options]\n{options}")
         refused = CliRunner().invoke(main, ["--settings", str(settings), "load", "orders"])
-        assert 'catalog: Iceberg tables in an object store need `type = "sql"`' in refused.output
+        assert 'catalog: Iceberg tables in an object store need `type = "sql"` or "rest"' in refused.output
         catalog = f'{{ type = "sql", uri = "sqlite:///{tmp_path}/catalog.db" }}'
         settings.write_text(settings.read_text().replace('catalog = "sqlite"', f"catalog = {catalog}"))
         for number in (1, 2, 3):
@@ -174,3 +175,27 @@ def test_a_lake_in_an_object_store_has_its_catalog_in_a_database(port: int, tmp_
                 result = CliRunner().invoke(main, ["--settings", str(settings), words[0], "orders", *words[1:]])
                 assert result.exit_code == 0, result.output
         assert rows_by_name(tmp_path, "web_shop.orders").sort_by("id")["id"].to_pylist() == [1, 2, 3]
+
+
+@pytest.mark.slow
+def test_a_lake_can_have_its_tables_in_a_rest_catalog(
+    port: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = tmp_path / "penstock.toml"
+    monkeypatch.setenv("CATALOG_TOKEN", SECRET)
+    with rest_catalog(tmp_path / "catalog") as uri:
+        catalog = f'{{ type = "rest", uri = "{uri}", token = "env:CATALOG_TOKEN" }}'
+        settings.write_text(SETTINGS.format(port=port).replace('catalog = "sqlite"', f"catalog = {catalog}"))
+        for number in (1, 2, 3):
+            publish(port, "orders", [{"id": number, "name": "zelda" if number == 2 else "anna"}])
+            for words in ("load", "verify", "clean --delete"):
+                command, *options = words.split()
+                result = CliRunner().invoke(main, ["--settings", str(settings), command, "orders", *options])
+                assert result.exit_code == 0, result.output
+                assert SECRET not in result.output
+        for words in (["--where", "name = 'zelda'", "--yes"], ["--finish"]):
+            result = CliRunner().invoke(main, ["--settings", str(settings), "erase", "orders", *words])
+            assert result.exit_code == 0, result.output
+        assert rows_by_name(tmp_path, "web_shop.orders").sort_by("id")["id"].to_pylist() == [1, 3]
+        assert files_with(tmp_path / "a lake", b"zelda") == []
+        assert files_with(tmp_path / "a lake", SECRET.encode()) == []
