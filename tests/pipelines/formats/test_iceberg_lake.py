@@ -193,8 +193,8 @@ def test_a_lake_can_have_its_tables_in_a_rest_catalog(
                 result = CliRunner().invoke(main, ["--settings", str(settings), command, "orders", *options])
                 assert result.exit_code == 0, result.output
                 assert SECRET not in result.output
-        for words in (["--where", "name = 'zelda'", "--yes"], ["--finish"]):
-            result = CliRunner().invoke(main, ["--settings", str(settings), "erase", "orders", *words])
+        for arguments in (["--where", "name = 'zelda'", "--yes"], ["--finish"]):
+            result = CliRunner().invoke(main, ["--settings", str(settings), "erase", "orders", *arguments])
             assert result.exit_code == 0, result.output
         assert rows_by_name(tmp_path, "web_shop.orders").sort_by("id")["id"].to_pylist() == [1, 3]
         assert files_with(tmp_path / "a lake", b"zelda") == []
