@@ -2,8 +2,9 @@
 
 A table property has the newest entries, compressed, and the name of a file with those before them, which names the file
 before it, and so on. Each commit sets the property in its one request, so that entries and rows land together. A file
-is written when the entries in the property have become too long for one. The commit names it, with its digest, and it
-never changes. It is in a folder that cleaners of orphan files leave alone.
+is written when the entries in the property have become too long for one: it has them, and those of the file before it
+if that was small. The commit names it, with its digest, and it never changes. It is in a folder that cleaners of orphan
+files leave alone.
 
     property  = base64(zlib({"earlier": PATH, "digest": SHA-256, "records": [[VERSION, SNAPSHOT, MS, ENTRY], ...]}))
     each file =        zlib({"earlier": PATH, "digest": SHA-256, "records": [[VERSION, SNAPSHOT, MS, ENTRY], ...]})
@@ -15,6 +16,7 @@ import json
 import uuid
 import zlib
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from pipelines.ledger.ledger import LedgerEntry
@@ -26,8 +28,10 @@ LEDGER = "penstock.ledger"
 """The table property."""
 LEDGER_FOLDER = "_ledger"
 """The folder inside a table for earlier entries. Readers and cleaners ignore names that begin with an underscore."""
-_MAX_BYTES = 32 * 1024
-"""How long the entries of a property become: each commit writes them again."""
+_MAX_BYTES = 8 * 1024
+"""How long the entries of a property become: each commit writes them again, and each reader reads them."""
+_MAX_FILE_BYTES = 256 * 1024
+"""How long a file becomes before the next one begins: whoever needs all entries reads one file after the other."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,12 +70,13 @@ class StoredLedger:
         records: the newest ones, oldest first.
         earlier: the path of the file with those before them, relative to the table; empty if there are none.
         digest: the SHA-256 of this file.
+        stored: the bytes from which it was read.
     """
 
     records: tuple[LedgerRecord, ...] = ()
     earlier: str = ""
     digest: str = ""
-    _stored: bytes = field(default=b"", repr=False, compare=False)
+    stored: bytes = field(default=b"", repr=False, compare=False)
 
     @classmethod
     def of(cls, properties: Mapping[str, str]) -> "StoredLedger":
@@ -93,7 +98,7 @@ class StoredLedger:
             LedgerRecord(version=version, snapshot_id=snapshot, time_ms=ms, text=text)
             for version, snapshot, ms, text in content["records"]
         )
-        return cls(records=tuple(records), earlier=content["earlier"], digest=content["digest"], _stored=stored)
+        return cls(records=tuple(records), earlier=content["earlier"], digest=content["digest"], stored=stored)
 
     def encoded(self) -> bytes:
         """What a property or a file stores."""
@@ -107,15 +112,25 @@ class StoredLedger:
         Raises:
             OSError: the store does not take the file.
         """
-        longer = replace(self, records=(*self.records, record))
-        stored = longer.encoded()
+        stored = replace(self, records=(*self.records, record)).encoded()
         if self.records and len(stored) > _MAX_BYTES:
             path = f"{LEDGER_FOLDER}/{record.version:020d}-{uuid.uuid4().hex}.json.zlib"
-            write_file(filesystem(uri, options), path, self._stored)
+            content = self._for_file(uri, options)
+            write_file(filesystem(uri, options), path, content)
             durable.sync_file(uri, path)
-            digest = hashlib.sha256(self._stored).hexdigest()
+            digest = hashlib.sha256(content).hexdigest()
             stored = StoredLedger(records=(record,), earlier=path, digest=digest).encoded()
         return {LEDGER: base64.b64encode(stored).decode()}
+
+    def _for_file(self, uri: str, options: Mapping[str, str]) -> bytes:
+        """The content of a file with these entries, and with those of the file before it as long as that is small.
+
+        If that is missing or damaged, the new file only names it, so that loads continue.
+        """
+        with suppress(LogTorn):
+            if self.earlier and len((before := self.read_earlier(uri, options)).stored) < _MAX_FILE_BYTES:
+                return replace(before, records=(*before.records, *self.records)).encoded()
+        return self.stored
 
     def files(self, uri: str, options: Mapping[str, str]) -> set[str]:
         """The paths of all files of the ledger, relative to the table. Raises as `newest_first`."""

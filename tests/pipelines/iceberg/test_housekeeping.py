@@ -10,7 +10,7 @@ from kafka_io.model import BrokerPartition
 from pipelines.iceberg import snapshot_commit, stored_ledger
 from pipelines.iceberg.housekeeping import snapshot_files
 from pipelines.iceberg.open_version import IcebergVersion
-from pipelines.iceberg.stored_ledger import LEDGER_FOLDER
+from pipelines.iceberg.stored_ledger import LEDGER_FOLDER, StoredLedger
 from pipelines.maintenance.clean import clean
 from pipelines.maintenance.rewind import plan_rewind, rewind
 from pipelines.verify.verify import verify
@@ -124,7 +124,7 @@ def test_many_small_manifests_become_one(small: SmallIcebergTable) -> None:
 
 def with_ledger_files(small: SmallIcebergTable) -> list[Path]:
     """Load on, each time with a file for the entries before; returns these files, oldest first."""
-    with patch.object(stored_ledger, "_MAX_BYTES", 1):
+    with patch.object(stored_ledger, "_MAX_BYTES", 1), patch.object(stored_ledger, "_MAX_FILE_BYTES", 1):
         for start in (150, 200):
             small.commit(small.write(start, start + 50))
     return sorted(Path(small.uri, LEDGER_FOLDER).iterdir())
@@ -136,6 +136,21 @@ def test_a_long_ledger_continues_in_files(small: SmallIcebergTable) -> None:
     clean(small.table, keep=AT_ONCE, target_bytes=MIB, dry_run=False)
     assert [version for version, _ in small.table.entries(small.table.snapshot())] == [5, 4, 3, 2, 1]
     assert (small.rows(), verify(small.table).problems) == (25, ())
+
+
+def test_the_files_of_a_ledger_grow_until_they_are_large(small: SmallIcebergTable) -> None:
+    with patch.object(stored_ledger, "_MAX_BYTES", 1):
+        for start in range(150, 400, 50):
+            small.commit(small.write(start, start + 50))
+    ledger = StoredLedger.of(small.handle().properties)
+    assert (len(ledger.records), len(ledger.files(small.uri, {}))) == (1, 1)
+    assert len(list(Path(small.uri, LEDGER_FOLDER).iterdir())) == 5
+    clean(small.table, keep=AT_ONCE, target_bytes=1, dry_run=False)
+    assert [path.name for path in Path(small.uri, LEDGER_FOLDER).iterdir()] == [Path(ledger.earlier).name]
+    assert ([version for version, _ in small.table.entries(small.table.snapshot())], verify(small.table).problems) == (
+        [8, 7, 6, 5, 4, 3, 2, 1],
+        (),
+    )
 
 
 @pytest.mark.parametrize("content", [None, b"{}"], ids=["missing", "damaged"])
