@@ -62,7 +62,7 @@ def _story(state: DemoState) -> bool:
         proven = ForgottenStory(state=state, settings=settings).run() and proven
     close_session()
     _end_on_signals()  # Dagster and Spark have installed their own handlers
-    click.echo(f"\nThe tables are in {state.home / 'lake'}: one Delta table per topic, in the folder of its cluster.")
+    click.echo(f"\nThe tables are in {state.home / 'lake'}: one table per topic, in the folder of its cluster.")
     click.echo(f"The settings, with the formats of the topics: {state.settings}")
     click.echo(
         f"Show their columns:     .venv/bin/penstock --settings {state.settings} schema flights --cluster {CLUSTER}"

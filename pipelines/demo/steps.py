@@ -13,6 +13,7 @@ from rich.console import Console
 from pipelines.cli.output.printed_table import print_table
 from pipelines.defs.build import build_defs
 from pipelines.demo.state import DemoState
+from pipelines.formats.tables import native_table
 from resources.quantities import run_time
 from resources.stores.lake import Lake
 
@@ -80,7 +81,7 @@ def load(
 def ask(lake: Lake, tables: Mapping[str, str], questions: Mapping[str, str]) -> list[dict[str, Any]]:
     """Let DuckDB answer questions, each with its query, and return the last answer.
 
-    Every Delta reader can query the tables, because it finds the files by the Delta log.
+    It finds the files of a Delta table by its log, and those of an Iceberg table by its name in the catalog.
 
     Args:
         lake: the lake.
@@ -90,9 +91,11 @@ def ask(lake: Lake, tables: Mapping[str, str], questions: Mapping[str, str]) -> 
     answers: list[dict[str, Any]] = []
     with duckdb.connect() as database:
         for name, uri in tables.items():
-            table = lake.open(uri)
-            assert table is not None
-            database.register(name, table.to_pyarrow_dataset())
+            table: Any = native_table(lake, uri)
+            if lake.iceberg_place(uri) is None:
+                database.register(name, table.to_pyarrow_dataset())
+            else:
+                table.scan().to_duckdb(name, connection=database)
         for question, query in questions.items():
             out.print(f"\n  [italic]{question}[/]\n[dim]{indent(query, '    ')}[/]", soft_wrap=True)
             answer = database.execute(query)

@@ -83,7 +83,7 @@ def run_story(state: DemoState, instance: dg.DagsterInstance) -> bool:
     with chapter("penstock verify: is every committed offset in the table exactly once?"):
         proofs = [verify(lake_table(lake, CLUSTER, topic)) for topic in TOPICS]
         console.proofs(printed(proofs))
-    with chapter("DuckDB queries the tables"):
+    with chapter("DuckDB queries the tables: flights is a Delta table, and weather an Iceberg table in a catalog"):
         bad = len(ask(lake, {topic: lake.table_uri(CLUSTER, topic) for topic in TOPICS}, _QUESTIONS))
     published = {topic: len(values[topic]) + len(new_values[topic]) for topic in TOPICS}
     loaded = {proof.topic: sum(partition.rows for partition in proof.partitions) for proof in proofs}
