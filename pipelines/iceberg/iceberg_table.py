@@ -37,6 +37,7 @@ from resources.errors import LakeUnavailable, LogTorn, RewindRefused, TableForei
 from resources.failpoints import failpoint
 from resources.stores.lake import lake_errors
 from resources.stores.table_catalog import catalog_errors, create_table, table_location
+from resources.stores.table_io import elsewhere
 
 _CLEANED = "penstock.cleaned-before"
 _FIRST_PARTITION_ID = 1000  # the spec reserves the ids from here on for fields of partitions
@@ -91,9 +92,16 @@ class IcebergLakeTable(StoredTable):
         return self.check_same_table(snapshot, self.existing(after=snapshot))
 
     def _load(self) -> Table | None:
-        """The table with its newest metadata; None if the catalog does not have it."""
+        """The table with its newest metadata; None if the catalog does not have it.
+
+        Raises:
+            LakeRefused: its files are not in the lake.
+        """
         with lake_errors(self.uri), suppress(NoSuchTableError):
-            return self.catalog.load_table(self.identifier)
+            table = self.catalog.load_table(self.identifier)
+            if _plain(table.location()) != _plain(table_location(self.uri)):
+                raise elsewhere(table.location(), self.lake.root)
+            return table
         return None
 
     def _existing_table(self) -> Table:
@@ -393,3 +401,8 @@ class IcebergLakeTable(StoredTable):
         return [
             snapshot for snapshot in snapshots if not searched.isdisjoint(file_paths(self._opened(table, snapshot)))
         ]
+
+
+def _plain(place: str) -> str:
+    """A place without its scheme: servers write `file:/` and `file:///`, or `s3a://` and `s3://`."""
+    return place.rpartition(":")[2].strip("/")

@@ -12,12 +12,23 @@ import pyarrow.fs as pafs
 from pyiceberg.io import FileIO, InputFile, InputStream, OutputFile, OutputStream
 from pyiceberg.typedef import EMPTY_DICT, Properties
 
+from kafka_io.errors import Where
+from resources.errors import LakeRefused
 from resources.stores import durable
 from resources.stores.lake import filesystem
 from resources.stores.table_catalog import LAKE_OPTIONS, LAKE_ROOT, table_location
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
+
+
+def elsewhere(location: str, root: str) -> LakeRefused:
+    """The error for a place of an Iceberg table outside of its lake."""
+    return LakeRefused(
+        f"the catalog has the table at {location}, which is not in the lake {root}: it belongs to another lake, or the "
+        "lake was moved, and Iceberg tables have whole paths",
+        Where(),
+    )
 
 
 class LakeFileIO(FileIO):
@@ -48,10 +59,10 @@ class LakeFileIO(FileIO):
         """The path of a file below the root.
 
         Raises:
-            OSError: it is somewhere else.
+            LakeRefused: it is somewhere else.
         """
         if not location.startswith(self._place):
-            raise OSError(f"the file {location} of an Iceberg table is not in the lake {self._root}")
+            raise elsewhere(location, self._root)
         return location.removeprefix(self._place)
 
 

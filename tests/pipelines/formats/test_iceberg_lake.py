@@ -1,6 +1,7 @@
 """A lake of Iceberg tables, with the commands that people type and with other readers."""
 
 import json
+import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -142,6 +143,18 @@ def test_no_byte_of_an_erased_row_is_left(penstock: Penstock, port: int, tmp_pat
 def files_with(folder: Path, text: bytes) -> list[str]:
     """The names of all files below a folder with this text."""
     return [path.name for path in folder.rglob("*") if path.is_file() and text in path.read_bytes()]
+
+
+def test_a_lake_that_was_copied_is_refused_with_the_reason(penstock: Penstock, port: int, tmp_path: Path) -> None:
+    publish(port, "orders", [{"id": 1}])
+    penstock("load", "orders")
+    shutil.copytree(tmp_path / "a lake", tmp_path / "copy")
+    settings = tmp_path / "penstock.toml"
+    settings.write_text(settings.read_text().replace('"a lake"', '"copy"'))
+    for command in ("load", "verify"):
+        result = CliRunner().invoke(main, ["--settings", str(settings), command, "orders"])
+        assert result.exit_code == 6
+        assert f"which is not in the lake {tmp_path}/copy: it belongs to another lake, or the lake" in result.output
 
 
 def test_a_topic_with_a_delta_table_gets_no_second_table(penstock: Penstock, port: int, tmp_path: Path) -> None:
