@@ -1,4 +1,4 @@
-"""Which format the table of a topic has, from the settings of the lake, the cluster and the topic."""
+"""The format of each table, from the settings of the lake, the cluster and the topic."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -34,7 +34,7 @@ class TableFormats:
         return self._of_topic(topic) or self.of_clusters.get(cluster, self.of_lake)
 
     def _of_topic(self, name: str) -> TableFormat | None:
-        """What the first section says that names the table, or otherwise its topic."""
+        """The format in the first section that names the table, or otherwise its topic; None if there is none."""
         for of_table, searched in ((SEPARATOR in name, name), (False, topic_of(name))):
             for section, format_ in self.of_topics.items():
                 if (SEPARATOR in section) == of_table and names_topic(section, searched):

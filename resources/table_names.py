@@ -6,7 +6,7 @@ No topic has a slash in its name, so `events/orders` is a table of the topic `ev
 import re
 
 SEPARATOR = "/"
-"""What stands between the topic and the route."""
+"""The character between the topic and the route."""
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9._-]+")
 
 

@@ -5,8 +5,8 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, ValidationInfo, model_validator
 
-from kafka_io.net.secret import SecretReference, is_reference
-from resources.settings.section import Section, absolute_path
+from kafka_io.net.secret import is_reference
+from resources.settings.section import Section, reference, with_references
 
 
 def _uri(value: Any, info: ValidationInfo) -> Any:
@@ -15,35 +15,12 @@ def _uri(value: Any, info: ValidationInfo) -> Any:
     Raises:
         ValueError: the reference is malformed, or the address has a password in it.
     """
-    if not isinstance(value, str) or is_reference(value) or value.startswith("file:"):
-        return _reference(value, info)
+    if not isinstance(value, str) or is_reference(value):
+        return reference(value, info)
     user = value.partition("://")[2].rpartition("@")[0]
     if ":" in user:
         raise ValueError("has a password in it: store the whole address as a secret, and write env:NAME or file:PATH")
     return value
-
-
-def _reference(value: Any, info: ValidationInfo) -> Any:
-    """A reference to a secret, with an absolute path in a reference to a file.
-
-    Raises:
-        ValueError: the reference is malformed, or the text is none.
-    """
-    if not isinstance(value, str):
-        return value
-    if value.startswith("file:"):
-        value = f"file:{absolute_path(value.removeprefix('file:'), info)}"
-    return str(SecretReference.parse(value))
-
-
-def _options(value: Any, info: ValidationInfo) -> Any:
-    """The options; a text that looks like a reference must be one."""
-    if not isinstance(value, dict):
-        return value
-    return {
-        name: _reference(option, info) if isinstance(option, str) and is_reference(option) else option
-        for name, option in value.items()
-    }
 
 
 class CatalogSettings(Section):
@@ -60,16 +37,16 @@ class CatalogSettings(Section):
     """Address of the database, as SQLAlchemy writes it: `postgresql+psycopg://user@host/database`. Or the address of
     the REST server. An address with a password is a secret: `env:NAME`, `file:PATH` or `command:LINE`."""
 
-    credential: Annotated[str, BeforeValidator(_reference)] | None = None
+    credential: Annotated[str, BeforeValidator(reference)] | None = None
     """Client and secret for a REST server that gives out tokens (OAuth 2), as `client:secret`: a reference to them."""
 
-    token: Annotated[str, BeforeValidator(_reference)] | None = None
+    token: Annotated[str, BeforeValidator(reference)] | None = None
     """Token for a REST server: a reference to it."""
 
     warehouse: str | None = Field(default=None, min_length=1)
     """Name of the warehouse at a REST server that has several."""
 
-    options: Annotated[dict[str, str], BeforeValidator(_options)] = Field(default={})
+    options: Annotated[dict[str, str], BeforeValidator(with_references)] = Field(default={})
     """Further properties of the REST catalog, passed to pyiceberg, such as `oauth2-server-uri` or
     `rest.sigv4-enabled`. A secret is a reference."""
 
@@ -86,7 +63,7 @@ class CatalogSettings(Section):
 
     @property
     def properties(self) -> Mapping[str, str]:
-        """What pyiceberg needs to know beside the address; secrets are references."""
+        """The properties for pyiceberg besides the address; secrets are references."""
         own = {"credential": self.credential, "token": self.token, "warehouse": self.warehouse}
         return {**self.options, **{name: value for name, value in own.items() if value}}
 

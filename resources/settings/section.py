@@ -6,12 +6,14 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError, ValidationInfo
 
+from kafka_io.net.secret import SecretReference, is_reference
 from kafka_io.net.security import ClientCredentials, Sasl, Security, Tls
 from kafka_io.schema_registry.settings import SchemaRegistrySettings
 
 FOLDER = "folder"
 """The key of the settings file's folder in the context of a validation."""
 
+_FILE = "file:"
 UNKNOWN_KEY = "is not a setting"
 NO_SECTION = "must be a section with settings"
 _PHRASES = {  # by the type of pydantic's error; the names in braces are in its context
@@ -117,6 +119,33 @@ def with_dotted_names(value: Any, *, prefix: str = "") -> Any:
 def folder_of(info: ValidationInfo) -> Path:
     """The folder to which paths are relative."""
     return Path((info.context or {}).get(FOLDER, ""))
+
+
+def reference(value: Any, info: ValidationInfo) -> Any:
+    """A reference to a secret, with an absolute path in a reference to a file.
+
+    Raises:
+        ValueError: the reference is malformed, or the text is none.
+    """
+    if not isinstance(value, str):
+        return value
+    if value.startswith(_FILE) and value != _FILE:
+        value = f"{_FILE}{absolute_path(value.removeprefix(_FILE), info)}"
+    return str(SecretReference.parse(value))
+
+
+def with_references(options: Any, info: ValidationInfo) -> Any:
+    """Options of which some are references to secrets.
+
+    Raises:
+        ValueError: a reference is malformed.
+    """
+    if not isinstance(options, dict):
+        return options
+    return {
+        name: reference(option, info) if isinstance(option, str) and is_reference(option) else option
+        for name, option in options.items()
+    }
 
 
 def absolute_path(value: Any, info: ValidationInfo) -> Any:

@@ -26,7 +26,7 @@ from kafka_io.brokers.bootstrap import parse_bootstrap
 from kafka_io.brokers.retry import Backoff
 from kafka_io.errors import LocatedError, NodeMalformed, system_reason
 from kafka_io.model import Generation
-from kafka_io.net.secret import SecretReference, is_reference
+from kafka_io.net.secret import SecretReference
 from kafka_io.net.security import FILE, PLAINTEXT, Sasl, Security, Tls
 from kafka_io.schema_registry.settings import SchemaRegistrySettings
 from kafka_io.zookeeper.node_values import check_name
@@ -46,6 +46,7 @@ from resources.settings.section import (
     first_problem,
     with_dotted_names,
     with_new_names,
+    with_references,
 )
 from resources.settings.topic_formats import TopicFormat
 from resources.settings.topic_options import TopicOptions
@@ -88,22 +89,6 @@ def _spark_settings(value: Any) -> Any:
     return {
         key: str(setting).lower() if isinstance(setting, int | float) else setting
         for key, setting in with_dotted_names(value).items()
-    }
-
-
-def _prepared_lake_options(value: Any, info: ValidationInfo) -> Any:
-    """The options with absolute paths in references to files.
-
-    Raises:
-        ValueError: a reference is malformed.
-    """
-    if not isinstance(value, dict):
-        return value
-    return {
-        name: str(SecretReference.parse(_absolute(option, "file:", info)))
-        if isinstance(option, str) and is_reference(option)
-        else option
-        for name, option in value.items()
     }
 
 
@@ -301,7 +286,7 @@ class Settings(Section):
     lake: str = Field(min_length=1)
     """Folder or URI that contains the tables. A relative folder is relative to the settings file."""
 
-    lake_options: Annotated[dict[str, str], BeforeValidator(_prepared_lake_options)] = Field(default={})
+    lake_options: Annotated[dict[str, str], BeforeValidator(with_references)] = Field(default={})
     """Options of the object store, passed to deltalake. A secret is a reference: `env:NAME`, `file:PATH` or
     `command:LINE`."""
 
@@ -310,7 +295,7 @@ class Settings(Section):
     docs/iceberg.md."""
 
     catalog: Annotated[CatalogSettings, BeforeValidator(catalog_section)] = CatalogSettings()
-    """Where Iceberg tables are registered: "sqlite", or a section."""
+    """The catalog of Iceberg tables: the text "sqlite", or a section."""
 
     parquet_codec: Literal["zstd", "snappy"] = "zstd"
     """Compression of the Parquet files. "snappy" needs less CPU; its files are almost twice as large."""

@@ -152,7 +152,8 @@ class Lake:
         uri = self.table_uri(cluster, topic)
         with lake_errors(uri):
             if self.formats.of(cluster, topic) == "iceberg":
-                return table_identifier(cluster, topic)[1] in self._names_in_catalog(cluster)
+                is_new = self.catalog.is_new(self.root)
+                return not is_new and self.open_catalog().table_exists(table_identifier(cluster, topic))
             return _has_delta_log(filesystem(uri, self.options), [])
 
     def open(self, uri: str) -> DeltaTable | None:
