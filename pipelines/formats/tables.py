@@ -20,7 +20,7 @@ def lake_table(lake: Lake, cluster: str, topic: str, new_layout: TableLayout = R
     """The table of a topic. Nothing is opened yet. If the table is created, it gets the new layout.
 
     Raises:
-        LakeRefused: it is an Iceberg table, and the packages for these are not installed.
+        ExtraMissing: it is an Iceberg table, and the packages for these are not installed.
     """
     if lake.formats.of(cluster, topic) == "iceberg":
         return _iceberg_table(lake, cluster, topic, new_layout)

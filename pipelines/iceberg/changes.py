@@ -1,4 +1,4 @@
-"""What a ledger entry changes in an Iceberg table: the files of its snapshot, and the columns."""
+"""The changes that a ledger entry makes to an Iceberg table: the files of its snapshot, and the columns."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -65,14 +65,14 @@ def change_of(
     Raises:
         LakeRefused: another engine has deleted rows by delete files.
     """
-    if opened.has_deletes and target is None:
+    if target is not None:
+        return _rewound(opened, entry, target)
+    if opened.has_deletes:
         raise LakeRefused(
             f"another engine has deleted rows of the table {opened.uri} by delete files (merge on read), which "
             "Penstock does not read: `penstock rewind` goes back to the version before that"
         )
     columns = _Columns.after(opened, entry)
-    if target is not None:
-        return _rewound(opened, entry, target)
     files = [file for facts in new_slices for file in facts.files]
     removed = {path for committed in replaced for path in committed.paths} if entry.kind in TAKING_OUT else set[str]()
     if entry.kind in _OF_ALL_FILES:

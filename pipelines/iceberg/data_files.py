@@ -35,11 +35,12 @@ def manifest_file(
     stats: Mapping[str, Any] = file.stats
     ids = {field.name: field for field in schema.fields}
     nulls: Mapping[str, int] = stats.get("nullCount", {})
+    day = partition_date(file.path, layout)
     described = ManifestDataFile.from_args(
         content=DataFileContent.DATA,
         file_path=f"{location}/{file.path}",
         file_format=FileFormat.PARQUET,
-        partition=Record(_partition_days(file.path, layout)),
+        partition=Record(None if day is None else date_to_days(day)),
         record_count=file.rows,
         file_size_in_bytes=file.size,
         column_sizes={},
@@ -83,8 +84,8 @@ def bound(kind: IcebergType, stored: bytes) -> Any:
     return value
 
 
-def _partition_days(path: str, layout: TableLayout) -> int | None:
-    """The value of the partition column, from the name of a file's folder, in days since 1970."""
+def partition_date(path: str, layout: TableLayout) -> date | None:
+    """The value of the partition column, from the name of a file's folder; None for rows without a day."""
     prefix = f"{layout.partition_column}="
     [value] = [part.removeprefix(prefix) for part in path.split("/") if part.startswith(prefix)]
-    return None if value == NO_DAY else date_to_days(date.fromisoformat(unquote(value)))
+    return None if value == NO_DAY else date.fromisoformat(unquote(value))

@@ -12,10 +12,10 @@ import pyarrow.fs as pafs
 from pyiceberg.table import Table
 from pyiceberg.table.refs import MAIN_BRANCH, SnapshotRefType
 from pyiceberg.table.snapshots import Snapshot
-from pyiceberg.table.update import AssertTableUUID, RemoveSnapshotsUpdate
+from pyiceberg.table.update import RemoveSnapshotsUpdate
 
 from pipelines.iceberg.open_version import IcebergVersion
-from pipelines.iceberg.snapshot_commit import on_snapshot
+from pipelines.iceberg.snapshot_commit import unchanged
 from pipelines.iceberg.snapshots import ancestors, newest_snapshot
 from pipelines.iceberg.stored_ledger import LEDGER_FOLDER, StoredLedger
 from resources.stores.lake import filesystem, list_folder
@@ -51,12 +51,8 @@ def expire(opened: IcebergVersion, snapshots: Sequence[Snapshot]) -> None:
         CommitFailedException: somebody has.
     """
     table, ids = opened.table, [snapshot.snapshot_id for snapshot in snapshots]
-    requirements = (
-        AssertTableUUID(uuid=table.metadata.table_uuid),
-        on_snapshot(MAIN_BRANCH, newest_snapshot(table)),
-    )
     update = RemoveSnapshotsUpdate.model_validate({"snapshot-ids": ids})
-    table.catalog.commit_table(table, requirements, (update,))
+    table.catalog.commit_table(table, unchanged(table), (update,))
 
 
 def delete_unneeded(opened: IcebergVersion, since: datetime | None, also: Collection[str] = ()) -> int:

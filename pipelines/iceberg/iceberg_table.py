@@ -11,9 +11,8 @@ from pyiceberg.exceptions import CommitFailedException, NoSuchTableError
 from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import assign_fresh_schema_ids
 from pyiceberg.table import Table
-from pyiceberg.table.refs import MAIN_BRANCH
 from pyiceberg.table.snapshots import Snapshot
-from pyiceberg.table.update import AssertTableUUID, SetPropertiesUpdate
+from pyiceberg.table.update import SetPropertiesUpdate
 from pyiceberg.transforms import IdentityTransform
 
 from pipelines.iceberg.changes import change_of
@@ -21,7 +20,7 @@ from pipelines.iceberg.columns import column_properties, iceberg_schema
 from pipelines.iceberg.compaction import merge_of, small_files
 from pipelines.iceberg.housekeeping import delete_unneeded, expire, metadata_names, older_snapshots
 from pipelines.iceberg.open_version import IcebergVersion
-from pipelines.iceberg.snapshot_commit import TAG, SnapshotChange, commit_snapshot, on_snapshot
+from pipelines.iceberg.snapshot_commit import TAG, SnapshotChange, commit_snapshot, unchanged
 from pipelines.iceberg.snapshots import COMMIT, CREATED, HOUSEKEEPING, ancestors, commits, newest_snapshot
 from pipelines.iceberg.stored_ledger import StoredLedger
 from pipelines.layout.delta_schema import delta_fields
@@ -154,8 +153,8 @@ class IcebergLakeTable(StoredTable):
         spec = PartitionSpec(PartitionField(column.field_id, _FIRST_PARTITION_ID, IdentityTransform(), column.name))
         created = {CREATED: str(time.time_ns() // 1_000_000)}
         properties = {**_PROPERTIES, **created, **column_properties(schema, fields)}
+        place = table_location(self.uri)
         with lake_errors(self.uri):
-            place = table_location(self.uri)
             create_table(
                 self.catalog, self.identifier, schema=schema, location=place, partition_spec=spec, properties=properties
             )
@@ -301,15 +300,10 @@ class IcebergLakeTable(StoredTable):
         if self.cleaned_before(snapshot) >= before:
             return
         table = IcebergVersion.of(snapshot).table
-        newest = newest_snapshot(table)
-        requirements = (
-            AssertTableUUID(uuid=table.metadata.table_uuid),
-            on_snapshot(MAIN_BRANCH, newest),
-        )
         update = SetPropertiesUpdate(updates={_CLEANED: str(before)})
         try:
             with lake_errors(self.uri):
-                self.catalog.commit_table(table, requirements, (update,))
+                self.catalog.commit_table(table, unchanged(table), (update,))
         except CommitFailedException as error:
             raise CommitConflict(str(error)) from error
 

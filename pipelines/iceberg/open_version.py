@@ -97,11 +97,7 @@ class IcebergVersion(OpenTable):
 
     def path(self, file: DataFile) -> str:
         """The path of a data file, relative to the table."""
-        return self.relative(file.file_path)
-
-    def relative(self, place: str) -> str:
-        """A place in the table as a path relative to the table."""
-        return place.removeprefix(f"{self.table.location()}/")
+        return file.file_path.removeprefix(f"{self.table.location()}/")
 
     def files(self) -> pa.Table:
         rows = [self._described(file) for file in self.data_files]

@@ -9,9 +9,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as pads
 
+from pipelines.iceberg.data_files import partition_date
 from pipelines.iceberg.open_version import IcebergVersion
 from pipelines.layout.event_days import EventDays
-from pipelines.layout.layout import NO_DAY, TableLayout
+from pipelines.layout.layout import TableLayout
 from pipelines.ledger.committed_range import CommittedRange
 from pipelines.ledger.slice_facts import DataFile, SliceFacts
 from pipelines.table.row_files import write_row_files
@@ -61,8 +62,8 @@ def _filter(opened: IcebergVersion, ranges: Sequence[CommittedRange]) -> pc.Expr
 def _rows_of(
     opened: IcebergVersion, paths: Collection[str], rows: pc.Expression | None = None
 ) -> Iterator[pa.RecordBatch]:
-    dataset = opened.dataset()
-    files = [file for file in dataset.get_fragments() if file.path in set(paths)]
+    dataset, wanted = opened.dataset(), set(paths)
+    files = [file for file in dataset.get_fragments() if file.path in wanted]
     yield from _of(dataset, files).to_batches(filter=rows)
 
 
@@ -76,14 +77,9 @@ def _staged(slices: Sequence[SliceFacts], layout: TableLayout, store: object) ->
     for slice_range, path in ((facts.range, file.path) for facts in slices for file in facts.files):
         days = EventDays(layout, slice_range.loaded_at_us) if layout.is_by_day else None
         for batch in pads.dataset([path], schema=layout.file_schema, filesystem=store, format="parquet").to_batches():
-            column = days.column(batch) if days else pa.repeat(_folder_date(path, layout), batch.num_rows)
+            day = pa.scalar(partition_date(path, layout), pa.date32())
+            column = days.column(batch) if days else pa.repeat(day, batch.num_rows)
             yield batch.append_column(layout.partition_field, column)
-
-
-def _folder_date(path: str, layout: TableLayout) -> pa.Scalar:
-    prefix = f"{layout.partition_column}="
-    [value] = [part.removeprefix(prefix) for part in path.split("/") if part.startswith(prefix)]
-    return pa.scalar(None if value == NO_DAY else value).cast(pa.date32())
 
 
 def _with_columns(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:

@@ -47,7 +47,7 @@ from pyiceberg.table.update import (
 )
 
 from pipelines.iceberg.open_version import IcebergVersion
-from pipelines.iceberg.snapshots import COMMIT
+from pipelines.iceberg.snapshots import COMMIT, newest_snapshot
 from pipelines.iceberg.stored_ledger import LedgerRecord, StoredLedger
 from pipelines.ledger.ledger import LedgerEntry
 
@@ -64,7 +64,7 @@ _NEWEST_SCHEMA = -1  # in SetCurrentSchemaUpdate: the one that was added last
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SnapshotChange:
-    """What a new snapshot changes.
+    """The changes that a new snapshot makes.
 
     Args:
         added: the new data files.
@@ -135,7 +135,7 @@ class _SnapshotDraft:
     @property
     def parent(self) -> Snapshot | None:
         """The snapshot on which the commit was planned; None for a table without any."""
-        return self.table.metadata.snapshot_by_name(MAIN_BRANCH)
+        return newest_snapshot(self.table)
 
     def kept_manifests(self) -> Iterator[ManifestFile]:
         """The manifests of the parent. Those with removed files are written again without them.
@@ -150,8 +150,8 @@ class _SnapshotDraft:
             if group[0].content is ManifestContent.DELETES and self.change.drops_deletes:
                 continue
             entries = list(self._entries(group)) if left or len(group) > 1 else []
-            removed = [entry for entry in entries if entry.data_file.file_path in left]
-            left -= {entry.data_file.file_path for entry in removed}
+            removed = left.intersection(entry.data_file.file_path for entry in entries)
+            left -= removed
             yield self._written_again(group[0], entries, removed) if removed or len(group) > 1 else group[0]
         if left:
             raise ValueError(f"the table does not have the data file {min(left)}")
@@ -161,14 +161,14 @@ class _SnapshotDraft:
             yield from manifest.fetch_manifest_entry(self.table.io, discard_deleted=True)
 
     def _written_again(
-        self, manifest: ManifestFile, entries: Sequence[ManifestEntry], removed: Sequence[ManifestEntry]
+        self, manifest: ManifestFile, entries: Sequence[ManifestEntry], removed: Collection[str]
     ) -> ManifestFile:
-        """A manifest like this one, in which the removed files are deleted."""
+        """A manifest like this one, in which the files with the removed paths are deleted."""
         metadata = self.table.metadata
         spec = metadata.specs()[manifest.partition_spec_id]
         with self._manifest_writer(spec) as writer:
             for entry in entries:
-                if entry in removed:
+                if entry.data_file.file_path in removed:
                     self.counts.remove_file(entry.data_file, metadata.schema(), spec)
                     for name in ("lower_bounds", "upper_bounds"):  # no reader needs them, and the rows may be erased
                         entry.data_file[_PLACES[name]] = None
@@ -231,13 +231,12 @@ class _SnapshotDraft:
         )
 
     def requirements(self) -> Iterator[TableRequirement]:
-        """What must be true of the table when the request arrives."""
+        """The requirements of the request: if one is not met when it arrives, the catalog refuses it."""
         metadata = self.table.metadata
         tagged = metadata.refs.get(TAG)
-        yield AssertTableUUID(uuid=metadata.table_uuid)
-        yield on_snapshot(MAIN_BRANCH, self.parent)
+        yield from unchanged(self.table)
         if tagged:  # a catalog can refuse to look for a tag of a table without snapshots
-            yield on_snapshot(TAG, metadata.snapshot_by_id(tagged.snapshot_id))
+            yield _on_snapshot(TAG, metadata.snapshot_by_id(tagged.snapshot_id))
         yield AssertCurrentSchemaId.model_validate({"current-schema-id": metadata.current_schema_id})
 
     def updates(self, snapshot: Snapshot) -> Iterator[TableUpdate]:
@@ -279,6 +278,11 @@ def _groups(manifests: Sequence[ManifestFile]) -> Iterator[list[ManifestFile]]:
         yield from [group] if len(group) >= _MANIFESTS_MERGED else ([manifest] for manifest in group)
 
 
-def on_snapshot(ref: str, snapshot: Snapshot | None) -> AssertRefSnapshotId:
+def unchanged(table: Table) -> tuple[TableRequirement, ...]:
+    """The requirements that it is still the same table, and that nobody has committed since it was read."""
+    return AssertTableUUID(uuid=table.metadata.table_uuid), _on_snapshot(MAIN_BRANCH, newest_snapshot(table))
+
+
+def _on_snapshot(ref: str, snapshot: Snapshot | None) -> AssertRefSnapshotId:
     """The requirement that a branch or a tag names this snapshot; None demands that there is no such branch or tag."""
     return AssertRefSnapshotId.model_validate({"ref": ref, "snapshot-id": snapshot.snapshot_id if snapshot else None})

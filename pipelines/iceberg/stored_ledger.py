@@ -101,7 +101,7 @@ class StoredLedger:
         return cls(records=tuple(records), earlier=content["earlier"], digest=content["digest"], stored=stored)
 
     def encoded(self) -> bytes:
-        """What a property or a file stores."""
+        """The bytes that a property or a file stores."""
         records = [[record.version, record.snapshot_id, record.time_ms, record.text] for record in self.records]
         content = {"earlier": self.earlier, "digest": self.digest, "records": records}
         return zlib.compress(json.dumps(content).encode())

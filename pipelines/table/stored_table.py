@@ -1,4 +1,4 @@
-"""What a table of any format does with its files: it checks, counts and reads them, and keeps sets of offsets."""
+"""The part of a table that is the same in each format: it checks, counts and reads files, and keeps sets of offsets."""
 
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
